@@ -1,0 +1,36 @@
+# Every target creates what it needs with python3 and pip alone.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint audit bench schemas clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY) lint
+	$(BIN)/python -m pytest -n auto -m "not audit"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PYTHONPATH=. $(BIN)/lint-imports
+
+audit: $(READY)
+	$(BIN)/python -m pytest -n auto -m audit
+
+bench: $(READY)
+	$(BIN)/python -m tests.benchmarks
+
+schemas: $(READY)
+	$(BIN)/python -m dprelease.schema.json_schema schemas/json
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
