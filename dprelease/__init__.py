@@ -1,0 +1,3 @@
+"""Differentially private data releases: bounded aggregates, exact noise, one manifest."""
+
+__version__ = "0.1.0"

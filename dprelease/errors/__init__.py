@@ -1,0 +1,44 @@
+"""One tree of errors, each with a stable code, a place, a cause, a fix and the state of the world.
+
+DpReleaseError
+├── DeclarationError   the schema or the release file is wrong; nothing was read   (exit 2)
+├── QueryError         a query has no bounded meaning; nothing was read            (exit 2)
+├── DataError          a source cannot be used as it was declared                  (exit 2)
+├── OutputError        the release cannot be written                               (exit 2)
+├── BudgetError        the budget does not allow it                                (exit 3)
+├── VerificationError  a release is not what its manifest says                     (exit 4)
+├── InternalError      a promise of this library does not hold: please report      (exit 1)
+└── Findings           several of the above, reported together
+
+No error ever carries a value of the data: not in its message, not in `args`, not in its cause.
+"""
+
+from dprelease.errors.tree import (
+    BudgetError,
+    DataError,
+    DeclarationError,
+    DpReleaseError,
+    Findings,
+    InternalError,
+    OutputError,
+    Place,
+    QueryError,
+    State,
+    VerificationError,
+    raise_all,
+)
+
+__all__ = [
+    "BudgetError",
+    "DataError",
+    "DeclarationError",
+    "DpReleaseError",
+    "Findings",
+    "InternalError",
+    "OutputError",
+    "Place",
+    "QueryError",
+    "State",
+    "VerificationError",
+    "raise_all",
+]

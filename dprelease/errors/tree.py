@@ -1,0 +1,166 @@
+"""The exception classes; every message is built from the catalogue by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from dprelease.errors import budget, data, declaration, internal, output, query, verification
+from dprelease.errors.template import Template
+
+EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
+
+
+class State(Enum):
+    """What had already happened when the error was raised."""
+
+    NOTHING = "no row was read, no budget was spent"
+    READ = "rows were read, nothing was released, no budget was spent"
+    CHARGED = "rows were read, nothing was released, the budget counts as spent"
+    RELEASED = "the release had been written"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the cause stands: a file with a line, and the path of keys inside it."""
+
+    file: str | None = None
+    line: int | None = None
+    key: str = ""
+
+    def __str__(self) -> str:
+        spot = ""
+        if self.file is not None:
+            spot = self.file if self.line is None else f"{self.file}:{self.line}"
+        return "  ".join(part for part in (spot, self.key) if part)
+
+
+class DpReleaseError(Exception):
+    """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public."""
+
+    templates: ClassVar[dict[str, Template]] = {}
+    exit_code: ClassVar[int] = EXIT_UNEXPECTED
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        place: Place | None = None,
+        state: State = State.NOTHING,
+        **fields: object,
+    ) -> None:
+        template = self.templates[code]
+        self.code = code
+        self.place = place or Place()
+        self.state = state
+        self.cause = template.cause.format(**fields)
+        self.fix = template.fix.format(**fields)
+        super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore, (type(self), dict(self.__dict__)))
+
+    def __str__(self) -> str:
+        lines = [str(self.place)] if str(self.place) else []
+        lines.append(f"{self.code}  {self.cause}")
+        lines.append(f"  Fix    {self.fix}")
+        lines.append(f"  State  {self.state.value}.")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return code, place, cause, fix and state as JSON values."""
+        return {
+            "code": self.code,
+            "file": self.place.file,
+            "line": self.place.line,
+            "key": self.place.key,
+            "cause": self.cause,
+            "fix": self.fix,
+            "state": self.state.value,
+        }
+
+
+def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpReleaseError:
+    error = kind.__new__(kind)
+    error.__dict__.update(attributes)
+    error.args = (str(error),)
+    return error
+
+
+class DeclarationError(DpReleaseError):
+    """A table schema or a release file is incomplete, contradictory or not readable."""
+
+    templates = declaration.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class QueryError(DpReleaseError):
+    """A query has no bounded meaning over the declared tables."""
+
+    templates = query.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class DataError(DpReleaseError):
+    """A source can't be opened or does not have the declared columns or types."""
+
+    templates = data.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class OutputError(DpReleaseError):
+    """The release can't be written where the release file says."""
+
+    templates = output.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class BudgetError(DpReleaseError):
+    """The budget is spent, too small, or not one that the mechanism can use."""
+
+    templates = budget.TEMPLATES
+    exit_code = EXIT_BUDGET
+
+
+class VerificationError(DpReleaseError):
+    """A release on disk is not what its manifest says."""
+
+    templates = verification.TEMPLATES
+    exit_code = EXIT_VERIFICATION
+
+
+class InternalError(DpReleaseError):
+    """A promise of this library does not hold; the run was stopped."""
+
+    templates = internal.TEMPLATES
+    exit_code = EXIT_UNEXPECTED
+
+
+class Findings(DpReleaseError):
+    """Several findings of one reading, in the order of files and lines."""
+
+    def __init__(self, errors: Iterable[DpReleaseError]) -> None:
+        self.errors = tuple(errors)
+        first = self.errors[0]
+        self.code, self.place, self.state = first.code, first.place, first.state
+        self.cause, self.fix = first.cause, first.fix
+        Exception.__init__(self, str(self))
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """Return the exit code of the first finding."""
+        return self.errors[0].exit_code
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(error) for error in self.errors)
+
+
+def raise_all(errors: Iterable[DpReleaseError]) -> None:
+    """Return if `errors` is empty; raise the one error, or all of them as `Findings`."""
+    found = list(errors)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise Findings(found)

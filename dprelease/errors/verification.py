@@ -1,0 +1,7 @@
+"""Catalogue: errors of the kind "verification"."""
+
+from __future__ import annotations
+
+from dprelease.errors.template import Template
+
+TEMPLATES: dict[str, Template] = {}

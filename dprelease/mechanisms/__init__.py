@@ -1,0 +1,1 @@
+"""One file per mechanism, found by walking this folder."""

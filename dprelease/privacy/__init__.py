@@ -1,0 +1,1 @@
+"""The vocabulary of privacy: units, sensitivities, losses, events and their composition."""

@@ -1,0 +1,52 @@
+"""The immutable record of one noisy vector: what ran, not what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dprelease.privacy.unit import Move, Sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Noise of `mechanism` with `parameters` was added once to every cell of one vector.
+
+    Parameters are decimal texts that read back to the very float that was sampled, in lattice
+    steps. A later accountant can price the event again from this record alone.
+    """
+
+    query: str
+    column: str
+    mechanism: str
+    parameters: tuple[tuple[str, str], ...]
+    sensitivity: Sensitivity
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as JSON values; `from_json` gives back an equal event."""
+        return {
+            "query": self.query,
+            "column": self.column,
+            "mechanism": self.mechanism,
+            "parameters": dict(self.parameters),
+            "sensitivity": {
+                "slots": self.sensitivity.slots,
+                "moves": [{"shift": m.shift, "cells": m.cells} for m in self.sensitivity.moves],
+            },
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Return the event of a record written by `to_json`."""
+        sensitivity = record["sensitivity"]
+        return cls(
+            query=record["query"],
+            column=record["column"],
+            mechanism=record["mechanism"],
+            parameters=tuple(sorted(record["parameters"].items())),
+            sensitivity=Sensitivity(
+                slots=sensitivity["slots"],
+                moves=tuple(Move(m["shift"], m["cells"]) for m in sensitivity["moves"]),
+            ),
+        )

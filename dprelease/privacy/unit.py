@@ -1,0 +1,85 @@
+"""Privacy unit, neighbouring relation, contribution bounds and exact sensitivities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+
+class Neighbours(StrEnum):
+    """The neighbouring relation: two tables differ in one privacy unit."""
+
+    ADD_REMOVE = "add_remove"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyUnit:
+    """Whose presence is protected, and how much one unit may contribute to one query.
+
+    `id` is the column that names the unit; None makes every row a unit of its own, with
+    both bounds 1. Guarantee: after bounding, one unit has rows in at most `max_groups` groups
+    and at most `max_rows_per_group` rows in each of them.
+    """
+
+    id: str | None = None
+    max_groups: int = 1
+    max_rows_per_group: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """`cells` cells, each moved by at most `shift` lattice steps, in either direction."""
+
+    shift: int
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far one privacy unit can move a vector of integers.
+
+    A change of one unit is made of at most `slots` parts that touch different cells; each part
+    is one of `moves`, freely chosen. So the privacy loss of the vector is at most that of
+    `slots` independent copies of the worst move.
+    """
+
+    slots: int
+    moves: tuple[Move, ...]
+
+    @classmethod
+    def of(
+        cls, *, per_group: int, within_group: int, unit: PrivacyUnit, neighbours: Neighbours
+    ) -> Self:
+        """Return the sensitivity of a vector with one cell for each group.
+
+        `per_group`: steps by which all rows of one unit in one group can move its cell, when
+        they appear or disappear. `within_group`: steps by which the cell can move when the
+        unit's rows in that group are replaced by other rows, or by none.
+
+        add_remove: at most `max_groups` cells by `per_group`. replace: for each of the
+        `max_groups` groups, either the unit stays in the group (one cell by `within_group`), or
+        leaves it and enters another (two cells by `per_group`).
+        """
+        if neighbours is Neighbours.ADD_REMOVE:
+            return cls(slots=unit.max_groups, moves=(Move(per_group, 1),))
+        moves = (Move(per_group, 2),)
+        if within_group > per_group:
+            moves = (Move(within_group, 1), *moves)
+        return cls(slots=unit.max_groups, moves=moves)
+
+    @property
+    def l1(self) -> int:
+        """Return the largest L1 norm of the change, lattice steps."""
+        return self.slots * max(move.shift * move.cells for move in self.moves)
+
+    @property
+    def l2_squared(self) -> int:
+        """Return the largest squared L2 norm of the change, squared lattice steps."""
+        return self.slots * max(move.shift**2 * move.cells for move in self.moves)
+
+    @property
+    def largest_shift(self) -> int:
+        """Return the most that one cell can move, lattice steps."""
+        return max(move.shift for move in self.moves)
