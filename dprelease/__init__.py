@@ -1,3 +1,44 @@
-"""Differentially private data releases: bounded aggregates, exact noise, one manifest."""
+"""Differentially private data releases: bounded aggregates, exact noise, one manifest.
+
+`import dprelease` loads no heavy library. The pandas accessor `df.dp` appears as soon as both
+this package and pandas are imported, in either order.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from dprelease.accessor.hook import register_when_pandas_is_there
+
+if TYPE_CHECKING:
+    from dprelease.accessor.session import Session
+    from dprelease.release.api import Release, read_release
+    from dprelease.release.verify import verify
 
 __version__ = "0.1.0"
+
+__all__ = ["Release", "Session", "__version__", "errors", "mechanisms", "read_release", "verify"]
+
+_HOMES = {
+    "Release": "dprelease.release.api",
+    "Session": "dprelease.accessor.session",
+    "read_release": "dprelease.release.api",
+    "verify": "dprelease.release.verify",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name, importing its module at first use."""
+    if name in ("errors", "mechanisms"):
+        return importlib.import_module(f"dprelease.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'dprelease' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+register_when_pandas_is_there()

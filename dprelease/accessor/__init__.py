@@ -1,0 +1,1 @@
+"""pandas entry: `df.dp`, and the session whose budget its answers share."""

@@ -1,0 +1,78 @@
+"""What the README shows is run as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PEOPLE = "".join(
+    f"{i},{('CT', 'MA', 'ME', 'NH', 'RI', 'VT', 'XX')[i % 7]},{'FM'[i % 2]},{i % 90},{i * 37 % 90000}\n"
+    for i in range(400)
+)
+
+
+def blocks(language: str) -> list[str]:
+    """Return the fenced blocks of one language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the README's two YAML files and a longer people.csv with its header."""
+    header = blocks("csv")[0].splitlines()[0]
+    (tmp_path / "people.csv").write_text(f"{header}\n{PEOPLE}", encoding="utf-8")
+    schema, release = blocks("yaml")
+    (tmp_path / "people.yaml").write_text(schema, encoding="utf-8")
+    (tmp_path / "release.yaml").write_text(release, encoding="utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *command: str) -> str:
+    """Return the output of a Python command that must end with status 0."""
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_five_minutes(folder: Path) -> None:
+    """Every `dprelease` command of the walk-through works, in the order in which it is shown."""
+    shown = [
+        line.removeprefix("$ dprelease ").split("#")[0].split()
+        for line in "".join(blocks("console")).splitlines()
+        if line.startswith("$ dprelease")
+    ]
+    assert [words[0] for words in shown] == ["check", "plan", "run", "verify"]
+    for words in shown:
+        run(folder, "-m", "dprelease", *words)
+    assert (folder / "out/by_state/by_state_sex.parquet").exists()
+
+
+def test_the_pandas_walk_through(folder: Path) -> None:
+    """The Python block runs as it stands."""
+    (code,) = blocks("python")
+    run(folder, "-c", code)
+
+
+def test_make_targets_exist() -> None:
+    """Every `make` target that the README names is in the Makefile."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"make ([a-z]+)", README)) - {"the"}:
+        assert f"\n{target}:" in makefile
+
+
+def test_help_names_every_command() -> None:
+    """Every command of `--help` is in the README."""
+    text = run(ROOT, "-m", "dprelease", "--help")
+    for command in ("check", "plan", "run", "verify", "mechanisms"):
+        assert command in text
+        assert command in README
