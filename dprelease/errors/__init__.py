@@ -7,6 +7,7 @@ DpReleaseError
 ├── OutputError        the release cannot be written                               (exit 2)
 ├── BudgetError        the budget does not allow it                                (exit 3)
 ├── VerificationError  a release is not what its manifest says                     (exit 4)
+├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
 ├── InternalError      a promise of this library does not hold: please report      (exit 1)
 └── Findings           several of the above, reported together
 
@@ -23,6 +24,7 @@ from dprelease.errors.tree import (
     OutputError,
     Place,
     QueryError,
+    SessionError,
     State,
     VerificationError,
     raise_all,
@@ -38,6 +40,7 @@ __all__ = [
     "OutputError",
     "Place",
     "QueryError",
+    "SessionError",
     "State",
     "VerificationError",
     "raise_all",

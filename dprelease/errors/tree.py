@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
-from dprelease.errors import budget, data, declaration, internal, output, query, verification
+from dprelease.errors import (
+    budget,
+    data,
+    declaration,
+    internal,
+    output,
+    query,
+    session,
+    verification,
+)
 from dprelease.errors.template import Template
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
@@ -129,6 +138,13 @@ class VerificationError(DpReleaseError):
 
     templates = verification.TEMPLATES
     exit_code = EXIT_VERIFICATION
+
+
+class SessionError(DpReleaseError):
+    """A frame or a session of the pandas accessor can't be used in this way."""
+
+    templates = session.TEMPLATES
+    exit_code = EXIT_INPUT
 
 
 class InternalError(DpReleaseError):

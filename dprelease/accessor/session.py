@@ -1,0 +1,167 @@
+"""The session: one table, one budget, charged before each answer is drawn."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from dprelease.errors import BudgetError, DpReleaseError, SessionError
+from dprelease.numerics.entropy import Entropy
+from dprelease.numerics.rounding import exact
+from dprelease.privacy.unit import Neighbours
+from dprelease.schema.reader import read_table, table_from_mapping
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Number = int | float | str | Decimal | Fraction
+
+_LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """An amount of budget: exact epsilon and delta."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __str__(self) -> str:
+        return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
+
+
+def amount(value: Number, what: str, *, zero: bool = False) -> Fraction:
+    """Return a budget number exactly; a float stands for the decimal that it prints as.
+
+    Raises SessionError DP-SESSION-006 unless it is finite and above zero (or zero, if allowed).
+    """
+    try:
+        found = value if isinstance(value, Fraction) else exact(str(value))
+    except (DpReleaseError, ValueError):
+        raise SessionError("DP-SESSION-006", what=what) from None
+    if found < 0 or (found == 0 and not zero):
+        raise SessionError("DP-SESSION-006", what=what)
+    return found
+
+
+class Session:
+    """A privacy budget for the people of one table, shared by all frames registered with it.
+
+    Answers compose by adding epsilons and deltas, which holds also when each question depends on
+    the answers before it (Dwork, Rothblum and Vadhan 2010; Rogers et al. 2016, basic composition).
+    The session lives in one process; it refuses to be copied, pickled or used after a fork.
+
+    Parameters
+    ----------
+    schema
+        Path of a table schema, or the same as a mapping.
+    epsilon, delta
+        The whole budget. A float stands for the decimal that it prints as.
+    neighbours
+        "add_remove" or "replace".
+
+    Raises
+    ------
+    SessionError
+        DP-SESSION-006 if the budget is not a number above zero.
+    DeclarationError
+        If the schema is not valid.
+    """
+
+    def __init__(
+        self,
+        schema: str | Path | Mapping[str, object],
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        neighbours: str = "add_remove",
+    ) -> None:
+        if isinstance(schema, Mapping):
+            self.table = table_from_mapping(schema, Path.cwd())
+        else:
+            self.table = read_table(Path(schema))
+        self.neighbours = Neighbours(neighbours)
+        self.budget = Spending(
+            amount(epsilon, "epsilon"), amount(delta, "delta", zero=True)
+        )
+        self._spent = Spending(Fraction(0), Fraction(0))
+        self._frames: dict[str, pd.DataFrame] = {}
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def spent(self) -> Spending:
+        """Return what all answers so far have spent."""
+        return self._spent
+
+    @property
+    def remaining(self) -> Spending:
+        """Return what is left of the budget."""
+        return Spending(
+            self.budget.epsilon - self._spent.epsilon, self.budget.delta - self._spent.delta
+        )
+
+    def charge(self, price: Spending, what: str) -> None:
+        """Add `price` to what is spent, if the whole of it fits.
+
+        Raises
+        ------
+        BudgetError
+            DP-BUDGET-090 if it does not fit; nothing is charged then.
+        SessionError
+            DP-SESSION-005 in another process than the one that made the session.
+        """
+        if os.getpid() != self._process:
+            raise SessionError("DP-SESSION-005", what="this is another process")
+        with self._lock:
+            left = self.remaining
+            if price.epsilon > left.epsilon or price.delta > left.delta:
+                raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
+            self._spent = Spending(
+                self._spent.epsilon + price.epsilon, self._spent.delta + price.delta
+            )
+
+    def register(self, frame: pd.DataFrame) -> str:
+        """Return the opaque id under which a snapshot of `frame` is kept.
+
+        The snapshot shares memory with the frame until one of them is written to (pandas copies
+        on write), so later changes to the frame can't reach the answers.
+        """
+        token = Entropy().words(2).tobytes().hex()
+        self._frames[token] = frame.copy(deep=False)
+        _LIVE[token] = self
+        return token
+
+    def snapshot(self, token: str) -> pd.DataFrame:
+        """Return the registered rows of an id that `register` gave."""
+        return self._frames[token]
+
+    def __repr__(self) -> str:
+        return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise SessionError("DP-SESSION-005", what=what)
+
+    def __copy__(self) -> NoReturn:
+        self._refuse("copy")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse("deepcopy")
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse("pickle")
+
+
+def session_of(token: str) -> Session:
+    """Return the live session that gave out `token`; raise SessionError DP-SESSION-004."""
+    found = _LIVE.get(token)
+    if found is None:
+        raise SessionError("DP-SESSION-004")
+    return found

@@ -1,0 +1,42 @@
+"""Catalogue: use of a pandas session."""
+
+from __future__ import annotations
+
+from dprelease.errors.template import Template
+
+TEMPLATES: dict[str, Template] = {
+    "DP-SESSION-001": Template(
+        cause="This frame has no session.",
+        fix="call df.dp.use(session) on it once.",
+    ),
+    "DP-SESSION-002": Template(
+        cause=(
+            "This frame was derived from a registered one and does not hold the same rows; "
+            "whether each of its rows comes from one row alone can't be known."
+        ),
+        fix=(
+            "filter with df.dp.where('...') on the registered frame; or, if you know that every row "
+            "comes from one row of it alone, call df.dp.use(session, row_wise=True)."
+        ),
+    ),
+    "DP-SESSION-003": Template(
+        cause="This frame belongs to another session already.",
+        fix="use that session: the budget belongs to the people in the table, not to a frame.",
+    ),
+    "DP-SESSION-004": Template(
+        cause="The session of this frame is gone.",
+        fix="keep the session in a variable for as long as you ask questions.",
+    ),
+    "DP-SESSION-005": Template(
+        cause="A session can't be copied, pickled or used in a forked process: {what}.",
+        fix="ask in the process that made the session; a copy would spend the same budget twice.",
+    ),
+    "DP-SESSION-006": Template(
+        cause="The session needs a number above zero for {what}, below infinity.",
+        fix="give it as a number or a decimal text, for example epsilon='0.5'.",
+    ),
+    "DP-SESSION-007": Template(
+        cause="The registered frame has no columns of the table '{table}': {columns}.",
+        fix="register the frame that the schema describes, or rename its columns first.",
+    ),
+}
