@@ -88,9 +88,7 @@ class Session:
         else:
             self.table = read_table(Path(schema))
         self.neighbours = Neighbours(neighbours)
-        self.budget = Spending(
-            amount(epsilon, "epsilon"), amount(delta, "delta", zero=True)
-        )
+        self.budget = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
         self._spent = Spending(Fraction(0), Fraction(0))
         self._frames: dict[str, pd.DataFrame] = {}
         self._lock = threading.Lock()

@@ -1,7 +1,47 @@
-"""Catalogue: errors of the kind "budget"."""
+"""Catalogue: mechanisms and budgets."""
 
 from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-TEMPLATES: dict[str, Template] = {}
+TEMPLATES: dict[str, Template] = {
+    "DP-MECH-001": Template(
+        cause=(
+            "The noise scale that '{mechanism}' would need is outside what can be certified: "
+            "{least} to {largest} lattice steps."
+        ),
+        fix="choose a coarser or finer `step` for the column, or another budget.",
+    ),
+    "DP-MECH-002": Template(
+        cause="The mechanism '{mechanism}' has no parameter '{name}' to declare.",
+        fix="it has: {known}; leave out what is not in this list.",
+    ),
+    "DP-MECH-003": Template(
+        cause="A parameter of the mechanism '{mechanism}' is missing or not a decimal number.",
+        fix="give each of: {known}.",
+    ),
+    "DP-MECH-004": Template(
+        cause="There is no mechanism '{name}'{nearest}.",
+        fix="use one of: {known}.",
+    ),
+    "DP-BUDGET-001": Template(
+        cause="The budget's epsilon is {found}; it has to lie between {least} and {largest}.",
+        fix="give an epsilon in that range; common values lie between 0.1 and 10.",
+    ),
+    "DP-BUDGET-002": Template(
+        cause="The budget's delta is {found}; it has to be 0, or lie between {least} and {largest}.",
+        fix="leave delta out for a pure guarantee, or give one far below 1 / (number of people).",
+    ),
+    "DP-BUDGET-003": Template(
+        cause="The column '{column}' uses '{mechanism}', which has no pure guarantee, but delta is 0.",
+        fix="use a pure mechanism ({pure}), or give the budget a delta.",
+    ),
+    "DP-BUDGET-004": Template(
+        cause="No noise that can be certified fits the budget: {reason}.",
+        fix="give the release a larger budget, fewer columns, or coarser steps.",
+    ),
+    "DP-BUDGET-090": Template(
+        cause="The session can't pay for {what}: it costs {price}, and {left} is left.",
+        fix="ask for less, or publish what there is; a new budget for the same people adds up.",
+    ),
+}

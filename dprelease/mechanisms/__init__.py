@@ -1,1 +1,15 @@
-"""One file per mechanism, found by walking this folder."""
+"""One file per mechanism, found by walking this folder; classes by name, loaded at first use."""
+
+from __future__ import annotations
+
+import importlib
+
+
+def __getattr__(name: str) -> object:
+    """Return a mechanism class such as `mechanisms.DiscreteLaplace`."""
+    if name[0].isupper():
+        registry = importlib.import_module("dprelease.mechanisms.registry")
+        for module in registry.names():
+            if name == "".join(part.title() for part in module.split("_")):
+                return registry.get(module)
+    raise AttributeError(f"no mechanism class {name!r}")

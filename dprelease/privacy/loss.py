@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-RELATIVE_ERROR = 2.0**-40
+RELATIVE_ERROR = 2.0**-30
 """Bound on the relative error of every mass that `PrivacyLoss.masses` returns."""
+
+SLACK = 1.0 + 2.0**-38
+"""Factor that turns a float delta, whose error is below 2**-39 of it, into an upper bound."""
 
 
 class PrivacyLoss(Protocol):
     """The loss `ln P(o)/Q(o)` of an output o, with P and Q the laws of one cell on two neighbours.
 
-    One object covers both directions: (P, Q) is the direction whose curve is the larger one; a
-    law whose two directions differ returns two objects from `Mechanism.losses`.
+    P is the law without the shift, Q the law moved by `shift` steps. For a symmetric law both
+    directions of the shift, and both orders of P and Q, have the same curve.
     """
 
     @property
@@ -25,15 +28,19 @@ class PrivacyLoss(Protocol):
         """Return the largest loss, rounded up; infinity if it has no bound."""
         ...
 
+    @property
+    def span(self) -> float:
+        """Return a loss beyond which, on either side, P has a mass below 1e-40."""
+        ...
+
     def delta(self, epsilon: float) -> float:
-        """Return sup over events E of P(E) - exp(epsilon) Q(E), rounded up, for any real epsilon."""
+        """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E)."""
         ...
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the P mass and the Q mass of each interval of losses.
 
         `edges` (n,) ascending. Result: two arrays (n + 1,): losses in (-inf, e0], (e0, e1], ...,
-        (e_{n-1}, inf). Each mass has a relative error of at most `RELATIVE_ERROR`. Every P mass
-        where Q is zero is left out of the arrays: it is `1 - sum`, the mass of infinite loss.
+        (e_{n-1}, inf), each with a relative error of at most `RELATIVE_ERROR`.
         """
         ...

@@ -1,0 +1,1 @@
+"""Arithmetic that knows nothing about privacy: rounding, entropy, exact lattice sampling."""

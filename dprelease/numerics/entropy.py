@@ -1,0 +1,74 @@
+"""The only source of randomness: an AES-256-CTR keystream keyed by the operating system.
+
+The stream has no seed and no public way to get one. It can't be copied or pickled, a forked child
+draws a key of its own, and `fresh` mixes new bytes of the operating system into the key, so that a
+machine that was cloned or restored does not repeat the noise of its twin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from typing import NoReturn, Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+REKEY_AFTER = 2**36
+"""Bytes drawn from one key: 2**32 AES blocks, far below where a counter stream shows its period."""
+
+
+class BitSource(Protocol):
+    """Anything that gives independent uniform 64-bit words."""
+
+    def words(self, n: int) -> Words:
+        """Return (n,) independent uniform words."""
+        ...
+
+
+class Entropy:
+    """Uniform words from the operating system's entropy, stretched by AES-256 in counter mode."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._zeros = bytes(2**16)
+        self._rekey(b"")
+
+    def fresh(self) -> None:
+        """Mix new bytes of the operating system into the key; called once for each release."""
+        with self._lock:
+            self._rekey(self._key)
+
+    def words(self, n: int) -> Words:
+        """Return (n,) independent uniform words; safe from several threads and after a fork."""
+        with self._lock:
+            if os.getpid() != self._process or self._drawn > REKEY_AFTER:
+                self._rekey(self._key)
+            self._drawn += 8 * n
+            if len(self._zeros) < 8 * n:
+                self._zeros = bytes(8 * n)
+            return np.frombuffer(
+                self._stream.update(memoryview(self._zeros)[: 8 * n]), dtype=np.uint64
+            )
+
+    def _rekey(self, old_key: bytes) -> None:
+        # Hashing the old key in can only add entropy: if either part is unknown, the key is.
+        self._key = hashlib.sha256(old_key + os.urandom(64)).digest()
+        self._stream: CipherContext = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
+        self._process = os.getpid()
+        self._drawn = 0
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a stream of randomness can't be copied: two copies draw the same noise")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream of randomness can't be pickled: two copies draw the same noise")

@@ -1,0 +1,158 @@
+"""Exact draws from any law on the integers whose tails are known to floats and to balls.
+
+A draw inverts a uniform U with lazily refined bits. One 64-bit word gives the side and places the
+tail probability U in an interval of width 2**-64. A float quantile with a stated error bound decides
+k wherever the whole interval certainly lies inside one cell; the few draws it can't decide are
+refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the mass
+of the cell, whatever the float quantile does inside its bound, and the work depends on the bits alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from dprelease.numerics.entropy import BitSource, Words
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+LIMIT = 2**62
+"""Noise and releases saturate here: post-processing, far beyond every scale that is allowed."""
+
+CHUNK = 2**14
+"""Draws made at once: small enough for the arrays to stay in the second-level cache."""
+
+SIDE_BIT = 63
+TAIL_MASK = np.uint64(2**SIDE_BIT - 1)
+TOO_SMALL = 2.0**-20
+"""Below this tail probability one word is too coarse for the float path."""
+
+
+class LatticeLaw(Protocol):
+    """The law of an integer K."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Return whether K and -K have the same law."""
+        ...
+
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return, for tail probabilities u in (0, 1/2], whole numbers k and where they are sure.
+
+        Upper: P(K >= k + 1) <= U < P(K >= k); lower: P(K <= k - 1) <= U < P(K <= k). Where the flag
+        is set, this holds for every U within a relative 2**-43 of u.
+        """
+        ...
+
+    def tail(self, k: int, upper: bool) -> arb:
+        """Return a ball around P(K >= k), or P(K <= k), at the precision of the flint context."""
+        ...
+
+
+def sample(law: LatticeLaw, n: int, bits: BitSource) -> Integers:
+    """Return (n,) independent exact draws from `law`, saturated at +-2**62."""
+    draws = np.empty(n, dtype=np.int64)
+    for start in range(0, n, CHUNK):
+        stop = min(start + CHUNK, n)
+        draws[start:stop] = _chunk(law, bits.words(stop - start), bits)
+    return draws
+
+
+def _chunk(law: LatticeLaw, words: Words, bits: BitSource) -> Integers:
+    tails = (words & TAIL_MASK).view(np.int64)
+    lower = words.view(np.int64) < 0
+    u = tails * 2.0**-64
+    if law.symmetric:
+        k, sure = law.invert(u, True)
+        np.negative(k, out=k, where=lower)
+    else:
+        k, sure = _both_sides(law, u, lower)
+    sure &= u >= TOO_SMALL
+    undecided = np.flatnonzero(~sure)
+    k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
+    draws = k.astype(np.int64)
+    for i in undecided.tolist():
+        draws[i] = refine(law, int(words[i]), bits)
+    return draws
+
+
+def _both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+    k, sure = np.empty_like(u), np.empty(u.shape, dtype=np.bool_)
+    for side in (False, True):
+        chosen = lower == side
+        k[chosen], sure[chosen] = law.invert(u[chosen], not side)
+    return k, sure
+
+
+def refine(law: LatticeLaw, word: int, bits: BitSource) -> int:
+    """Return the draw that `word`, and as many further words as it takes, decide by balls alone."""
+    upper = word >> SIDE_BIT == 0
+    value, length = word & int(TAIL_MASK), 64
+    while True:
+        found = _locate(law, upper, value, length)
+        if found is not None:
+            return max(-LIMIT, min(LIMIT, found))
+        value, length = value << 64 | int(bits.words(1)[0]), length + 64
+
+
+def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None:
+    """Return k if all of [value, value + 1) * 2**-length lies in its cell, else None.
+
+    `outward` counts steps away from the far side: the cell is the largest j with U < T(j).
+    """
+    sign = 1 if upper else -1
+    before = ctx.prec
+    ctx.prec = length + 64
+    try:
+        low, high = _scaled(value, length), _scaled(value + 1, length)
+
+        def inside(j: int) -> bool | None:
+            """Return whether all of U is below T(j); None where the balls can't tell."""
+            ball = law.tail(sign * j, upper)
+            if high <= ball:
+                return True
+            return False if low >= ball else None
+
+        u = np.array([max(value, 1) / 2**length])
+        guess = float(law.invert(u, upper)[0][0])
+        found = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
+    finally:
+        ctx.prec = before
+    return None if found is None else sign * found
+
+
+def _scaled(value: int, length: int) -> arb:
+    return arb(value) * arb(2) ** -length
+
+
+def largest(inside: Callable[[int], bool | None], start: int) -> int | None:
+    """Return the largest j with inside(j), for a predicate that is true up to j and false beyond.
+
+    None if the predicate could not be decided at a place that matters.
+    """
+    stride, good, bad = 1, start, start
+    first = inside(start)
+    if first is None:
+        return None
+    while True:
+        probe = good + stride if first else bad - stride
+        found = inside(probe)
+        if found is None:
+            return None
+        good, bad = (probe, bad) if found else (good, probe)
+        if found is not first:
+            break
+        stride *= 2
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        found = inside(middle)
+        if found is None:
+            return None
+        good, bad = (middle, bad) if found else (good, middle)
+    return good

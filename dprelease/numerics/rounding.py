@@ -1,0 +1,73 @@
+"""Exact numbers from text, and floats rounded in a named direction."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?")
+
+
+def exact(text: str) -> Fraction:
+    """Return the number that a decimal text writes, such as "0.1", "-3" or "1e-9".
+
+    Raises
+    ------
+    ValueError
+        For anything else: nan, inf, hexadecimal, underscores, exponents of four digits.
+    """
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError("not a decimal number")
+    return Fraction(text)
+
+
+def round_up(x: Fraction) -> float:
+    """Return the least float that is >= `x`.
+
+    Contract: Fraction(result) >= x, and the next float below is < x.
+
+    Raises
+    ------
+    OverflowError
+        If no finite float is large enough.
+    """
+    nearest = float(x)  # Python rounds a Fraction to the nearest float
+    if Fraction(nearest) < x:
+        nearest = math.nextafter(nearest, math.inf)
+    if math.isinf(nearest):
+        raise OverflowError("no finite float is >= x")
+    return nearest
+
+
+def round_down(x: Fraction) -> float:
+    """Return the greatest float that is <= `x`; raise OverflowError if there is no finite one."""
+    return -round_up(-x)
+
+
+def decimal_text(x: float) -> str:
+    """Return the shortest decimal text that reads back to `x`, to the bit."""
+    return repr(float(x))
+
+
+def plain_text(x: Fraction) -> str:
+    """Return a number as a plain decimal text where it has one, else as "p/q"."""
+    digits = decimal_digits(x)
+    if digits is None:
+        return f"{x.numerator}/{x.denominator}"
+    if digits == 0:
+        return str(x.numerator)
+    scaled = abs(x) * 10**digits
+    body = str(scaled.numerator).rjust(digits + 1, "0")
+    return f"{'-' if x < 0 else ''}{body[:-digits]}.{body[-digits:]}"
+
+
+def decimal_digits(x: Fraction) -> int | None:
+    """Return how many decimals write `x` exactly; None if it has no finite decimal form."""
+    rest, digits = x.denominator, 0
+    while rest % 10 == 0:
+        rest, digits = rest // 10, digits + 1
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest, digits = rest // prime, digits + 1
+    return digits if rest == 1 else None
