@@ -1,7 +1,51 @@
-"""Catalogue: errors of the kind "data"."""
+"""Catalogue: sources. No template has a field for a value of the data."""
 
 from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-TEMPLATES: dict[str, Template] = {}
+TEMPLATES: dict[str, Template] = {
+    "DP-DATA-001": Template(
+        cause="The source of the table '{table}' is not there, or can't be opened as {format}.",
+        fix="check `source`; paths are relative to the schema file.",
+    ),
+    "DP-DATA-002": Template(
+        cause="The source of '{table}' has no column '{column}'.",
+        fix="correct the name, letter by letter and case by case, or the declared source.",
+    ),
+    "DP-DATA-003": Template(
+        cause="The source of '{table}' has two columns whose names differ from '{column}' by case only.",
+        fix="rename one of them in the source; engines would mix them up.",
+    ),
+    "DP-DATA-004": Template(
+        cause="The column '{column}' is stored as {physical}, which can't be read as {declared}.",
+        fix="declare the type that it has, or convert the source.",
+    ),
+    "DP-DATA-005": Template(
+        cause="The id '{column}' is stored as a floating-point number.",
+        fix=(
+            "store it as an integer or text: above 2^53, or next to a missing id, two people would "
+            "become one."
+        ),
+    ),
+    "DP-DATA-006": Template(
+        cause="The engine failed while it read the table '{table}'.",
+        fix="check that the source is whole and that memory and disk suffice; then run again.",
+    ),
+    "DP-DATA-007": Template(
+        cause="The source of '{table}' changed while it was read.",
+        fix="run again when nobody writes to it.",
+    ),
+    "DP-DATA-008": Template(
+        cause="The table '{table}' declares no source, or a frame that was not given.",
+        fix="declare `source`, or use the table from pandas.",
+    ),
+    "DP-DATA-009": Template(
+        cause="The header of the CSV source of '{table}' can't be read.",
+        fix="give a UTF-8 file with one header line, and its delimiter and quote.",
+    ),
+    "DP-DATA-010": Template(
+        cause="The column '{column}' of the frame holds Python objects that are not texts.",
+        fix="convert it first, for example with df.convert_dtypes().",
+    ),
+}

@@ -1,7 +1,136 @@
-"""Catalogue: errors of the kind "declaration"."""
+"""Catalogue: YAML documents, table schemas and release files."""
 
 from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-TEMPLATES: dict[str, Template] = {}
+TEMPLATES: dict[str, Template] = {
+    "DP-YAML-001": Template(
+        cause="The file can't be read: {reason}.",
+        fix="check the path; it is relative to the file that names it.",
+    ),
+    "DP-YAML-002": Template(
+        cause="The file is larger than {limit}.",
+        fix="put long key lists into a CSV file and name it with `values_from`.",
+    ),
+    "DP-YAML-003": Template(
+        cause="The text is not valid YAML ({problem}).",
+        fix="mend the syntax at this line.",
+    ),
+    "DP-YAML-004": Template(
+        cause="Anchors, aliases, tags and merge keys are not allowed here.",
+        fix="write the value out; every value is plain text, a list or a mapping.",
+    ),
+    "DP-YAML-005": Template(
+        cause="The key '{name}' stands here twice.",
+        fix="keep one of them.",
+    ),
+    "DP-YAML-006": Template(
+        cause="The document is nested deeper than {limit} levels or has more than {nodes} values.",
+        fix="flatten it; no release needs that.",
+    ),
+    "DP-YAML-007": Template(
+        cause="The document is not one mapping of names to values.",
+        fix="start with keys such as `title:` or `table:`, and write one document a file.",
+    ),
+    "DP-DECL-001": Template(
+        cause="There is no key '{name}' here{nearest}.",
+        fix="known keys are: {known}.",
+    ),
+    "DP-DECL-002": Template(
+        cause="The key '{name}' is missing.",
+        fix="add it; `schemas/json` describes every key.",
+    ),
+    "DP-DECL-003": Template(
+        cause="The value is not valid: {problem}.",
+        fix="give a value that the key allows; `schemas/json` describes every key.",
+    ),
+    "DP-DECL-004": Template(
+        cause="The number is not finite, or not a plain decimal number: {problem}.",
+        fix="write it like 12, 0.5 or 1e-9; nan, inf, hexadecimal and underscores are refused.",
+    ),
+    "DP-DECL-005": Template(
+        cause="The name is not one that every system can store.",
+        fix="use letters, digits and underscores, starting with a letter, at most 63 of them.",
+    ),
+    "DP-DECL-006": Template(
+        cause="Two names here differ only by case or by Unicode form.",
+        fix="rename one of them; files and engines would mix them up.",
+    ),
+    "DP-SCHEMA-001": Template(
+        cause="The lower bound is above the upper bound.",
+        fix="exchange them.",
+    ),
+    "DP-SCHEMA-002": Template(
+        cause="The column '{column}' has no values: neither `values` nor `values_from`.",
+        fix="declare its public keys; they must not come from the data.",
+    ),
+    "DP-SCHEMA-003": Template(
+        cause="The list of values of '{column}' is empty or has a value twice.",
+        fix="list every value once.",
+    ),
+    "DP-SCHEMA-004": Template(
+        cause="The file of values can't be used: {reason}.",
+        fix="give a CSV file in UTF-8 with a header, and its column as {{file: ..., column: ...}}.",
+    ),
+    "DP-SCHEMA-005": Template(
+        cause="`{key}` of '{column}' is not one of its declared values, nor 'drop'.",
+        fix="name a declared value (a declared bound's range, for numbers), or write drop.",
+    ),
+    "DP-SCHEMA-006": Template(
+        cause="The edges of the cut '{column}' are not ascending, fewer than two, or do not fit its labels.",
+        fix="give n + 1 ascending edges for n labels; each cell takes its left edge.",
+    ),
+    "DP-SCHEMA-007": Template(
+        cause="'{column}' cuts '{source}', which is not an integer or number column of this table.",
+        fix="cut a declared integer or number column.",
+    ),
+    "DP-SCHEMA-008": Template(
+        cause="The privacy unit's id '{column}' is not a declared column of type integer or text.",
+        fix="declare the id column; a float can't name a person exactly.",
+    ),
+    "DP-SCHEMA-009": Template(
+        cause="Contribution bounds are given although every row is its own unit.",
+        fix="name the `id` column of the unit, or leave the bounds out.",
+    ),
+    "DP-SCHEMA-010": Template(
+        cause="The step of '{column}' is not above zero, or its bounds are more than 2^62 steps wide.",
+        fix="declare a coarser step.",
+    ),
+    "DP-SCHEMA-011": Template(
+        cause="The format of the source can't be told: {reason}.",
+        fix="name it: source: {{path: ..., format: parquet | csv | json_lines | duckdb}}.",
+    ),
+    "DP-SCHEMA-012": Template(
+        cause="The column '{column}' has one bound but not the other.",
+        fix="declare `lower` and `upper`, or neither for a column that is only used in `where`.",
+    ),
+    "DP-RELEASE-001": Template(
+        cause="No table '{name}' is declared{nearest}.",
+        fix="declared tables are: {known}.",
+    ),
+    "DP-RELEASE-002": Template(
+        cause="A column asks for exactly one of count, sum and count_distinct.",
+        fix="write for example `persons: {{count: \"*\"}}`.",
+    ),
+    "DP-RELEASE-003": Template(
+        cause="The output is not a folder below the release file.",
+        fix="use a relative path without '..', such as out/people; the command line takes any --output.",
+    ),
+    "DP-RELEASE-004": Template(
+        cause="The weight is not above zero.",
+        fix="give a weight above zero; a weight of 2 halves the noise.",
+    ),
+    "DP-RELEASE-005": Template(
+        cause="The confidence is not between 0.5 and 0.999999.",
+        fix="write `margin: true` for 95 %, or a number such as 0.99.",
+    ),
+    "DP-RELEASE-006": Template(
+        cause="Two tables are both called '{name}'.",
+        fix="rename one; the name of a table is how queries refer to it.",
+    ),
+    "DP-RELEASE-007": Template(
+        cause="The column name '{name}' is already the name of a key or of a margin.",
+        fix="choose another name for the column.",
+    ),
+}

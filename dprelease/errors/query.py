@@ -1,7 +1,83 @@
-"""Catalogue: errors of the kind "query"."""
+"""Catalogue: queries and predicates."""
 
 from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-TEMPLATES: dict[str, Template] = {}
+TEMPLATES: dict[str, Template] = {
+    "DP-QUERY-001": Template(
+        cause="The table '{table}' declares no column '{column}'{nearest}.",
+        fix="declared columns are: {known}.",
+    ),
+    "DP-QUERY-002": Template(
+        cause="'{column}' can't be a key: {reason}.",
+        fix="group by a category, a boolean, a cut, or an integer or date with both bounds.",
+    ),
+    "DP-QUERY-003": Template(
+        cause="The sum of '{column}' has no finite sensitivity: the column has no bounds.",
+        fix="declare `lower` and `upper`; larger values are then counted as the bound.",
+    ),
+    "DP-QUERY-004": Template(
+        cause="'{column}' can't be summed: it is of type {kind}.",
+        fix="sum an integer or a number.",
+    ),
+    "DP-QUERY-005": Template(
+        cause="The answer can never change: every value of '{column}' counts as zero.",
+        fix="leave the column out, or declare bounds that are not both zero.",
+    ),
+    "DP-QUERY-006": Template(
+        cause="Distinct values of '{column}' can't be counted: they are not declared.",
+        fix="count the distinct ids of the privacy unit, or a column with declared values.",
+    ),
+    "DP-QUERY-007": Template(
+        cause="The query has {cells} cells; the limit is {limit}.",
+        fix="group by fewer or coarser keys, or raise limits.max_cells.",
+    ),
+    "DP-QUERY-008": Template(
+        cause="The key '{column}' stands in group_by twice.",
+        fix="name it once.",
+    ),
+    "DP-QUERY-009": Template(
+        cause="The release has {columns} columns; the limit is {limit}.",
+        fix="ask for fewer columns, or raise limits.max_columns.",
+    ),
+    "DP-WHERE-001": Template(
+        cause="The predicate can't be parsed as one SQL expression.",
+        fix="write one condition on declared columns, such as age >= 18 AND sex = 'F'.",
+    ),
+    "DP-WHERE-002": Template(
+        cause="The predicate holds a subquery.",
+        fix="filter with declared columns only; declare the table that you need.",
+    ),
+    "DP-WHERE-003": Template(
+        cause="The predicate holds an aggregate or a window function.",
+        fix="a predicate looks at one row alone; compare with a constant.",
+    ),
+    "DP-WHERE-004": Template(
+        cause="The function '{function}' is not allowed in a predicate.",
+        fix="allowed functions, which can't fail or reach outside the row: {known}.",
+    ),
+    "DP-WHERE-005": Template(
+        cause="The table '{table}' declares no column '{column}'{nearest}.",
+        fix="use a declared column; quote texts with single quotes.",
+    ),
+    "DP-WHERE-006": Template(
+        cause="'{what}' is not allowed in a predicate.",
+        fix=(
+            "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, CASE and the "
+            "allowed functions; nothing whose failure could depend on a value."
+        ),
+    ),
+    "DP-WHERE-007": Template(
+        cause="{left} is compared with {right}.",
+        fix="compare values of one kind; write texts and dates in single quotes, numbers without.",
+    ),
+    "DP-WHERE-008": Template(
+        cause="The predicate is not a condition: its value is {kind}.",
+        fix="write a condition such as age >= 18.",
+    ),
+    "DP-WHERE-009": Template(
+        cause="The predicate is longer than {limit} characters or nested too deeply.",
+        fix="shorten it; long lists of values belong into a category's declared values.",
+    ),
+}

@@ -1,0 +1,1 @@
+"""What is asked: aggregates with proven limits over public keys."""

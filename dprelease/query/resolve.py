@@ -1,0 +1,238 @@
+"""From a declared release to queries with exact sensitivities; opens no data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+
+from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
+from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
+from dprelease.query.aggregate import Aggregate, Count, CountDistinct, Sum
+from dprelease.query.keys import Key, KeySpace, key_of
+from dprelease.query.predicate import Predicate, parse_predicate
+from dprelease.schema.load import Declaration, Declared
+from dprelease.schema.release import ColumnSpec, Limits, MechanismSpec, QuerySpec
+from dprelease.schema.table import IntegerColumn, NumberColumn, Table
+
+Placer = Callable[..., Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One column to publish: an exact vector of integers, one for each cell."""
+
+    name: str
+    aggregate: Aggregate
+    sensitivity: Sensitivity
+    unit: str
+    mechanism: MechanismSpec
+    weight: Fraction
+    margin: Fraction | None
+
+    @property
+    def step(self) -> Fraction:
+        """Return the lattice step, in the column's unit."""
+        return self.aggregate.step
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One table to publish."""
+
+    name: str
+    declared: Declared
+    predicate: Predicate | None
+    keys: KeySpace
+    unit: PrivacyUnit
+    neighbours: Neighbours
+    measures: tuple[Measure, ...]
+
+    @property
+    def table(self) -> Table:
+        """Return the table that is asked."""
+        return self.declared.table
+
+
+def resolve(declaration: Declaration) -> tuple[Query, ...]:
+    """Return the queries of a release, in declared order.
+
+    Raises
+    ------
+    QueryError, Findings
+        Every finding of every query, together.
+    """
+    spec = declaration.spec
+    errors: list[DpReleaseError] = []
+    queries = []
+    for name, asked in spec.queries.items():
+
+        def place(*keys: str | int, name: str = name) -> Place:
+            return declaration.place("queries", name, *keys)
+
+        resolver = _Resolver(declaration.tables[asked.source], place, errors)
+        queries.append(
+            resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
+        )
+    columns = sum(len(query.measures) for query in queries)
+    if columns > spec.limits.max_columns:
+        place = declaration.place("queries")
+        errors.append(
+            QueryError("DP-QUERY-009", place=place, columns=columns, limit=spec.limits.max_columns)
+        )
+    raise_all(errors)
+    return tuple(queries)
+
+
+def resolve_one(
+    declared: Declared, name: str, asked: QuerySpec, neighbours: Neighbours, limits: Limits
+) -> Query:
+    """Return one query that was not read from a file; raise its findings together."""
+    errors: list[DpReleaseError] = []
+    resolver = _Resolver(declared, lambda *keys: Place(key=".".join(map(str, keys))), errors)
+    query = resolver.query(name, asked, MechanismSpec(name="auto"), neighbours, limits)
+    raise_all(errors)
+    return query
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    declared: Declared
+    place: Placer
+    errors: list[DpReleaseError]
+
+    def query(
+        self,
+        name: str,
+        asked: QuerySpec,
+        default: MechanismSpec,
+        neighbours: Neighbours,
+        limits: Limits,
+    ) -> Query:
+        table = self.declared.table
+        keys = KeySpace(tuple(self._keys(asked)))
+        if keys.size > limits.max_cells:
+            self._refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
+        measures = []
+        for column, spec in asked.columns.items():
+            aggregate = self._aggregate(column, spec)
+            if aggregate is None:
+                continue
+            sensitivity = aggregate.sensitivity(table.unit, neighbours)
+            if sensitivity.largest_shift == 0:
+                self._refuse("DP-QUERY-005", "columns", column, column=column)
+                continue
+            measures.append(
+                Measure(
+                    name=column,
+                    aggregate=aggregate,
+                    sensitivity=sensitivity,
+                    unit=self._unit(aggregate),
+                    mechanism=spec.mechanism or default,
+                    weight=spec.weight,
+                    margin=spec.margin,
+                )
+            )
+        return Query(
+            name=name,
+            declared=self.declared,
+            predicate=self._predicate(asked.where),
+            keys=keys,
+            unit=table.unit,
+            neighbours=neighbours,
+            measures=tuple(measures),
+        )
+
+    def _refuse(self, code: str, *keys: str | int, **fields: object) -> None:
+        self.errors.append(QueryError(code, place=self.place(*keys), **fields))
+
+    def _keys(self, asked: QuerySpec) -> list[Key]:
+        table, found = self.declared.table, []
+        for i, column in enumerate(asked.group_by):
+            if column in asked.group_by[:i]:
+                self._refuse("DP-QUERY-008", "group_by", i, column=column)
+            elif column not in table.columns:
+                self._unknown(column, "group_by", i)
+            elif column == table.unit.id:
+                reason = "it names the privacy unit"
+                self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
+            else:
+                key = key_of(column, table.columns[column])
+                if isinstance(key, Key):
+                    found.append(key)
+                else:
+                    self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
+        return found
+
+    def _unknown(self, column: str, *keys: str | int) -> None:
+        table = self.declared.table
+        self._refuse("DP-QUERY-001", *keys, **unknown_column(table, column))
+
+    def _aggregate(self, name: str, spec: ColumnSpec) -> Aggregate | None:
+        table = self.declared.table
+        kind, column = next(
+            (kind, column)
+            for kind in ("count", "sum", "count_distinct")
+            if (column := getattr(spec, kind)) is not None
+        )
+        if kind == "count" and column == "*":
+            return Count()
+        if column not in table.columns:
+            self._unknown(column, "columns", name, kind)
+            return None
+        if kind == "count":
+            return Count(column)
+        if kind == "sum":
+            return self._sum(name, column)
+        return self._count_distinct(name, column)
+
+    def _sum(self, name: str, column: str) -> Sum | None:
+        declared = self.declared.table.columns[column]
+        keys = ("columns", name, "sum")
+        if not isinstance(declared, IntegerColumn | NumberColumn):
+            kind = getattr(declared, "type", "cut")
+            self._refuse("DP-QUERY-004", *keys, column=column, kind=kind)
+            return None
+        lattice = declared.lattice
+        if lattice is None:
+            self._refuse("DP-QUERY-003", *keys, column=column)
+            return None
+        return Sum(column, lattice.lower, lattice.upper, lattice.step)
+
+    def _count_distinct(self, name: str, column: str) -> CountDistinct | None:
+        table = self.declared.table
+        if column == table.unit.id:
+            return CountDistinct(column, None)
+        key = key_of(column, table.columns[column])
+        if not isinstance(key, Key):
+            self._refuse("DP-QUERY-006", "columns", name, "count_distinct", column=column)
+            return None
+        return CountDistinct(column, len(key.values))
+
+    def _unit(self, aggregate: Aggregate) -> str:
+        if isinstance(aggregate, Sum):
+            return getattr(self.declared.table.columns[aggregate.column], "unit", None) or ""
+        if isinstance(aggregate, CountDistinct):
+            return aggregate.column
+        return "rows"
+
+    def _predicate(self, where: str | None) -> Predicate | None:
+        if where is None:
+            return None
+        try:
+            return parse_predicate(where, self.declared.table, self.place("where"))
+        except QueryError as error:
+            self.errors.append(error)
+            return None
+
+
+def unknown_column(table: Table, column: str) -> Mapping[str, str]:
+    """Return the fields of an unknown-column message."""
+    close = get_close_matches(column, table.columns, n=1)
+    return {
+        "table": table.name,
+        "column": column,
+        "nearest": f"; did you mean '{close[0]}'" if close else "",
+        "known": ", ".join(table.columns),
+    }

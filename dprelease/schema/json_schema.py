@@ -1,0 +1,32 @@
+"""JSON Schemas of the documents, for editors: `python -m dprelease.schema.json_schema FOLDER`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from dprelease.schema.model import Model
+from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.table import Table
+
+DOCUMENTS: dict[str, type[Model]] = {"table": Table, "release": ReleaseSpec}
+
+
+def render(name: str, model: type[Model]) -> str:
+    """Return the JSON Schema of one document model as text."""
+    schema = model.model_json_schema(by_alias=True)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    schema["title"] = f"dprelease {name}"
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
+
+
+def write(folder: Path) -> None:
+    """Write one schema file for each document."""
+    for name, model in DOCUMENTS.items():
+        text = render(name, model)
+        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,162 @@
+"""From files to declared releases: a release file, its tables, and every text they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+
+import yaml
+
+from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
+from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.reader import Document, parse, read_document
+from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.table import Table
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declared table: its model, its document, and the folder its paths are relative to."""
+
+    table: Table
+    document: Document
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A release as declared: nothing has been looked up in any data.
+
+    `texts` holds the exact text of every file that the declaration is made of, by its path
+    relative to the release file; the release file itself is "release.yaml" or its own name.
+    """
+
+    spec: ReleaseSpec
+    document: Document
+    tables: dict[str, Declared]
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def place(self, *keys: str | int) -> Place:
+        """Return the place of a key path of the release file."""
+        return self.document.place(*keys)
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the release file."""
+        return self.document.path.parent
+
+
+def read_table(path: Path) -> Declared:
+    """Return the declared table of a schema file; raise every finding together."""
+    files = Files(read_beside(path.parent))
+    document = read_document(path)
+    return Declared(validate(Table, document, files), document, path.parent)
+
+
+def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
+    """Return the declared table of a Python mapping that has the form of a schema file."""
+    text = yaml.safe_dump(_yaml_ready(values), sort_keys=False, allow_unicode=True)
+    document = parse(text, folder / "schema")
+    return Declared(validate(Table, document, Files(read_beside(folder))), document, folder)
+
+
+def _yaml_ready(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _yaml_ready(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_yaml_ready(item) for item in value]
+    return value if value is None or isinstance(value, bool) else str(value)
+
+
+def read_declaration(path: Path) -> Declaration:
+    """Return the release that a file declares, with its tables.
+
+    Raises
+    ------
+    DeclarationError, Findings
+        Every finding of the release file and of its tables, together.
+    """
+    read = read_beside(path.parent)
+    document = read_document(path)
+    return _declaration(document, read, document.path.name)
+
+
+def declaration_from_texts(texts: Mapping[str, str], name: str) -> Declaration:
+    """Return the declaration that the texts of a manifest hold; no file is read."""
+    document = parse(texts[name], Path(name))
+    return _declaration(document, lambda file: texts[file], name)
+
+
+def _declaration(document: Document, read: Callable[[str], str], name: str) -> Declaration:
+    errors: list[DpReleaseError] = []
+    texts = {name: document.text}
+    spec: ReleaseSpec | None = None
+    try:
+        spec = validate(ReleaseSpec, document, Files(read))
+    except DpReleaseError as error:
+        errors += _several(error)
+    tables: dict[str, Declared] = {}
+    for i, file in enumerate(_table_files(document)):
+        try:
+            declared = _read_declared(file, document, read, texts, document.place("tables", i))
+        except DpReleaseError as error:
+            errors += _several(error)
+            continue
+        if declared.table.name in tables:
+            place = document.place("tables", i)
+            errors.append(
+                DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name)
+            )
+        tables[declared.table.name] = declared
+    if spec is not None and not errors:
+        errors += _unknown_tables(spec, document, tables)
+    raise_all(errors)
+    if spec is None:
+        raise AssertionError("a refused document has findings")
+    return Declaration(spec, document, tables, texts)
+
+
+def _table_files(document: Document) -> list[str]:
+    tables = document.values.get("tables")
+    return [file for file in tables if isinstance(file, str)] if isinstance(tables, list) else []
+
+
+def _read_declared(
+    file: str, release: Document, read: Callable[[str], str], texts: dict[str, str], place: Place
+) -> Declared:
+    try:
+        text = read(file)
+    except (OSError, UnicodeDecodeError, KeyError):
+        raise DeclarationError("DP-YAML-001", place=place, reason="it is not there") from None
+    texts[file] = text
+    folder = PurePosixPath(file).parent
+    files = Files(lambda name: read(str(folder / name)))
+    document = parse(text, release.path.parent / file)
+    table = validate(Table, document, files)
+    texts.update({str(folder / name): content for name, content in files.texts.items()})
+    return Declared(table, document, document.path.parent)
+
+
+def _unknown_tables(
+    spec: ReleaseSpec, document: Document, tables: Mapping[str, Declared]
+) -> list[DpReleaseError]:
+    found: list[DpReleaseError] = []
+    for name, query in spec.queries.items():
+        if query.source not in tables:
+            close = get_close_matches(query.source, tables, n=1)
+            found.append(
+                DeclarationError(
+                    "DP-RELEASE-001",
+                    place=document.place("queries", name, "from"),
+                    name=query.source,
+                    nearest=f"; did you mean '{close[0]}'" if close else "",
+                    known=", ".join(tables),
+                )
+            )
+    return found
+
+
+def _several(error: DpReleaseError) -> list[DpReleaseError]:
+    return list(error.errors) if isinstance(error, Findings) else [error]

@@ -1,0 +1,147 @@
+"""YAML to plain mappings of text, with the line of every value, under strict limits.
+
+Every scalar stays text (YAML 1.2 thinking: `no`, 010 and 1e-9 mean what they say) and is converted
+by its declared type. Anchors, aliases, tags, merge keys and duplicate keys are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from dprelease.errors import DeclarationError, Place
+
+SIZE_LIMIT = 1 << 20
+DEPTH_LIMIT = 32
+NODE_LIMIT = 200_000
+
+Plain = str | list["Plain"] | dict[str, "Plain"] | None
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: its exact text, its values, and the line of each key path."""
+
+    path: Path
+    text: str
+    values: dict[str, Plain]
+    lines: dict[KeyPath, int]
+
+    def place(self, *keys: str | int) -> Place:
+        """Return the place of a key path; its nearest known ancestor's line if it has none."""
+        for length in range(len(keys), -1, -1):
+            if keys[:length] in self.lines:
+                line = self.lines[keys[:length]]
+                return Place(self.path.name, line, dotted(keys))
+        return Place(self.path.name, None, dotted(keys))
+
+
+def dotted(keys: KeyPath) -> str:
+    """Return a key path as text, such as queries.by_state.group_by[0]."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
+
+
+def read_document(path: Path) -> Document:
+    """Return the document of a YAML (or JSON) file.
+
+    Raises
+    ------
+    DeclarationError
+        DP-YAML-001 to 007.
+    """
+    here = Place(path.name)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(SIZE_LIMIT + 1)
+    except OSError as problem:
+        reason = (problem.strerror or "not readable").lower()
+        raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
+    if len(raw) > SIZE_LIMIT:
+        raise DeclarationError("DP-YAML-002", place=here, limit="1 MiB")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DeclarationError("DP-YAML-001", place=here, reason="it is not UTF-8") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Document:
+    """Return the document of a text; `path` is only named in messages."""
+    here = Place(path.name)
+    _check_events(text, here)
+    node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    if not isinstance(node, yaml.MappingNode):
+        raise DeclarationError("DP-YAML-007", place=here)
+    lines: dict[KeyPath, int] = {}
+    values = _plain(node, (), lines, here)
+    if not isinstance(values, dict):
+        raise DeclarationError("DP-YAML-007", place=here)
+    return Document(path, text, values, lines)
+
+
+def _check_events(text: str, here: Place) -> None:
+    """Refuse what is not plain before anything is built, so that nothing can explode."""
+    depth = count = documents = 0
+    try:
+        for event in _events(text):
+            count += 1
+            documents += isinstance(event, yaml.DocumentStartEvent)
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > DEPTH_LIMIT or count > NODE_LIMIT:
+                raise DeclarationError(
+                    "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
+                )
+            if isinstance(event, yaml.NodeEvent) and _is_special(event):
+                place = Place(here.file, event.start_mark.line + 1)
+                raise DeclarationError("DP-YAML-004", place=place)
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        words = getattr(problem, "problem", None) or "unexpected characters"
+        place = Place(here.file, line)
+        raise DeclarationError("DP-YAML-003", place=place, problem=words) from None
+    if documents != 1:
+        raise DeclarationError("DP-YAML-007", place=here)
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    yield from yaml.parse(text, Loader=yaml.CSafeLoader)
+
+
+def _is_special(event: yaml.NodeEvent) -> bool:
+    return (
+        isinstance(event, yaml.AliasEvent)
+        or event.anchor is not None
+        or getattr(event, "tag", None) is not None
+    )
+
+
+def _plain(node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int], here: Place) -> Plain:
+    lines.setdefault(keys, node.start_mark.line + 1)
+    if isinstance(node, yaml.ScalarNode):
+        empty = node.style is None and node.value in ("", "~", "null")
+        return None if empty else str(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*keys, i), lines, here) for i, item in enumerate(node.value)]
+    found: dict[str, Plain] = {}
+    for key, value in node.value:
+        place = Place(here.file, key.start_mark.line + 1, dotted(keys))
+        if not isinstance(key, yaml.ScalarNode):
+            raise DeclarationError("DP-YAML-007", place=place)
+        if key.value == "<<":
+            raise DeclarationError("DP-YAML-004", place=place)
+        if key.value in found:
+            raise DeclarationError("DP-YAML-005", place=place, name=key.value)
+        lines[(*keys, key.value)] = key.start_mark.line + 1
+        found[key.value] = _plain(value, (*keys, key.value), lines, here)
+    return found

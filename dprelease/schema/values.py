@@ -1,0 +1,100 @@
+"""Field types of the documents: exact numbers, names, and what to do with missing values."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from fractions import Fraction
+from typing import Annotated, NoReturn
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from dprelease.numerics.rounding import exact
+
+DROP = "drop"
+NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+RESERVED = frozenset(
+    {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
+)
+"""File names that some systems keep for devices."""
+
+
+def refuse(code: str, **fields: object) -> NoReturn:
+    """Raise the finding `code` at the value that is being validated."""
+    raise PydanticCustomError(code, "finding", fields)  # type: ignore[arg-type]
+
+
+def to_fraction(value: object) -> Fraction:
+    """Return the exact number of a decimal text or a Python number."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        refuse("DP-DECL-004", problem="not a number")
+    try:
+        return exact(str(value))
+    except ValueError:
+        refuse("DP-DECL-004", problem="not a finite decimal number")
+
+
+def to_int(value: object) -> int:
+    """Return the whole number of a text or a Python number."""
+    found = to_fraction(value)
+    if found.denominator != 1:
+        refuse("DP-DECL-003", problem="a whole number is needed")
+    return found.numerator
+
+
+def to_bool(value: object) -> bool:
+    """Return the truth value of `true` or `false`; nothing else counts as one."""
+    if value in (True, "true"):
+        return True
+    if value in (False, "false"):
+        return False
+    refuse("DP-DECL-003", problem="true or false is needed")
+
+
+def to_text(value: object) -> str:
+    """Return a text; a Python int stands for its digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        refuse("DP-DECL-003", problem="a text is needed")
+    if "\0" in value or len(value) > 1000 or any("\ud800" <= c <= "\udfff" for c in value):
+        refuse("DP-DECL-003", problem="a text of at most 1000 characters without NUL is needed")
+    return value
+
+
+def to_name(value: object) -> str:
+    """Return a name that is safe as a file name and as a column name."""
+    text = to_text(value)
+    if not re.fullmatch(NAME, text) or text.casefold() in RESERVED:
+        refuse("DP-DECL-005")
+    return text
+
+
+def to_date(value: object) -> date:
+    """Return the date of an ISO text (year-month-day)."""
+    if isinstance(value, date):
+        return value
+    text = to_text(value)
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        refuse("DP-DECL-003", problem="a date such as 2024-12-31 is needed")
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        refuse("DP-DECL-003", problem="there is no such date")
+
+
+NUMBER_SCHEMA = {"type": ["number", "string"], "description": "an exact decimal number"}
+
+Exact = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]
+Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
+Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
+Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]
+Name = Annotated[
+    str, BeforeValidator(to_name), WithJsonSchema({"type": "string", "pattern": NAME})
+]
+Day = Annotated[
+    date, BeforeValidator(to_date), WithJsonSchema({"type": "string", "format": "date"})
+]

@@ -1,0 +1,1 @@
+"""SQL text of bounded aggregates; opens no database."""

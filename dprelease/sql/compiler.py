@@ -1,0 +1,254 @@
+"""One resolved query as one SELECT over `dp_source`: a row for each cell that has rows.
+
+Sums are 128-bit: at most 2^62 steps a row and fewer than 2^63 rows stay below 2^125, so they can
+neither wrap nor raise. The result is clamped to 2^62, a map that moves no two values further apart,
+so the sensitivity holds for what leaves the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dprelease.numerics.lattice import LIMIT
+from dprelease.query import quoting
+from dprelease.query.aggregate import Count, CountDistinct, Sum
+from dprelease.query.keys import Key, key_of
+from dprelease.query.resolve import Measure, Query
+from dprelease.schema.table import CutColumn, IntegerColumn, NumberColumn
+from dprelease.sql.bounding import kept_counts, kept_rows
+from dprelease.sql.treatment import DECLARED_AS, steps, typed
+
+SOURCE = "dp_source"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """Public values of one text column, to be registered as a table (code BIGINT, value VARCHAR)."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A SELECT whose rows are `cell`, then one BIGINT for each measure, all not NULL."""
+
+    sql: str
+    key_tables: tuple[KeyTable, ...]
+    columns: tuple[str, ...]
+
+
+def needed_columns(query: Query) -> tuple[str, ...]:
+    """Return the stored columns that the query reads, in schema order."""
+    names = {key.column for key in query.keys.keys}
+    names |= set(query.predicate.columns) if query.predicate else set()
+    names |= {m.aggregate.column for m in query.measures if m.aggregate.column is not None}
+    if query.unit.id is not None:
+        names.add(query.unit.id)
+    columns = query.table.columns
+    stored = set()
+    for name in names:
+        column = columns[name]
+        stored.add(column.cut if isinstance(column, CutColumn) else name)
+    return tuple(name for name in columns if name in stored)
+
+
+def assumed_types(query: Query) -> dict[str, str]:
+    """Return the types that stand in for the source's own when the data is not at hand."""
+    columns = query.table.columns
+    return {name: DECLARED_AS[columns[name].type] for name in needed_columns(query)}
+
+
+def compile_query(query: Query, physical: Mapping[str, str]) -> Compiled:
+    """Return the SQL of a query, given the DuckDB type of every stored column that it reads.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if a stored type can't be read as declared.
+    """
+    return _Compiler(query, physical).compile()
+
+
+class _Compiler:
+    def __init__(self, query: Query, physical: Mapping[str, str]) -> None:
+        self.query, self.physical = query, physical
+        self.columns = query.table.columns
+        self.key_tables: list[KeyTable] = []
+        self.joins: list[str] = []
+
+    def compile(self) -> Compiled:
+        distinct = any(isinstance(m.aggregate, CountDistinct) for m in self.query.measures)
+        if self.query.unit.id is None and not distinct:
+            steps_ = self._grouped_first()
+        else:
+            steps_ = self._row_by_row()
+        *named, (_, last) = [("typed", self._typed()), *steps_]
+        ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
+        names = tuple(measure.name for measure in self.query.measures)
+        return Compiled(f"WITH {ctes}\n{last}", tuple(self.key_tables), names)
+
+    def _typed(self) -> str:
+        """Return the layer in which every column has its declared kind."""
+        parts = []
+        for name in needed_columns(self.query):
+            value = typed(name, self.columns[name], self.physical[name])
+            quoted = quoting.identifier(name)
+            parts.append(value if value == quoted else f"{value} AS {quoted}")
+        inner = f"SELECT {', '.join(parts) or '1 AS one'} FROM {SOURCE}"
+        predicate = self.query.predicate
+        if predicate is None:
+            return inner
+        labels = [
+            f"{self._cut_case(column, as_label=True)} AS {quoting.identifier(name)}"
+            for name in predicate.columns
+            if isinstance(column := self.columns[name], CutColumn)
+        ]
+        if labels:
+            inner = f"SELECT *, {', '.join(labels)} FROM ({inner})"
+        return f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
+
+    def _cut_case(self, column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
+        """Return the cell of a cut as a code, or as its label."""
+        value = quoting.identifier(column.cut)
+        edges = [quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
+                 for edge in column.edges]
+        cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
+        positions = {"drop": "NULL"} | dict(zip(column.values, cells, strict=True))
+        null, other = positions[column.nulls], positions[column.others]
+        if key is None and not as_label:
+            null = other = "NULL"
+        arms = " ".join(
+            f"WHEN {value} < {edge} THEN {cell}"
+            for edge, cell in zip(edges[1:], cells, strict=True)
+        )
+        return (
+            f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} < {edges[0]} THEN {other} "
+            f"{arms} ELSE {other} END"
+        )
+
+    def _raw_key(self, key: Key) -> str:
+        """Return what rows are grouped by: the text of a text key, the code of any other."""
+        column, value = self.columns[key.column], quoting.identifier(key.column)
+        if isinstance(column, CutColumn):
+            return self._cut_case(column, as_label=False, key=key)
+        if key.kind == "text":
+            return value
+        null = "NULL" if key.nulls is None else str(key.nulls)
+        if key.kind == "boolean":
+            return f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} THEN 1 ELSE 0 END"
+        first, last = key.values[0], key.values[-1]
+        if key.kind == "integer":
+            low, high = quoting.integer(int(first)), quoting.integer(int(last))  # type: ignore[arg-type]
+        else:
+            low, high = quoting.day(first), quoting.day(last)  # type: ignore[arg-type]
+        inside = f"{value} BETWEEN {low} AND {high}"
+        code = f"CAST({value} - {low} AS BIGINT)" if key.kind == "date" else f"{value} - {low}"
+        missing = "" if key.nulls is None else f"WHEN {value} IS NULL THEN {null} "
+        return f"CASE {missing}WHEN {inside} THEN {code} END"
+
+    def _code(self, key: Key, raw: str) -> str:
+        """Return the position of a key's cell; joins the key table of a text key."""
+        if key.kind != "text" or isinstance(self.columns[key.column], CutColumn):
+            return raw
+        name = f"dp_keys_{len(self.key_tables)}"
+        self.key_tables.append(KeyTable(name, tuple(str(value) for value in key.values)))
+        self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.value")
+        code = f"{name}.code"
+        if key.others is not None:
+            code = f"coalesce({code}, {key.others})"
+        if key.nulls is not None or key.others is not None:
+            null = "NULL" if key.nulls is None else str(key.nulls)
+            code = f"CASE WHEN {raw} IS NULL THEN {null} ELSE {code} END"
+        return code
+
+    def _cell(self, raws: list[str]) -> str:
+        keys, strides = self.query.keys.keys, self.query.keys.strides
+        terms = [
+            f"CAST({self._code(key, raw)} AS BIGINT) * {stride}"
+            for key, raw, stride in zip(keys, raws, strides, strict=True)
+        ]
+        return " + ".join(terms) or "0::BIGINT"
+
+    def _value(self, measure: Measure) -> str:
+        """Return what one row adds to a measure; NULL where it adds nothing."""
+        aggregate = measure.aggregate
+        if aggregate.column is None:
+            return "1::BIGINT"
+        value, column = quoting.identifier(aggregate.column), self.columns[aggregate.column]
+        if isinstance(aggregate, Count):
+            if isinstance(column, CutColumn):
+                value = quoting.identifier(column.cut)
+            return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
+        if isinstance(aggregate, Sum):
+            if not isinstance(column, IntegerColumn | NumberColumn):
+                raise TypeError("sums are resolved for numbers only")
+            return steps(value, aggregate, column, self.physical[aggregate.column])
+        if aggregate.values is None:
+            return "NULL::BIGINT"
+        key = key_of(aggregate.column, column)
+        if isinstance(key, str):
+            raise TypeError("distinct values are resolved for declared values only")
+        return self._code(key, self._raw_key(key))
+
+    def _grouped_first(self) -> list[tuple[str, str]]:
+        """Return the steps of a query with row units: group by raw keys, then find the cells.
+
+        The key tables are joined to the few groups instead of the many rows.
+        """
+        keys, measures = self.query.keys.keys, self.query.measures
+        raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
+        sums = []
+        for j, measure in enumerate(measures):
+            whole = isinstance(measure.aggregate, Count) and measure.aggregate.column is None
+            sums.append(f"{'count(*)' if whole else f'sum({self._value(measure)})'} AS a{j}")
+        by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
+        grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
+        cell = self._cell([f"k{i}" for i in range(len(keys))])
+        columns = "".join(f", a{j}" for j in range(len(measures)))
+        placed = f"SELECT {cell} AS cell{columns} FROM grouped {' '.join(self.joins)}"
+        totals = [self._bounded(f"sum(a{j})", m.name) for j, m in enumerate(measures)]
+        last = f"SELECT cell, {', '.join(totals)}\nFROM placed WHERE cell IS NOT NULL GROUP BY cell"
+        return [("grouped", grouped), ("placed", placed), ("", last)]
+
+    def _row_by_row(self) -> list[tuple[str, str]]:
+        """Return the steps of a query that must know the cell of every single row."""
+        keys, measures, unit = self.query.keys.keys, self.query.measures, self.query.unit
+        cell = self._cell([self._raw_key(key) for key in keys])
+        read = [j for j, m in enumerate(measures) if _reads_values(m)]
+        values = "".join(f", {self._value(measures[j])} AS v{j}" for j in read)
+        person = "NULL" if unit.id is None else quoting.identifier(unit.id)
+        rows = f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
+        known = "" if unit.id is None else " AND id IS NOT NULL"
+        coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
+        if unit.id is None:
+            bounded = [("kept", "SELECT * FROM coded")]
+        elif read:
+            bounded = kept_rows(unit, [f"v{j}" for j in read], self.query.keys.size)
+        else:
+            bounded = kept_counts(unit, self.query.keys.size)
+        counted = unit.id is not None and not read
+        totals = [self._bounded(_total(m, j, counted), m.name) for j, m in enumerate(measures)]
+        last = f"SELECT cell, {', '.join(totals)}\nFROM kept GROUP BY cell"
+        return [("coded", coded), *bounded, ("", last)]
+
+    @staticmethod
+    def _bounded(total: str, name: str) -> str:
+        inside = f"least(greatest({total}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
+        return f"CAST(coalesce({inside}, 0) AS BIGINT) AS {quoting.identifier(name)}"
+
+
+def _reads_values(measure: Measure) -> bool:
+    aggregate = measure.aggregate
+    return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
+
+
+def _total(measure: Measure, j: int, counted: bool) -> str:
+    """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
+    aggregate = measure.aggregate
+    if isinstance(aggregate, CountDistinct):
+        return "count(DISTINCT id)" if aggregate.values is None else f"count(DISTINCT v{j})"
+    if isinstance(aggregate, Count) and aggregate.column is None:
+        return "sum(n)" if counted else "count(*)"
+    return f"sum(v{j})"
