@@ -42,7 +42,7 @@ def round_up(x: Fraction) -> float:
 
 def round_down(x: Fraction) -> float:
     """Return the greatest float that is <= `x`; raise OverflowError if there is no finite one."""
-    return -round_up(-x)
+    return 0.0 - round_up(-x)  # 0.0 - 0.0 keeps zero positive
 
 
 def decimal_text(x: float) -> str:

@@ -50,9 +50,15 @@ class Sensitivity:
 
     @classmethod
     def of(
-        cls, *, per_group: int, within_group: int, unit: PrivacyUnit, neighbours: Neighbours
+        cls,
+        *,
+        per_group: int,
+        within_group: int,
+        unit: PrivacyUnit,
+        neighbours: Neighbours,
+        cells: int,
     ) -> Self:
-        """Return the sensitivity of a vector with one cell for each group.
+        """Return the sensitivity of a vector of `cells` cells, one for each group.
 
         `per_group`: steps by which all rows of one unit in one group can move its cell, when
         they appear or disappear. `within_group`: steps by which the cell can move when the
@@ -60,14 +66,17 @@ class Sensitivity:
 
         add_remove: at most `max_groups` cells by `per_group`. replace: for each of the
         `max_groups` groups, either the unit stays in the group (one cell by `within_group`), or
-        leaves it and enters another (two cells by `per_group`).
+        leaves it and enters another (two cells by `per_group`). With one cell there is no other.
         """
+        slots = min(unit.max_groups, cells)
         if neighbours is Neighbours.ADD_REMOVE:
-            return cls(slots=unit.max_groups, moves=(Move(per_group, 1),))
+            return cls(slots=slots, moves=(Move(per_group, 1),))
+        if cells == 1:
+            return cls(slots=1, moves=(Move(within_group, 1),))
         moves = (Move(per_group, 2),)
         if within_group > per_group:
             moves = (Move(within_group, 1), *moves)
-        return cls(slots=unit.max_groups, moves=moves)
+        return cls(slots=slots, moves=moves)
 
     @property
     def l1(self) -> int:

@@ -14,10 +14,12 @@ class Count:
 
     column: str | None = None
 
-    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours) -> Sensitivity:
+    def sensitivity(
+        self, unit: PrivacyUnit, neighbours: Neighbours, cells: int
+    ) -> Sensitivity:
         """Return rows per group: they appear or vanish together, or turn into fewer."""
         rows = unit.max_rows_per_group
-        return Sensitivity.of(per_group=rows, within_group=rows, unit=unit, neighbours=neighbours)
+        return Sensitivity.of(per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells)
 
     @property
     def step(self) -> Fraction:
@@ -34,7 +36,9 @@ class Sum:
     upper: int
     step: Fraction
 
-    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours) -> Sensitivity:
+    def sensitivity(
+        self, unit: PrivacyUnit, neighbours: Neighbours, cells: int
+    ) -> Sensitivity:
         """Return rows per group times the largest value, or the largest difference.
 
         Within a group a row may be replaced by another or by none (its value is missing, or the
@@ -46,6 +50,7 @@ class Sum:
             within_group=rows * (max(self.upper, 0) - min(self.lower, 0)),
             unit=unit,
             neighbours=neighbours,
+            cells=cells,
         )
 
 
@@ -56,11 +61,13 @@ class CountDistinct:
     column: str
     values: int | None
 
-    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours) -> Sensitivity:
+    def sensitivity(
+        self, unit: PrivacyUnit, neighbours: Neighbours, cells: int
+    ) -> Sensitivity:
         """Return 1 for ids; for values, one for each row, but no more than there are values."""
         moved = 1 if self.values is None else min(unit.max_rows_per_group, self.values)
         return Sensitivity.of(
-            per_group=moved, within_group=moved, unit=unit, neighbours=neighbours
+            per_group=moved, within_group=moved, unit=unit, neighbours=neighbours, cells=cells
         )
 
     @property

@@ -119,7 +119,7 @@ class _Resolver:
             aggregate = self._aggregate(column, spec)
             if aggregate is None:
                 continue
-            sensitivity = aggregate.sensitivity(table.unit, neighbours)
+            sensitivity = aggregate.sensitivity(table.unit, neighbours, keys.size)
             if sensitivity.largest_shift == 0:
                 self._refuse("DP-QUERY-005", "columns", column, column=column)
                 continue

@@ -32,7 +32,7 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A SELECT whose rows are `cell`, then one BIGINT for each measure, all not NULL."""
+    """A SELECT whose rows are `cell`, then BIGINT columns m0, m1, ..., one a measure; no NULL."""
 
     sql: str
     key_tables: tuple[KeyTable, ...]
@@ -106,12 +106,12 @@ class _Compiler:
             if isinstance(column := self.columns[name], CutColumn)
         ]
         if labels:
-            inner = f"SELECT *, {', '.join(labels)} FROM ({inner})"
+            inner = f"SELECT *, {', '.join(labels)} FROM ({inner}) typed"
         return f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
     def _cut_case(self, column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
         """Return the cell of a cut as a code, or as its label."""
-        value = quoting.identifier(column.cut)
+        value = _column(column.cut)
         edges = [quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
                  for edge in column.edges]
         cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
@@ -130,7 +130,7 @@ class _Compiler:
 
     def _raw_key(self, key: Key) -> str:
         """Return what rows are grouped by: the text of a text key, the code of any other."""
-        column, value = self.columns[key.column], quoting.identifier(key.column)
+        column, value = self.columns[key.column], _column(key.column)
         if isinstance(column, CutColumn):
             return self._cut_case(column, as_label=False, key=key)
         if key.kind == "text":
@@ -176,10 +176,10 @@ class _Compiler:
         aggregate = measure.aggregate
         if aggregate.column is None:
             return "1::BIGINT"
-        value, column = quoting.identifier(aggregate.column), self.columns[aggregate.column]
+        value, column = _column(aggregate.column), self.columns[aggregate.column]
         if isinstance(aggregate, Count):
             if isinstance(column, CutColumn):
-                value = quoting.identifier(column.cut)
+                value = _column(column.cut)
             return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
         if isinstance(aggregate, Sum):
             if not isinstance(column, IntegerColumn | NumberColumn):
@@ -208,7 +208,7 @@ class _Compiler:
         cell = self._cell([f"k{i}" for i in range(len(keys))])
         columns = "".join(f", a{j}" for j in range(len(measures)))
         placed = f"SELECT {cell} AS cell{columns} FROM grouped {' '.join(self.joins)}"
-        totals = [self._bounded(f"sum(a{j})", m.name) for j, m in enumerate(measures)]
+        totals = [self._bounded(f"sum(a{j})", j) for j in range(len(measures))]
         last = f"SELECT cell, {', '.join(totals)}\nFROM placed WHERE cell IS NOT NULL GROUP BY cell"
         return [("grouped", grouped), ("placed", placed), ("", last)]
 
@@ -218,7 +218,7 @@ class _Compiler:
         cell = self._cell([self._raw_key(key) for key in keys])
         read = [j for j, m in enumerate(measures) if _reads_values(m)]
         values = "".join(f", {self._value(measures[j])} AS v{j}" for j in read)
-        person = "NULL" if unit.id is None else quoting.identifier(unit.id)
+        person = "NULL" if unit.id is None else _column(unit.id)
         rows = f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
@@ -229,14 +229,19 @@ class _Compiler:
         else:
             bounded = kept_counts(unit, self.query.keys.size)
         counted = unit.id is not None and not read
-        totals = [self._bounded(_total(m, j, counted), m.name) for j, m in enumerate(measures)]
+        totals = [self._bounded(_total(m, j, counted), j) for j, m in enumerate(measures)]
         last = f"SELECT cell, {', '.join(totals)}\nFROM kept GROUP BY cell"
         return [("coded", coded), *bounded, ("", last)]
 
     @staticmethod
-    def _bounded(total: str, name: str) -> str:
+    def _bounded(total: str, position: int) -> str:
         inside = f"least(greatest({total}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
-        return f"CAST(coalesce({inside}, 0) AS BIGINT) AS {quoting.identifier(name)}"
+        return f"CAST(coalesce({inside}, 0) AS BIGINT) AS m{position}"
+
+
+def _column(name: str) -> str:
+    """Return a column of the typed layer; qualified, for key tables have columns of their own."""
+    return f"typed.{quoting.identifier(name)}"
 
 
 def _reads_values(measure: Measure) -> bool:

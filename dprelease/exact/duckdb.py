@@ -1,0 +1,214 @@
+"""The DuckDB engine: one private, locked connection for each table of a run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import duckdb
+import numpy as np
+
+from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact.frames import to_arrow
+from dprelease.exact.sources import Opened, open_files, stored_columns
+from dprelease.exact.table import ExactTable
+from dprelease.query import quoting
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declared
+from dprelease.sql.compiler import SOURCE, Compiled, compile_query, needed_columns
+from dprelease.sql.treatment import FLOATS, base_type
+
+SCRATCH = "dprelease-scratch-"
+
+
+class Engine:
+    """A connection that can read one declared table and nothing else.
+
+    After `open` the connection has no access to files beyond the declared ones, to the network, to
+    extensions or to Python variables, and its settings are locked. Use it as a context manager.
+    """
+
+    def __init__(self, declared: Declared, opened: Opened | None, scratch: Path) -> None:
+        self.declared = declared
+        self._opened = opened
+        self._scratch = scratch
+        self._stamps = _stamps(opened)
+        self._connection = duckdb.connect(
+            config={
+                "temp_directory": str(scratch),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "python_enable_replacements": False,
+            }
+        )
+        self.physical: dict[str, str] = {}
+
+    @classmethod
+    @contextmanager
+    def open(cls, declared: Declared, frame: object | None = None) -> Iterator[Self]:
+        """Yield an engine over the declared source, or over `frame` in its place.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-001, 003, 008 or 009 if the source can't be opened as declared.
+        """
+        source = declared.table.source
+        arrow = None if frame is None else to_arrow(frame, declared)
+        opened = None
+        if arrow is None:
+            if source is None or source.path is None:
+                raise DataError("DP-DATA-008", table=declared.table.name)
+            opened = open_files(declared, source)
+        remove_stale_scratch()
+        scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
+        try:
+            engine = cls(declared, opened, scratch)
+            try:
+                engine._prepare(arrow)
+                yield engine
+            finally:
+                engine._connection.close()
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def compile(self, query: Query) -> Compiled:
+        """Return the SQL of a query over the types that the source really has.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-002 for a missing column, DP-DATA-004 or 005 for a type that can't serve.
+        """
+        for name in needed_columns(query):
+            if name not in self.physical:
+                raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
+        unit = query.unit.id
+        if unit is not None and base_type(self.physical[unit]) in FLOATS:
+            raise DataError("DP-DATA-005", column=unit)
+        return compile_query(query, self.physical)
+
+    def run(self, query: Query) -> ExactTable:
+        """Return the true aggregates of every cell, zero where there is no row.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        """
+        compiled = self.compile(query)
+        for table in compiled.key_tables:
+            self._register_keys(table.name, table.values)
+        rows = self._attempt("DP-DATA-006", State.READ, compiled.sql)
+        found = rows.fetchnumpy()
+        if _stamps(self._opened) != self._stamps:
+            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        size = query.keys.size
+        cells = np.asarray(found["cell"], dtype=np.int64)
+        vectors = {}
+        for i, name in enumerate(compiled.columns):
+            vector = np.zeros(size, dtype=np.int64)
+            vector[cells] = np.asarray(found[f"m{i}"], dtype=np.int64)
+            vectors[name] = vector
+        return ExactTable(query.name, size, vectors)
+
+    def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
+        import pyarrow as pa
+
+        codes = pa.array(range(len(values)), pa.int64())
+        keys = pa.table({"code": codes, "value": pa.array(values, pa.string())})
+        self._connection.register(name, keys)
+
+    def _attempt(self, code: str, state: State, sql: str) -> duckdb.DuckDBPyConnection:
+        """Run a statement; the engine's own words, which may quote a cell, go no further."""
+        failure: DpReleaseError | None = None
+        try:
+            return self._connection.execute(sql)
+        except (duckdb.Error, MemoryError):
+            source = self.declared.table.source
+            kind = "a frame" if source is None else source.kind or "a frame"
+            table = self.declared.table.name
+            failure = DataError(code, state=state, table=table, format=kind)
+        raise failure
+
+    def _prepare(self, arrow: object | None) -> None:
+        """Make the source known, learn its types, and lock everything else out."""
+        self._attempt("DP-DATA-001", State.NOTHING, "SET TimeZone = 'UTC'")
+        if self._opened is None:
+            self._connection.register(SOURCE, arrow)
+        else:
+            for statement in self._opened.attach:
+                self._attempt("DP-DATA-001", State.NOTHING, statement)
+            self._refuse_twins()
+            view = f"CREATE VIEW {SOURCE} AS SELECT * FROM {self._opened.relation}"
+            self._attempt("DP-DATA-001", State.NOTHING, view)
+        rows = self._attempt("DP-DATA-001", State.NOTHING, f"DESCRIBE {SOURCE}").fetchall()
+        stored = {str(name): str(kind) for name, kind, *_ in rows}
+        self.physical = {n: stored[n] for n in stored_columns(self.declared) if n in stored}
+        self._lock()
+
+    def _refuse_twins(self) -> None:
+        """Refuse Parquet files with columns that differ by case: the engine would rename one."""
+        source = self.declared.table.source
+        if self._opened is None or source is None or source.kind != "parquet":
+            return
+        for file in self._opened.files:
+            sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(str(file))})"
+            rows = self._attempt("DP-DATA-001", State.NOTHING, sql).fetchall()
+            folded = [name.casefold() for name in _top_level(rows)]
+            for name in stored_columns(self.declared):
+                if folded.count(name.casefold()) > 1:
+                    table = self.declared.table.name
+                    raise DataError("DP-DATA-003", table=table, column=name)
+
+    def _lock(self) -> None:
+        files = self._opened.files if self._opened else ()
+        allowed = ", ".join(quoting.text(str(file)) for file in files)
+        for setting in (
+            f"SET allowed_paths = [{allowed}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self._attempt("DP-DATA-001", State.NOTHING, setting)
+
+
+def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:
+    """Return the names of a Parquet file's columns; `rows` is its schema tree, parents first."""
+    names, skip = [], 0
+    for name, children in rows[1:]:
+        if skip == 0:
+            names.append(name)
+        else:
+            skip -= 1
+        skip += children or 0
+    return names
+
+
+def _stamps(opened: Opened | None) -> list[tuple[int, int, int]]:
+    """Return what changes when a file is replaced or written to."""
+    files = opened.files if opened else ()
+    found = (file.stat() for file in files)
+    return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
+
+
+def remove_stale_scratch() -> None:
+    """Remove scratch folders of this user whose process is gone: spill files survive a kill."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        owner = folder.name.removeprefix(SCRATCH).split("-")[0]
+        if owner.isdigit() and folder.stat().st_uid == os.getuid() and not _alive(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

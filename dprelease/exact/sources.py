@@ -1,0 +1,119 @@
+"""Sources as SQL over declared files; nothing about them is ever guessed from their values."""
+
+from __future__ import annotations
+
+import csv
+import glob
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprelease.errors import DataError
+from dprelease.query import quoting
+from dprelease.schema.load import Declared
+from dprelease.schema.table import CutColumn, Source
+
+HEADER_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The files of a source, statements that make them known, and the relation to read."""
+
+    files: tuple[Path, ...]
+    attach: tuple[str, ...]
+    relation: str
+
+
+def stored_columns(declared: Declared) -> list[str]:
+    """Return the declared columns that a source must store: all but cuts."""
+    columns = declared.table.columns
+    return [name for name, column in columns.items() if not isinstance(column, CutColumn)]
+
+
+def open_files(declared: Declared, source: Source) -> Opened:
+    """Return the relation of a declared path or glob.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 if nothing is there, DP-DATA-009 for an unreadable CSV header.
+    """
+    files = _files(declared, source)
+    names = "[" + ", ".join(quoting.text(str(file)) for file in files) + "]"
+    match source.kind:
+        case "parquet":
+            by_name = "true" if len(files) > 1 else "false"
+            options = f"union_by_name = {by_name}, hive_partitioning = false"
+            return Opened(files, (), f"read_parquet({names}, {options})")
+        case "csv":
+            return Opened(files, (), _csv(declared, source, files, names))
+        case "json_lines":
+            columns = _struct(stored_columns(declared))
+            options = (
+                f"format = 'newline_delimited', columns = {columns}, auto_detect = false, "
+                "ignore_errors = true, hive_partitioning = false"
+            )
+            return Opened(files, (), f"read_json({names}, {options})")
+    path = quoting.text(str(files[0]))
+    parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
+    attach = f"ATTACH {path} AS dp_database (READ_ONLY, TYPE duckdb)"
+    return Opened(files[:1], (attach,), ".".join(["dp_database", *parts]))
+
+
+def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
+    pattern = str(declared.folder / (source.path or ""))
+    found = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern, recursive=True))
+    files = tuple(Path(file).resolve() for file in found if Path(file).is_file())
+    if not files:
+        raise DataError("DP-DATA-001", table=declared.table.name, format=source.kind)
+    return files
+
+
+def _struct(names: Sequence[str]) -> str:
+    """Return a struct of column names, all text: no type is ever sniffed."""
+    return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"
+
+
+def _csv(declared: Declared, source: Source, files: Sequence[Path], names: str) -> str:
+    headers = {tuple(_header(declared, source, file)) for file in files}
+    if len(headers) != 1:
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    (header,) = headers
+    options = [
+        f"columns = {_struct(header)}",
+        "header = true",
+        "auto_detect = false",
+        f"delim = {quoting.text(source.separator)}",
+        f"quote = {quoting.text(source.quote)}",
+        f"escape = {quoting.text(source.quote)}",
+        f"nullstr = [{', '.join(quoting.text(null) for null in source.nulls)}]",
+        # A ragged or undecodable line is a missing row: it can neither stop a run nor be quoted.
+        "ignore_errors = true",
+        "strict_mode = true",
+        "null_padding = false",
+        "hive_partitioning = false",
+    ]
+    return f"read_csv({names}, {', '.join(options)})"
+
+
+def _header(declared: Declared, source: Source, file: Path) -> list[str]:
+    """Return the names in the header line; no other line is looked at."""
+    failed = False
+    header: list[str] = []
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            first = lines.readline(HEADER_LIMIT)
+        rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
+        header = next(rows, [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        failed = True
+    folded = [name.casefold() for name in header]
+    if failed or not header or any("\0" in name or not name for name in header):
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    for name in stored_columns(declared):
+        if folded.count(name.casefold()) > 1:
+            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
+    if len(set(folded)) < len(folded):
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    return header
