@@ -111,7 +111,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-002": Template(
         cause="A column asks for exactly one of count, sum and count_distinct.",
-        fix="write for example `persons: {{count: \"*\"}}`.",
+        fix='write for example `persons: {{count: "*"}}`.',
     ),
     "DP-RELEASE-003": Template(
         cause="The output is not a folder below the release file.",

@@ -88,6 +88,11 @@ class _Loss:
         return math.inf
 
     @property
+    def normal_mu(self) -> None:
+        """Return None: the loss lives on a lattice."""
+        return None
+
+    @property
     def span(self) -> float:
         """Return the loss at 13.5 scales, and at a step beyond: no more than 1e-40 lies there."""
         mu = self.shift / self.scale

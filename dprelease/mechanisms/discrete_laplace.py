@@ -76,6 +76,11 @@ class DiscreteLaplaceLoss:
         return round_up(Fraction(self.shift) / Fraction(self.scale))
 
     @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
     def span(self) -> float:
         """Return the largest loss: no mass lies beyond."""
         return self.pure_epsilon

@@ -18,7 +18,8 @@ from scipy import special
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
 from dprelease.numerics.lattice import Flags
-from dprelease.privacy.loss import SLACK, Floats
+from dprelease.privacy.loss import Floats
+from dprelease.privacy.normal import normal_delta
 
 FAR = 13.5
 """Standard deviations beyond which a normal variable lies with a probability below 1e-40."""
@@ -92,22 +93,18 @@ class GaussianLoss:
         return math.inf
 
     @property
+    def normal_mu(self) -> float:
+        """Return the shift in standard deviations."""
+        return self.mu
+
+    @property
     def span(self) -> float:
         """Return the loss at 13.5 standard deviations."""
         return self.mu**2 / 2 + FAR * self.mu
 
     def delta(self, epsilon: float) -> float:
-        """Return Q(a) - exp(epsilon) Q(a + mu), a = epsilon/mu - mu/2, by scaled tails."""
-        a = epsilon / self.mu - self.mu / 2
-        b = a + self.mu
-        root = math.sqrt(2.0)
-        if a > 0:
-            first = 0.5 * math.exp(-(a * a) / 2)
-            near, away = float(special.erfcx(a / root)), float(special.erfcx(b / root))
-            return min(1.0, first * (near - away + near * 2.0**-46) * SLACK)
-        first = float(special.ndtr(-a))
-        second = math.exp(epsilon + float(special.log_ndtr(-b)))
-        return min(1.0, (first - second + first * 2.0**-46) * SLACK)
+        """Return the closed form of Balle and Wang."""
+        return normal_delta(self.mu, epsilon)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return normal masses: the loss is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q."""

@@ -73,6 +73,11 @@ class LaplaceLoss:
         return self.ratio
 
     @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
     def span(self) -> float:
         """Return the largest loss: no mass lies beyond."""
         return self.ratio

@@ -29,6 +29,11 @@ class PrivacyLoss(Protocol):
         ...
 
     @property
+    def normal_mu(self) -> float | None:
+        """Return mu if the loss is exactly normal, N(mu^2/2, mu^2) under P; else None."""
+        ...
+
+    @property
     def span(self) -> float:
         """Return a loss beyond which, on either side, P has a mass below 1e-40."""
         ...

@@ -14,12 +14,12 @@ class Count:
 
     column: str | None = None
 
-    def sensitivity(
-        self, unit: PrivacyUnit, neighbours: Neighbours, cells: int
-    ) -> Sensitivity:
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return rows per group: they appear or vanish together, or turn into fewer."""
         rows = unit.max_rows_per_group
-        return Sensitivity.of(per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells)
+        return Sensitivity.of(
+            per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells
+        )
 
     @property
     def step(self) -> Fraction:
@@ -36,9 +36,7 @@ class Sum:
     upper: int
     step: Fraction
 
-    def sensitivity(
-        self, unit: PrivacyUnit, neighbours: Neighbours, cells: int
-    ) -> Sensitivity:
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return rows per group times the largest value, or the largest difference.
 
         Within a group a row may be replaced by another or by none (its value is missing, or the
@@ -61,9 +59,7 @@ class CountDistinct:
     column: str
     values: int | None
 
-    def sensitivity(
-        self, unit: PrivacyUnit, neighbours: Neighbours, cells: int
-    ) -> Sensitivity:
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return 1 for ids; for values, one for each row, but no more than there are values."""
         moved = 1 if self.values is None else min(unit.max_rows_per_group, self.values)
         return Sensitivity.of(

@@ -106,9 +106,7 @@ def _declaration(document: Document, read: Callable[[str], str], name: str) -> D
             continue
         if declared.table.name in tables:
             place = document.place("tables", i)
-            errors.append(
-                DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name)
-            )
+            errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
     if spec is not None and not errors:
         errors += _unknown_tables(spec, document, tables)

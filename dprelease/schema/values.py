@@ -92,9 +92,7 @@ Exact = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_
 Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
 Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]
-Name = Annotated[
-    str, BeforeValidator(to_name), WithJsonSchema({"type": "string", "pattern": NAME})
-]
+Name = Annotated[str, BeforeValidator(to_name), WithJsonSchema({"type": "string", "pattern": NAME})]
 Day = Annotated[
     date, BeforeValidator(to_date), WithJsonSchema({"type": "string", "format": "date"})
 ]

@@ -112,8 +112,10 @@ class _Compiler:
     def _cut_case(self, column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
         """Return the cell of a cut as a code, or as its label."""
         value = _column(column.cut)
-        edges = [quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
-                 for edge in column.edges]
+        edges = [
+            quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
+            for edge in column.edges
+        ]
         cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
         positions = {"drop": "NULL"} | dict(zip(column.values, cells, strict=True))
         null, other = positions[column.nulls], positions[column.others]

@@ -1,0 +1,1 @@
+"""From a plan to published files: noise, Parquet, manifest, verification."""
