@@ -1,7 +1,20 @@
-"""Catalogue: errors of the kind "output"."""
+"""Catalogue: writing a release."""
 
 from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-TEMPLATES: dict[str, Template] = {}
+TEMPLATES: dict[str, Template] = {
+    "DP-OUTPUT-001": Template(
+        cause="The output '{name}' is already there.",
+        fix="choose another folder, or say --overwrite to replace the release in it.",
+    ),
+    "DP-OUTPUT-002": Template(
+        cause="The release can't be written to '{name}': {reason}.",
+        fix="check that the folder can be written to and that the disk has room; then run again.",
+    ),
+    "DP-OUTPUT-003": Template(
+        cause="The output '{name}' is there, but it is not a release: it has no manifest.",
+        fix="choose another folder; --overwrite replaces releases only.",
+    ),
+}

@@ -1,7 +1,44 @@
-"""Catalogue: errors of the kind "verification"."""
+"""Catalogue: verifying a release."""
 
 from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-TEMPLATES: dict[str, Template] = {}
+TEMPLATES: dict[str, Template] = {
+    "DP-VERIFY-001": Template(
+        cause="There is no readable manifest.json here.",
+        fix="name the folder of a release.",
+    ),
+    "DP-VERIFY-002": Template(
+        cause="The manifest is not what the tool wrote: {problem}.",
+        fix="get the release again from whoever published it.",
+    ),
+    "DP-VERIFY-003": Template(
+        cause="The manifest has another format ({found}) than this version knows ({known}).",
+        fix="verify with the version of the tool that the manifest names.",
+    ),
+    "DP-VERIFY-004": Template(
+        cause="The file '{name}' is missing, or another one than was published.",
+        fix="get the release again from whoever published it.",
+    ),
+    "DP-VERIFY-005": Template(
+        cause="The file '{name}' is not part of the release.",
+        fix="remove it, or ask who put it there.",
+    ),
+    "DP-VERIFY-006": Template(
+        cause="The table '{name}' has not the rows or columns that its declaration gives.",
+        fix="do not rely on this release.",
+    ),
+    "DP-VERIFY-007": Template(
+        cause="The recorded {what} of {query}.{column} does not follow from the declaration.",
+        fix="do not rely on this release.",
+    ),
+    "DP-VERIFY-008": Template(
+        cause="The guarantee of the manifest is not what its events cost: {found}, not {recorded}.",
+        fix="do not rely on this release.",
+    ),
+    "DP-VERIFY-009": Template(
+        cause="The declaration in the manifest is not valid ({code}).",
+        fix="do not rely on this release, or verify with the version that the manifest names.",
+    ),
+}

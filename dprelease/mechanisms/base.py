@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -12,7 +11,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.errors import BudgetError
-from dprelease.numerics.lattice import Flags, Floats, largest
+from dprelease.numerics.lattice import Flags, Floats, LatticeLaw, largest
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.loss import PrivacyLoss
 
@@ -80,6 +79,11 @@ class Mechanism(ABC):
         return tuple(sorted(found))
 
     @property
+    def law(self) -> LatticeLaw:
+        """Return the exact law of K."""
+        return self
+
+    @property
     def symmetric(self) -> bool:
         """Return True: K and -K have the same law."""
         return True
@@ -142,15 +146,3 @@ def certain(position: Floats, error: float) -> tuple[Floats, Flags]:
     k = np.floor(position)
     rest = position - k
     return k, (rest > error) & (rest < 1.0 - error)
-
-
-def cell(x: Fraction) -> arb:
-    """Return a ball around an exact rational."""
-    return arb(x.numerator) / arb(x.denominator)
-
-
-def exact_ball(x: float) -> arb:
-    """Return the ball of radius zero around a float."""
-    if not math.isfinite(x):
-        raise ValueError("not finite")
-    return arb(x)

@@ -1,0 +1,62 @@
+"""Releases from Python: read, plan, run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dprelease.release.pipeline import prepare, run
+from dprelease.release.plan import Plan
+from dprelease.schema.load import Declaration, read_declaration
+
+
+class Release:
+    """A declared release; `plan` opens no data, `run` publishes."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+
+    @property
+    def title(self) -> str:
+        """Return the title."""
+        return self.declaration.spec.title
+
+    def plan(self) -> Plan:
+        """Return mechanism, price and expected error of every column.
+
+        Raises
+        ------
+        QueryError, BudgetError, Findings
+            If a query has no bounded meaning, or nothing fits the budget.
+        """
+        return prepare(self.declaration)[1]
+
+    def run(
+        self,
+        *,
+        output: str | Path | None = None,
+        overwrite: bool = False,
+        frames: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Publish the release and return its folder.
+
+        `frames` gives pandas or Arrow tables by table name, in place of the declared sources.
+
+        Raises
+        ------
+        DpReleaseError
+            Any of the tree; nothing is published then.
+        """
+        target = None if output is None else Path(output)
+        return run(self.declaration, output=target, overwrite=overwrite, frames=frames)
+
+
+def read_release(path: str | Path) -> Release:
+    """Return the release that a YAML file declares.
+
+    Raises
+    ------
+    DeclarationError, Findings
+        Every finding of the file and its tables, with file, line and key.
+    """
+    return Release(read_declaration(Path(path)))

@@ -1,0 +1,226 @@
+"""The manifest: what was published, under which guarantee, and all that it takes to check it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from importlib import metadata
+from typing import Any
+
+import dprelease
+from dprelease.numerics.rounding import plain_text
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.aggregate import Count, CountDistinct, Sum
+from dprelease.query.resolve import Measure, Query
+from dprelease.release.plan import Guarantee, Plan, PlannedColumn
+from dprelease.release.write import schema_of
+from dprelease.schema.load import Declaration
+from dprelease.schema.values import DROP
+
+FORMAT = "dprelease-manifest/1"
+NAME = "manifest.json"
+DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accounting")
+
+UNPROTECTED = [
+    "How long the run took, how much memory it used, and whether it failed for want of resources.",
+    "Anything declared that is not true: keys or bounds taken from the data, ids that do not name "
+    "the privacy unit.",
+    "Other releases about the same units: their guarantees add to this one.",
+    "What can be learned about a unit from the others, for example by a statistical model.",
+]
+POST_PROCESSING = [
+    "Noise and noised values saturate at 2^62 lattice steps; both are independent of the data's range.",
+    "Values are lattice steps times the declared step, exact.",
+]
+
+
+def canonical(record: dict[str, Any]) -> bytes:
+    """Return the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
+    text = json.dumps(record, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def sealed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with the SHA-256 of its encoding without that digest."""
+    return {**record, "digest": digest_of(record)}
+
+
+def digest_of(record: dict[str, Any]) -> str:
+    """Return the SHA-256 of a record's encoding, its own digest left out."""
+    bare = {key: value for key, value in record.items() if key != "digest"}
+    return sha256(canonical(bare))
+
+
+def sha256(data: bytes) -> str:
+    """Return the hexadecimal SHA-256 of some bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def build(
+    declaration: Declaration, queries: tuple[Query, ...], plan: Plan, digests: dict[str, str]
+) -> dict[str, Any]:
+    """Return the sealed manifest of a release whose files have these digests by query name."""
+    budget = declaration.spec.budget
+    record = {
+        "format": FORMAT,
+        "title": declaration.spec.title,
+        "tool": _tool(),
+        "declaration": {
+            "release": declaration.document.path.name,
+            "texts": declaration.texts,
+            "sha256": {n: sha256(text.encode()) for n, text in declaration.texts.items()},
+        },
+        "dp_variant": "pure" if budget.delta == 0 else "approximate",
+        "privacy_parameters": {
+            "epsilon": repr(plan.guarantee.epsilon),
+            "delta": plain_text(budget.delta),
+        },
+        "guarantee": plan.guarantee.to_json(),
+        "composition": _composition(plan.guarantee),
+        "reading": reading(plan.guarantee),
+        "privacy_unit": [_unit(query) for query in queries],
+        "measurements": [measurement(column) for column in plan.columns],
+        "treatments": [_treatment(query) for query in queries],
+        "files": [file_record(query, digests[query.name]) for query in queries],
+        "post_processing": POST_PROCESSING,
+        "unprotected_quantities": UNPROTECTED,
+    }
+    return sealed(record)
+
+
+def _tool() -> dict[str, Any]:
+    versions = {name: metadata.version(name) for name in DEPENDENCIES}
+    return {"name": "dprelease", "version": dprelease.__version__, "dependencies": versions}
+
+
+def _composition(guarantee: Guarantee) -> str:
+    if guarantee.accountant == "pure":
+        return "The largest privacy losses of all noisy vectors, added (basic composition); exact."
+    return (
+        "Privacy-loss distributions, rounded to the safe side, composed by dp-accounting with "
+        "floating-point Fourier transforms, whose errors are allowed for but not certified; or the "
+        "sum of pure losses or the closed form of normal noise where that is smaller."
+    )
+
+
+def reading(guarantee: Guarantee) -> dict[str, Any]:
+    """Return what the guarantee means for an attacker who knows everything but one unit."""
+    growth = math.exp(guarantee.epsilon)
+    priors = (0.01, 0.1, 0.5)
+    return {
+        "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + growth),
+        "least_total_error_words": (
+            "Whoever guesses from the release whether a unit is in the data errs at least this much: "
+            "false alarms plus misses, each as a share; 1 is blind guessing, 0 is certainty."
+        ),
+        "largest_posterior": [
+            {"prior": prior, "posterior": growth * prior / (1.0 - prior + growth * prior)}
+            for prior in priors
+        ],
+        "largest_posterior_words": (
+            "With this prior belief in a statement about a unit, the release can raise it to the "
+            "posterior at most, except with a probability of about delta."
+        ),
+    }
+
+
+def _unit(query: Query) -> dict[str, Any]:
+    unit = query.unit
+    who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
+    change = (
+        "one unit more or less"
+        if query.neighbours is Neighbours.ADD_REMOVE
+        else "one unit replaced by another"
+    )
+    return {
+        "query": query.name,
+        "table": query.table.name,
+        "id": unit.id,
+        "max_groups": unit.max_groups,
+        "max_rows_per_group": unit.max_rows_per_group,
+        "neighbours": query.neighbours.value,
+        "words": (
+            f"The unit is {who}. Neighbouring tables differ by {change}. Of one unit at most "
+            f"{unit.max_rows_per_group} rows in each of at most {unit.max_groups} groups count."
+        ),
+    }
+
+
+def measurement(column: PlannedColumn) -> dict[str, Any]:
+    """Return the record of one noisy vector."""
+    measure = column.measure
+    return {
+        **column.event.to_json(),
+        "aggregate": _aggregate(measure),
+        "sensitivity_derivation": _derivation(column),
+        "cells": column.query.keys.size,
+        "step": plain_text(measure.step),
+        "unit": measure.unit,
+        "weight": plain_text(measure.weight),
+        "chosen_by": column.chosen_by,
+        "bias": 0.0,
+        "expected_absolute_error": column.mean_absolute_error,
+        "standard_deviation": column.standard_deviation,
+        "margin_95": plain_text(column.margin()),
+    }
+
+
+def _aggregate(measure: Measure) -> str:
+    match measure.aggregate:
+        case Count(column=None):
+            return "count of rows"
+        case Count(column=column):
+            return f"count of rows in which '{column}' is not missing"
+        case CountDistinct(column=column, values=None):
+            return f"count of distinct '{column}'"
+        case CountDistinct(column=column):
+            return f"count of distinct declared values of '{column}'"
+        case Sum(column=column):
+            return f"sum of '{column}', each value clamped to its bounds and rounded to the step"
+
+
+def _derivation(column: PlannedColumn) -> str:
+    aggregate, rows = column.measure.aggregate, column.query.unit.max_rows_per_group
+    sensitivity = column.measure.sensitivity
+    moves = " or ".join(
+        f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
+        for move in sensitivity.moves
+    )
+    if isinstance(aggregate, Sum):
+        each = f"{rows} rows of {aggregate.lower} to {aggregate.upper} steps"
+    elif isinstance(aggregate, CountDistinct):
+        each = "distinct values, each counted once"
+    else:
+        each = f"{rows} rows of one step"
+    return (
+        f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, "
+        f"by {column.query.neighbours.value}."
+    )
+
+
+def _treatment(query: Query) -> dict[str, Any]:
+    columns = {}
+    for key in query.keys.keys:
+        declared = query.table.columns[key.column]
+        nulls = getattr(declared, "nulls", DROP)
+        others = getattr(declared, "others", DROP)
+        columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
+    for measure in query.measures:
+        if isinstance(measure.aggregate, Sum):
+            nulls = getattr(query.table.columns[measure.aggregate.column], "nulls", DROP)
+            columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
+    if query.unit.id is not None:
+        columns[query.unit.id] = "id; missing: drop"
+    return {"query": query.name, "columns": columns}
+
+
+def file_record(query: Query, digest: str) -> dict[str, Any]:
+    """Return the record of one published file; its number of rows is public."""
+    return {
+        "name": f"{query.name}.parquet",
+        "query": query.name,
+        "rows": query.keys.size,
+        "columns": [{"name": name, "type": kind} for name, kind in schema_of(query)],
+        "sha256": digest,
+    }

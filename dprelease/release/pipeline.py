@@ -1,0 +1,185 @@
+"""The steps of a run, in order: all or nothing, by a staging folder and one rename."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from dprelease.errors import OutputError, State
+from dprelease.exact.duckdb import Engine
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.query.resolve import Query, resolve
+from dprelease.release import manifest
+from dprelease.release.perturb import perturb
+from dprelease.release.plan import Plan, make_plan
+from dprelease.release.write import to_arrow, write_parquet
+from dprelease.schema.load import Declaration
+
+Progress = Callable[[str], None]
+
+
+def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+    """Return the queries and the plan of a declaration; opens no data."""
+    queries = resolve(declaration)
+
+    def place(query: str, column: str) -> object:
+        keys = ("queries", query, "columns", column) if query else ("budget",)
+        return declaration.place(*keys)
+
+    return queries, make_plan(queries, declaration.spec.budget, place)
+
+
+def run(
+    declaration: Declaration,
+    *,
+    output: Path | None = None,
+    overwrite: bool = False,
+    bits: BitSource | None = None,
+    frames: Mapping[str, object] | None = None,
+    progress: Progress = lambda step: None,
+) -> Path:
+    """Publish a release and return its folder; on any failure nothing becomes readable.
+
+    `frames` gives tables by name in place of their sources. `bits` is for tests.
+
+    Raises
+    ------
+    DpReleaseError
+        Any of the tree; the message says whether rows had been read.
+    """
+    queries, plan = prepare(declaration)
+    target = output or declaration.folder / declaration.spec.output
+    _refuse_existing(target, overwrite)
+    source = bits or Entropy()
+    with _staging(target) as folder, ExitStack() as engines:
+        opened: dict[str, Engine] = {}
+        digests: dict[str, str] = {}
+        for query in queries:
+            name = query.table.name
+            if name not in opened:
+                frame = (frames or {}).get(name)
+                opened[name] = engines.enter_context(Engine.open(query.declared, frame))
+            progress(query.name)
+            digests[query.name] = _publish_query(opened[name], query, plan, source, folder)
+        progress("manifest")
+        record = manifest.build(declaration, queries, plan, digests)
+        (folder / manifest.NAME).write_bytes(manifest.canonical(record))
+        _publish(folder, target)
+    return target
+
+
+def _publish_query(
+    engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path
+) -> str:
+    """Write one noised table and return its digest."""
+    columns = plan.of_query(query.name)
+    noisy = perturb(engine.run(query), columns, bits)
+    path = folder / f"{query.name}.parquet"
+    write_parquet(to_arrow(noisy, columns), path)
+    return manifest.sha256(path.read_bytes())
+
+
+def _refuse_existing(target: Path, overwrite: bool) -> None:
+    _recover(target)
+    if not target.exists() and not target.is_symlink():
+        return
+    if not overwrite:
+        raise OutputError("DP-OUTPUT-001", name=target.name)
+    if not (target / manifest.NAME).is_file():
+        raise OutputError("DP-OUTPUT-003", name=target.name)
+
+
+def _aside(target: Path) -> Path:
+    """Return where a release waits while another one takes its place."""
+    return target.parent / f".{target.name}.dprelease-replaced"
+
+
+def _recover(target: Path) -> None:
+    """Finish, or undo, an overwrite that a crash cut short; remove staging of dead processes."""
+    aside = _aside(target)
+    if aside.exists():
+        if target.exists():
+            shutil.rmtree(aside)
+        else:
+            aside.rename(target)
+    prefix = _prefix(target)
+    for folder in target.parent.glob(f"{prefix}*"):
+        owner = folder.name.removeprefix(prefix).split("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and not _alive(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.dprelease-staging-"
+
+
+@contextmanager
+def _staging(target: Path) -> Iterator[Path]:
+    """Yield a private folder beside the target, gone afterwards unless it was renamed."""
+    folder: Path | None = None
+    failure: OutputError | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        prefix = f"{_prefix(target)}{os.getpid()}-"
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    except OSError as problem:
+        failure = _unwritable(target, problem, State.NOTHING)
+    if failure is not None or folder is None:
+        raise failure or OutputError("DP-OUTPUT-002", name=target.name, reason="no folder")
+    try:
+        yield folder
+    except OSError as problem:
+        failure = _unwritable(target, problem, State.READ)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if failure is not None:
+        raise failure
+
+
+def _unwritable(target: Path, problem: OSError, state: State) -> OutputError:
+    reason = (problem.strerror or "the system refused").lower()
+    return OutputError("DP-OUTPUT-002", name=target.name, reason=reason, state=state)
+
+
+def _publish(folder: Path, target: Path) -> None:
+    """Make the folder readable under its final name; before this rename nothing is."""
+    for path in folder.iterdir():
+        path.chmod(0o666 & ~_umask())
+        _sync(path)
+    folder.chmod(0o777 & ~_umask())
+    _sync(folder)
+    aside = _aside(target)
+    if target.exists():
+        target.rename(aside)
+    folder.rename(target)
+    _sync(target.parent)
+    if aside.exists():
+        shutil.rmtree(aside)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,207 @@
+"""Checks a release from its folder alone: bytes, digests, sensitivities and the price."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.privacy.event import Event
+from dprelease.query.resolve import Query, resolve
+from dprelease.release import manifest
+from dprelease.release.plan import Guarantee, PlannedColumn, price
+from dprelease.release.write import schema_of
+from dprelease.mechanisms import registry
+from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.schema.release import AUTO
+
+
+@dataclass
+class Report:
+    """What was checked, what was found wrong, and the guarantee that was recomputed."""
+
+    path: Path
+    checked: list[str] = field(default_factory=list)
+    findings: list[VerificationError] = field(default_factory=list)
+    guarantee: Guarantee | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Return whether nothing was found wrong."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "ok": self.ok,
+            "checked": self.checked,
+            "findings": [finding.to_json() for finding in self.findings],
+            "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
+        }
+
+    def _found(self, code: str, key: str = "", **fields: object) -> None:
+        place = Place(manifest.NAME, None, key)
+        self.findings.append(
+            VerificationError(code, place=place, state=State.RELEASED, **fields)
+        )
+
+
+def verify(path: str | Path) -> Report:
+    """Return the report on a release folder; it never raises for what is in the folder.
+
+    Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
+    file has its digest, and no other file is there; rows and columns follow from the declaration;
+    every sensitivity, error and margin follows from the declaration; the events cost what the
+    guarantee says, and no more than the budget.
+    """
+    report = Report(Path(path))
+    record = _read_manifest(report)
+    if record is None:
+        return report
+    _check_files(report, record)
+    declared = _declaration(report, record)
+    if declared is not None:
+        declaration, queries = declared
+        _check_tables(report, record, queries)
+        _check_measurements(report, record, queries)
+        _check_guarantee(report, record, declaration)
+    return report
+
+
+def _read_manifest(report: Report) -> dict[str, Any] | None:
+    try:
+        raw = (report.path / manifest.NAME).read_bytes()
+    except OSError:
+        report._found("DP-VERIFY-001")
+        return None
+    try:
+        record = json.loads(raw, parse_constant=_refuse_constant)
+        same = isinstance(record, dict) and manifest.canonical(record) == raw
+    except (ValueError, RecursionError):
+        report._found("DP-VERIFY-002", problem="it is not strict JSON")
+        return None
+    if not same:
+        report._found("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+        return None
+    if record.get("digest") != manifest.digest_of(record):
+        report._found("DP-VERIFY-002", problem="its digest does not match")
+        return None
+    if record.get("format") != manifest.FORMAT:
+        found = str(record.get("format"))[:40]
+        report._found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
+        return None
+    report.checked.append("the manifest is the canonical encoding with its own digest")
+    return record
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _check_files(report: Report, record: dict[str, Any]) -> None:
+    expected = {file["name"]: file["sha256"] for file in record["files"]}
+    for name, digest in expected.items():
+        path = report.path / name
+        inside = path.parent == report.path and not path.is_symlink() and path.is_file()
+        if not inside or manifest.sha256(path.read_bytes()) != digest:
+            report._found("DP-VERIFY-004", name=name)
+    for path in report.path.iterdir():
+        if path.name not in expected and path.name != manifest.NAME:
+            report._found("DP-VERIFY-005", name=path.name)
+    report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
+
+
+def _declaration(
+    report: Report, record: dict[str, Any]
+) -> tuple[Declaration, tuple[Query, ...]] | None:
+    held = record["declaration"]
+    for name, text in held["texts"].items():
+        if held["sha256"].get(name) != manifest.sha256(text.encode()):
+            report._found("DP-VERIFY-002", problem="a declared text has another digest")
+            return None
+    try:
+        declaration = declaration_from_texts(held["texts"], held["release"])
+        return declaration, resolve(declaration)
+    except DpReleaseError as error:
+        code = error.errors[0].code if isinstance(error, Findings) else error.code
+        report._found("DP-VERIFY-009", code=code)
+    except KeyError:
+        report._found("DP-VERIFY-009", code="a file is missing")
+    return None
+
+
+def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, ...]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    recorded = {file["query"]: file for file in record["files"]}
+    for query in queries:
+        name = f"{query.name}.parquet"
+        digest = recorded.get(query.name, {}).get("sha256", "")
+        same = recorded.get(query.name) == manifest.file_record(query, digest)
+        try:
+            held = pq.ParquetFile(report.path / name)
+            shape = [(column.name, str(column.type)) for column in held.schema_arrow]
+            same = same and shape == schema_of(query)
+            same = same and held.metadata.num_rows == query.keys.size
+        except (OSError, pa.ArrowException):
+            same = False
+        if not same:
+            report._found("DP-VERIFY-006", name=name)
+    if len(recorded) != len(queries):
+        report._found("DP-VERIFY-006", name="files")
+    report.checked.append("rows and columns of every table follow from the declaration")
+
+
+def _check_measurements(
+    report: Report, record: dict[str, Any], queries: tuple[Query, ...]
+) -> None:
+    recorded = {(m["query"], m["column"]): m for m in record["measurements"]}
+    wanted = [(query, measure) for query in queries for measure in query.measures]
+    for query, measure in wanted:
+        held = recorded.pop((query.name, measure.name), None)
+        name = {"query": query.name, "column": measure.name}
+        if held is None:
+            report._found("DP-VERIFY-007", what="noise", **name)
+            continue
+        event = Event.from_json(held)
+        if event.sensitivity != measure.sensitivity:
+            report._found("DP-VERIFY-007", what="sensitivity", **name)
+            continue
+        if measure.mechanism.name not in (AUTO, event.mechanism):
+            report._found("DP-VERIFY-007", what="mechanism", **name)
+            continue
+        mechanism = _mechanism(event)
+        if mechanism is None:
+            report._found("DP-VERIFY-007", what="mechanism", **name)
+            continue
+        column = PlannedColumn(query, measure, mechanism, held["chosen_by"])
+        if manifest.measurement(column) != held:
+            report._found("DP-VERIFY-007", what="error or margin", **name)
+    for query_name, column_name in recorded:
+        report._found("DP-VERIFY-007", what="noise", query=query_name, column=column_name)
+    report.checked.append("sensitivities, errors and margins follow from the declaration")
+
+
+def _mechanism(event: Event) -> Any:
+    try:
+        return registry.get(event.mechanism).of(**dict(event.parameters))
+    except DpReleaseError:
+        return None
+
+
+def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declaration) -> None:
+    budget = declaration.spec.budget
+    try:
+        events = [Event.from_json(held) for held in record["measurements"]]
+        found = price(events, budget)
+    except DpReleaseError:
+        return  # a mechanism that can't be priced has been found above
+    report.guarantee = found
+    if found.to_json() != record["guarantee"] or found.epsilon > budget.epsilon:
+        report._found(
+            "DP-VERIFY-008", found=repr(found.epsilon), recorded=record["guarantee"]["epsilon"]
+        )
+    report.checked.append("the events cost what the guarantee says, within the budget")
