@@ -20,7 +20,9 @@ def shape_of(folder: Path) -> dict[str, object]:
     shapes: dict[str, object] = {}
     for path in sorted(folder.glob("*.parquet")):
         table = pq.read_table(path)
-        keys = [name for name in table.column_names if str(table.schema.field(name).type) == "string"]
+        keys = [
+            name for name in table.column_names if str(table.schema.field(name).type) == "string"
+        ]
         ends = table.select(keys).take([0, table.num_rows - 1]).to_pylist()
         shapes[path.name] = {
             "columns": {field.name: str(field.type) for field in table.schema},

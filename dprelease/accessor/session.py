@@ -16,7 +16,8 @@ from dprelease.errors import BudgetError, DpReleaseError, SessionError
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.unit import Neighbours
-from dprelease.schema.reader import read_table, table_from_mapping
+from dprelease.schema.load import read_table, table_from_mapping
+from dprelease.schema.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,15 +85,22 @@ class Session:
         neighbours: str = "add_remove",
     ) -> None:
         if isinstance(schema, Mapping):
-            self.table = table_from_mapping(schema, Path.cwd())
+            self.declared = table_from_mapping(schema, Path.cwd())
         else:
-            self.table = read_table(Path(schema))
+            self.declared = read_table(Path(schema))
+        if neighbours not in list(Neighbours):
+            raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
         self.budget = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
         self._spent = Spending(Fraction(0), Fraction(0))
         self._frames: dict[str, pd.DataFrame] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
+
+    @property
+    def table(self) -> Table:
+        """Return the declared table."""
+        return self.declared.table
 
     @property
     def spent(self) -> Spending:

@@ -32,11 +32,11 @@ TEMPLATES: dict[str, Template] = {
         fix="ask in the process that made the session; a copy would spend the same budget twice.",
     ),
     "DP-SESSION-006": Template(
-        cause="The session needs a number above zero for {what}, below infinity.",
+        cause="The session needs a finite number above zero for {what}.",
         fix="give it as a number or a decimal text, for example epsilon='0.5'.",
     ),
     "DP-SESSION-007": Template(
-        cause="The registered frame has no columns of the table '{table}': {columns}.",
-        fix="register the frame that the schema describes, or rename its columns first.",
+        cause="There is no such neighbouring relation.",
+        fix="use one of: {known}.",
     ),
 }

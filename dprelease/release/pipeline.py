@@ -72,9 +72,7 @@ def run(
     return target
 
 
-def _publish_query(
-    engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path
-) -> str:
+def _publish_query(engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path) -> str:
     """Write one noised table and return its digest."""
     columns = plan.of_query(query.name)
     noisy = perturb(engine.run(query), columns, bits)

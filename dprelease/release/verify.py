@@ -43,9 +43,7 @@ class Report:
 
     def _found(self, code: str, key: str = "", **fields: object) -> None:
         place = Place(manifest.NAME, None, key)
-        self.findings.append(
-            VerificationError(code, place=place, state=State.RELEASED, **fields)
-        )
+        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
 
 
 def verify(path: str | Path) -> Report:
@@ -155,9 +153,7 @@ def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, 
     report.checked.append("rows and columns of every table follow from the declaration")
 
 
-def _check_measurements(
-    report: Report, record: dict[str, Any], queries: tuple[Query, ...]
-) -> None:
+def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Query, ...]) -> None:
     recorded = {(m["query"], m["column"]): m for m in record["measurements"]}
     wanted = [(query, measure) for query in queries for measure in query.measures]
     for query, measure in wanted:

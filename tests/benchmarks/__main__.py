@@ -21,13 +21,19 @@ def main() -> None:
     print()
     folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{given.rows}"
     found = aggregation.compare(folder, given.rows)
-    print(f"{'workload, ' + format(given.rows, ',') + ' rows':<40}{'ours s':>9}{'DuckDB s':>10}", end="")
+    print(
+        f"{'workload, ' + format(given.rows, ',') + ' rows':<40}{'ours s':>9}{'DuckDB s':>10}",
+        end="",
+    )
     print(f"{'ratio':>7}{'ours MB':>9}{'DuckDB MB':>11}")
     for row in found:
         memory = f"{row.ours_mb:>9.0f}{row.plain_mb:>11.0f}" if row.ours_mb else ""
         print(f"{row.name:<40}{row.ours:>9.3f}{row.plain:>10.3f}{row.ratio:>7.2f}{memory}")
     if given.json:
-        record = {"noise": [asdict(row) for row in draws], "aggregation": [asdict(r) for r in found]}
+        record = {
+            "noise": [asdict(row) for row in draws],
+            "aggregation": [asdict(r) for r in found],
+        }
         given.json.write_text(json.dumps(record, indent=2) + "\n")
 
 

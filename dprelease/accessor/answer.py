@@ -1,0 +1,107 @@
+"""One question to a session: resolved, planned, charged, and only then answered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.accessor.session import Number, Session, Spending, amount
+from dprelease.errors import SessionError
+from dprelease.exact.duckdb import Engine
+from dprelease.numerics.entropy import Entropy
+from dprelease.numerics.lattice import Integers
+from dprelease.query.resolve import Query, resolve_one
+from dprelease.release.perturb import perturb
+from dprelease.release.plan import PlannedColumn, make_plan
+from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.reader import Document, Plain
+from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMN, VALUE, MARGIN = "answer", "value", "moe"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, before it is known whether it has a bounded meaning."""
+
+    aggregate: dict[str, str]
+    by: tuple[str, ...]
+    predicates: tuple[str, ...]
+    mechanism: str
+    confidence: float
+
+
+def answer(
+    session: Session, frame: pd.DataFrame, question: Question, epsilon: Number, delta: Number
+) -> pd.DataFrame:
+    """Return the noisy answer over every cell of the keys; the session is charged first.
+
+    Raises
+    ------
+    QueryError, BudgetError, DataError, SessionError
+        Before the charge unless the engine fails while it reads.
+    """
+    price = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
+    query = _query(session, question)
+    budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
+    (column,) = make_plan([query], budget).columns
+    with Engine.open(session.declared, frame) as engine:
+        engine.compile(query)  # a missing column or an unreadable type is refused without a charge
+        session.charge(price, f"this {next(iter(question.aggregate))}")
+        noisy = perturb(engine.run(query), [column], Entropy())
+    return _frame(column, noisy.columns[column.measure.name], question.confidence)
+
+
+def _query(session: Session, question: Question) -> Query:
+    if not 0.5 <= question.confidence <= 0.999999:
+        raise SessionError("DP-SESSION-006", what="confidence (from 0.5 to 0.999999)")
+    # Each predicate is checked as one expression of its own before they are joined.
+    for predicate in question.predicates:
+        _resolve(session, question, predicate)
+    joined = " AND ".join(f"({predicate})" for predicate in question.predicates) or None
+    return _resolve(session, question, joined)
+
+
+def _resolve(session: Session, question: Question, where: str | None) -> Query:
+    values: dict[str, Plain] = {
+        "from": session.table.name,
+        "where": where,
+        "group_by": list(question.by),
+        "columns": {COLUMN: {**question.aggregate, "mechanism": question.mechanism}},
+    }
+    document = Document(Path("question"), "", values, {})
+    asked = validate(QuerySpec, document, Files(read_beside(Path())))
+    return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
+
+
+def _frame(column: PlannedColumn, steps: Integers, confidence: float) -> pd.DataFrame:
+    import pandas as pd
+
+    keys = column.query.keys
+    data: dict[str, object] = {}
+    for key, stride in zip(keys.keys, keys.strides, strict=True):
+        codes = np.arange(keys.size) // stride % len(key.values)
+        data[key.column] = pd.Series(list(key.values)).take(codes).reset_index(drop=True)
+    step = column.measure.step
+    value, moe = (_free(name, data) for name in (VALUE, MARGIN))
+    data[value] = steps if step == 1 else steps * float(step)
+    margin = column.margin(confidence)
+    data[moe] = np.full(keys.size, _plain(margin))
+    return pd.DataFrame(data)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name that no key has."""
+    return name if name not in taken else _free(f"{name}_", taken)
+
+
+def _plain(number: Fraction) -> int | float:
+    return number.numerator if number.denominator == 1 else float(number)
