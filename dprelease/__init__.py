@@ -10,13 +10,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 from dprelease.accessor.hook import register_when_pandas_is_there
+from dprelease.version import __version__
 
 if TYPE_CHECKING:
     from dprelease.accessor.session import Session
     from dprelease.release.api import Release, read_release
     from dprelease.release.verify import verify
-
-__version__ = "0.1.0"
 
 __all__ = ["Release", "Session", "__version__", "errors", "mechanisms", "read_release", "verify"]
 

@@ -163,7 +163,7 @@ def _plan_words(found: Plan) -> str:
 def _progress(steps: int) -> Iterator[Callable[[str], None]]:
     """Yield a callback that shows a bar to people at a terminal, and nothing to programs."""
     if not sys.stderr.isatty():
-        yield lambda step: None
+        yield lambda _step: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PEOPLE = "".join(
-    f"{i},{('CT', 'MA', 'ME', 'NH', 'RI', 'VT', 'XX')[i % 7]},{'FM'[i % 2]},{i % 90},{i * 37 % 90000}\n"
+    f"{i},{('CT', 'MA', 'ME', 'NH', 'RI', 'VT', 'XX')[i % 7]},{'FM'[i % 2]},{i % 90},{i * 37}\n"
     for i in range(400)
 )
 

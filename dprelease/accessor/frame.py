@@ -1,4 +1,4 @@
-"""`df.dp`: questions to a registered frame, each answered once with fresh noise and charged first."""
+"""`df.dp`: questions to a registered frame, each charged first and answered once."""
 
 from __future__ import annotations
 

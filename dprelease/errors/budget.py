@@ -29,11 +29,11 @@ TEMPLATES: dict[str, Template] = {
         fix="give an epsilon in that range; common values lie between 0.1 and 10.",
     ),
     "DP-BUDGET-002": Template(
-        cause="The budget's delta is {found}; it has to be 0, or lie between {least} and {largest}.",
+        cause="The budget's delta is {found}; it has to be 0, or between {least} and {largest}.",
         fix="leave delta out for a pure guarantee, or give one far below 1 / (number of people).",
     ),
     "DP-BUDGET-003": Template(
-        cause="The column '{column}' uses '{mechanism}', which has no pure guarantee, but delta is 0.",
+        cause="'{column}' uses '{mechanism}', which has no pure guarantee, but delta is 0.",
         fix="use a pure mechanism ({pure}), or give the budget a delta.",
     ),
     "DP-BUDGET-004": Template(

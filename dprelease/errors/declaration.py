@@ -78,7 +78,7 @@ TEMPLATES: dict[str, Template] = {
         fix="name a declared value (a declared bound's range, for numbers), or write drop.",
     ),
     "DP-SCHEMA-006": Template(
-        cause="The edges of the cut '{column}' are not ascending, fewer than two, or do not fit its labels.",
+        cause="The edges of '{column}' are not ascending, too few, or do not fit the labels.",
         fix="give n + 1 ascending edges for n labels; each cell takes its left edge.",
     ),
     "DP-SCHEMA-007": Template(
@@ -94,7 +94,7 @@ TEMPLATES: dict[str, Template] = {
         fix="name the `id` column of the unit, or leave the bounds out.",
     ),
     "DP-SCHEMA-010": Template(
-        cause="The step of '{column}' is not above zero, or its bounds are more than 2^62 steps wide.",
+        cause="The step of '{column}' is not above zero, or a bound lies beyond 2^62 steps.",
         fix="declare a coarser step.",
     ),
     "DP-SCHEMA-011": Template(
@@ -115,7 +115,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-003": Template(
         cause="The output is not a folder below the release file.",
-        fix="use a relative path without '..', such as out/people; the command line takes any --output.",
+        fix="use a relative path without '..', such as out/people; or the option --output.",
     ),
     "DP-RELEASE-004": Template(
         cause="The weight is not above zero.",

@@ -64,8 +64,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-WHERE-006": Template(
         cause="'{what}' is not allowed in a predicate.",
         fix=(
-            "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, CASE and the "
-            "allowed functions; nothing whose failure could depend on a value."
+            "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, CASE and "
+            "the allowed functions; nothing whose failure could depend on a value."
         ),
     ),
     "DP-WHERE-007": Template(

@@ -15,8 +15,8 @@ TEMPLATES: dict[str, Template] = {
             "whether each of its rows comes from one row alone can't be known."
         ),
         fix=(
-            "filter with df.dp.where('...') on the registered frame; or, if you know that every row "
-            "comes from one row of it alone, call df.dp.use(session, row_wise=True)."
+            "filter with df.dp.where('...') on the registered frame; or, if you know that every "
+            "row comes from one row of it alone, call df.dp.use(session, row_wise=True)."
         ),
     ),
     "DP-SESSION-003": Template(

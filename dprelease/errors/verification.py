@@ -38,7 +38,7 @@ TEMPLATES: dict[str, Template] = {
         fix="do not rely on this release.",
     ),
     "DP-VERIFY-009": Template(
-        cause="The declaration in the manifest is not valid ({code}).",
+        cause="The declaration in the manifest is not valid ({why}).",
         fix="do not rely on this release, or verify with the version that the manifest names.",
     ),
 }

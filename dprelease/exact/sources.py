@@ -10,8 +10,9 @@ from pathlib import Path
 
 from dprelease.errors import DataError
 from dprelease.query import quoting
+from dprelease.schema.columns import CutColumn
 from dprelease.schema.load import Declared
-from dprelease.schema.table import CutColumn, Source
+from dprelease.schema.table import Source
 
 HEADER_LIMIT = 1 << 20
 

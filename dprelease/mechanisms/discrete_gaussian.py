@@ -1,6 +1,6 @@
 """Discrete Gaussian mechanism.
 
-Release    q + K, with P(K = k) proportional to exp(-k^2 / (2 scale^2)), independently for every cell.
+Release    q + K, P(K = k) proportional to exp(-k^2 / (2 scale^2)), independently for every cell.
 Guarantee  The curve delta(epsilon) of the integers themselves; also (D / scale)^2 / 2 - zCDP.
 Source     Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5, Theorems 4 and 7.
 Units      q, K and scale in lattice steps.
@@ -18,7 +18,7 @@ from flint import arb
 from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
 from dprelease.mechanisms.gaussian import FAR, normal_mass
 from dprelease.numerics import theta
-from dprelease.numerics.lattice import Flags
+from dprelease.numerics.lattice import Flags, Integers
 from dprelease.privacy.loss import SLACK, Floats
 
 TABLE_ERROR = 2.0**-36
@@ -111,11 +111,11 @@ class SmallLoss(_Loss):
         """Return loss, P mass and Q mass of the integers where either is above 1e-365."""
         mass = theta.weights(self.scale)
         reach = len(mass) - 1
-        k = np.arange(-reach, reach + self.shift + 1)
+        k = np.arange(-reach, reach + self.shift + 1, dtype=np.int64)
         p = np.where(np.abs(k) <= reach, mass[np.minimum(np.abs(k), reach)], 0.0)
         away = np.abs(k - self.shift)
         q = np.where(away <= reach, mass[np.minimum(away, reach)], 0.0)
-        loss = self.shift * (self.shift - 2.0 * k) / (2.0 * self.scale**2)
+        loss = (self.shift * (self.shift - 2.0 * k) / (2.0 * self.scale**2)).astype(np.float64)
         return loss, p, q
 
     def delta(self, epsilon: float) -> float:
@@ -129,7 +129,11 @@ class SmallLoss(_Loss):
         loss, p, q = self._atoms()
         place = np.searchsorted(edges, loss)
         bins = len(edges) + 1
-        return np.bincount(place, p, bins), np.bincount(place, q, bins)
+        return _added(place, p, bins), _added(place, q, bins)
+
+
+def _added(place: Integers, mass: Floats, bins: int) -> Floats:
+    return np.bincount(place, mass, bins).astype(np.float64)
 
 
 class LargeLoss(_Loss):

@@ -102,7 +102,7 @@ class DiscreteLaplaceLoss:
         return (first - q * math.expm1(-k / self.scale)) / (1.0 + q)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the masses of loss intervals: the loss is (shift - 2k) / scale at k in 0..shift."""
+        """Return masses of loss intervals; the loss is (shift - 2k) / scale at k in 0..shift."""
         t, d = self.scale, float(self.shift)
         q = math.exp(-1.0 / t)
         ratio = self.pure_epsilon

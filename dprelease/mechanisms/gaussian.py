@@ -107,7 +107,7 @@ class GaussianLoss:
         return normal_delta(self.mu, epsilon)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return normal masses: the loss is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q."""
+        """Return masses of N(mu^2/2, mu^2), the loss under P, and N(-mu^2/2, mu^2), under Q."""
         ends = np.concatenate(([-np.inf], edges, [np.inf]))
         middle = ends / self.mu
         p = normal_mass(middle[:-1] - self.mu / 2, middle[1:] - self.mu / 2)

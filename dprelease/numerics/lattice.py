@@ -1,10 +1,11 @@
 """Exact draws from any law on the integers whose tails are known to floats and to balls.
 
 A draw inverts a uniform U with lazily refined bits. One 64-bit word gives the side and places the
-tail probability U in an interval of width 2**-64. A float quantile with a stated error bound decides
-k wherever the whole interval certainly lies inside one cell; the few draws it can't decide are
-refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the mass
-of the cell, whatever the float quantile does inside its bound, and the work depends on the bits alone.
+tail probability U in an interval of width 2**-64. A float quantile with a stated error bound
+decides k wherever the whole interval certainly lies inside one cell; the few draws it can't decide
+are refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the
+mass of the cell, whatever the float quantile does inside its bound, and the work depends on the
+bits alone.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def sample(law: LatticeLaw, n: int, bits: BitSource) -> Integers:
 def _chunk(law: LatticeLaw, words: Words, bits: BitSource) -> Integers:
     tails = (words & TAIL_MASK).view(np.int64)
     lower = words.view(np.int64) < 0
-    u = tails * 2.0**-64
+    u: Floats = tails.astype(np.float64)
+    u *= 2.0**-64
     if law.symmetric:
         k, sure = law.invert(u, True)
         np.negative(k, out=k, where=lower)

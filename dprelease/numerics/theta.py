@@ -26,7 +26,7 @@ def upper_tail(scale: float, k: int) -> arb:
     """Return a ball around P(K >= k) for k >= 1, at the precision of the flint context."""
     if scale < DIRECT_BELOW:
         return _direct_sum(scale, k) / (1 + 2 * _direct_sum(scale, 1))
-    # Poisson summation: the sum over all integers is scale sqrt(2 pi) (1 + 2 exp(-2 pi^2 scale^2)...)
+    # Poisson summation: all integers sum to scale sqrt(2 pi) (1 + 2 exp(-2 pi^2 scale^2) + ...).
     twice = 2 * (-2 * (arb.pi() * arb(scale)) ** 2).exp()
     return _euler_maclaurin(scale, k) / (1 + _within(twice, 2 * twice))
 
@@ -51,8 +51,8 @@ def _euler_maclaurin(scale: float, k: int) -> arb:
     """Return a ball around sum over j >= k of h phi(j h), h = 1 / scale, phi the normal density.
 
     Midpoint form: Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a), a = (k - 1/2) h, with
-    b_i = -B_2i(1/2) / (2i)!. Remainder after p terms: at most |B_2p| / (2p)! h^(2p) sqrt((2p)!), since
-    the integral of |phi^(n)| is at most sqrt(n!) (Cauchy-Schwarz on the Hermite polynomial).
+    b_i = -B_2i(1/2) / (2i)!. Remainder after p terms: at most |B_2p| / (2p)! h^(2p) sqrt((2p)!),
+    since the integral of |phi^(n)| is at most sqrt(n!) (Cauchy-Schwarz on the Hermite polynomial).
     """
     h = 1 / arb(scale)
     a = (arb(2 * k - 1) / 2) * h

@@ -1,10 +1,10 @@
 """Dominating pairs on a grid of losses, from the masses of loss intervals.
 
-The P mass p and the Q mass q of one interval of losses are split onto the interval's two ends so that
-both are kept: a mean-preserving spread of the likelihood ratio, which raises no hockey-stick
-divergence's complement and lowers none (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv
-2207.04380v1, "connect the dots"). Nothing is subtracted that is nearly equal, unlike in second
-differences of delta.
+The P mass p and the Q mass q of one interval of losses are split onto the interval's two ends so
+that both are kept: a mean-preserving spread of the likelihood ratio, which lowers no hockey-stick
+divergence, for they are means of convex functions of that ratio (Doroshenko, Ghazi, Kamath, Kumar
+and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Unlike in second differences of delta,
+nothing that is nearly equal is subtracted at small masses.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def grid_pmf(loss: PrivacyLoss, width: float) -> DensePLDPmf:
     reach = int(np.ceil(loss.span / width)) + 1
     if reach > LARGEST_GRID:
         raise OverflowError("the grid of losses is too long")
-    edges = np.arange(-reach, reach + 1) * width
+    edges: Floats = np.arange(-reach, reach + 1, dtype=np.float64)
+    edges *= width
     p, q = loss.masses(edges)
     probabilities = np.zeros(len(edges))
     probabilities[0] += p[0]  # losses below the grid move up to its end
@@ -57,8 +58,8 @@ def grid_pmf(loss: PrivacyLoss, width: float) -> DensePLDPmf:
 def _upper_share(p: Floats, q: Floats, lower: Floats, width: float) -> Floats:
     """Return the share of each interval's P mass that goes to its upper end.
 
-    With t the share: q = p exp(-lower) ((1 - t) + t exp(-width)). Errors of the masses can move t by
-    a few RELATIVE_ERROR / width, which is added: mass at a higher loss never lowers a delta.
+    With t the share: q = p exp(-lower) ((1 - t) + t exp(-width)). Errors of the masses can move t
+    by a few RELATIVE_ERROR / width, which is added: mass at a higher loss never lowers a delta.
     """
     drop = -np.expm1(-width)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -75,7 +76,7 @@ def slot_pmf(losses: Losses, sensitivity: Sensitivity, width: float) -> DensePLD
         if best is None or dominates(found, best):
             best = found
         elif not dominates(best, found):
-            # Neither curve lies above: the largest shift in the largest number of cells bounds both.
+            # Neither curve lies above: the largest shift in the most cells bounds both.
             cells = max(move.cells for move in sensitivity.moves)
             return move_pmf(losses, Move(sensitivity.largest_shift, cells), width)
     if best is None:

@@ -12,8 +12,8 @@ from dprelease.privacy.loss import SLACK
 def normal_delta(mu: float, epsilon: float) -> float:
     """Return an upper bound of Q(a) - exp(epsilon) Q(a + mu), a = epsilon/mu - mu/2.
 
-    Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8. For a > 0 both terms share exp(-a^2/2), which
-    is taken out, so that tails far below the least float of the difference keep their digits.
+    Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8. For a > 0 both terms share exp(-a^2/2),
+    which is taken out, so that far tails keep their digits.
     """
     a = epsilon / mu - mu / 2
     b = a + mu

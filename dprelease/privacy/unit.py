@@ -73,7 +73,7 @@ class Sensitivity:
             return cls(slots=slots, moves=(Move(per_group, 1),))
         if cells == 1:
             return cls(slots=1, moves=(Move(within_group, 1),))
-        moves = (Move(per_group, 2),)
+        moves: tuple[Move, ...] = (Move(per_group, 2),)
         if within_group > per_group:
             moves = (Move(within_group, 1), *moves)
         return cls(slots=slots, moves=moves)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from dprelease.schema.table import (
+from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,

@@ -7,11 +7,12 @@ refused. The text that runs is rendered anew from the checked tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from enum import StrEnum
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -91,6 +92,17 @@ TIMELY = {
 ALLOWED = "lower, upper, trim, length, starts_with, abs, year, month, day, coalesce"
 
 
+def unknown_column(table: Table, column: str) -> dict[str, Any]:
+    """Return the fields of an unknown-column message."""
+    close = get_close_matches(column, table.columns, n=1)
+    return {
+        "table": table.name,
+        "column": column,
+        "nearest": f"; did you mean '{close[0]}'" if close else "",
+        "known": ", ".join(table.columns),
+    }
+
+
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
     """Return the checked predicate.
 
@@ -102,7 +114,7 @@ def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
     if len(where) > LENGTH_LIMIT:
         raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
     try:
-        trees = sqlglot.parse(where, read="duckdb")
+        trees: list[exp.Expression | None] = sqlglot.parse(where, read="duckdb")  # type: ignore[assignment]
     except (sqlglot.errors.SqlglotError, RecursionError):
         raise QueryError("DP-WHERE-001", place=place) from None
     if len(trees) != 1 or trees[0] is None:
@@ -162,8 +174,11 @@ class _Checker:
             return QueryError("DP-WHERE-002", place=self.place)
         if isinstance(node, exp.AggFunc | exp.Window):
             return QueryError("DP-WHERE-003", place=self.place)
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            return QueryError("DP-WHERE-004", place=self.place, function=name, known=ALLOWED)
         if isinstance(node, exp.Func):
-            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+            name = node.sql_name().lower()
             return QueryError("DP-WHERE-004", place=self.place, function=name, known=ALLOWED)
         return QueryError("DP-WHERE-006", place=self.place, what=type(node).__name__.lower())
 
@@ -200,7 +215,7 @@ class _Checker:
             raise QueryError(
                 "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
             )
-        return _Term(f"{word} '{found.isoformat(' ') if word != 'DATE' else found}'", kind)
+        return _Term(f"{word} '{found}'", kind)
 
     def _of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         term = self.term(node, depth + 1)
@@ -220,16 +235,7 @@ class _Checker:
         if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
             raise QueryError("DP-WHERE-006", place=self.place, what="a qualified name")
         if name not in self.table.columns:
-            close = get_close_matches(name, self.table.columns, n=1)
-            nearest = f"; did you mean '{close[0]}'" if close else ""
-            raise QueryError(
-                "DP-WHERE-005",
-                place=self.place,
-                table=self.table.name,
-                column=name,
-                nearest=nearest,
-                known=", ".join(self.table.columns),
-            )
+            raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
         self.columns.add(name)
         kind = getattr(self.table.columns[name], "type", "cut")
         return _Term(quoting.identifier(name), KIND_OF_TYPE[kind])
@@ -277,7 +283,7 @@ class _Checker:
     def _logic(self, node: exp.Expression, depth: int) -> _Term:
         # Long chains lean to the left; they are walked flat, so that depth counts real nesting.
         word = "AND" if isinstance(node, exp.And) else "OR"
-        sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in node.flatten()]
+        sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in _flat(node)]
         return _Term("(" + f" {word} ".join(sides) + ")", Kind.BOOLEAN)
 
     def _not(self, node: exp.Not, depth: int) -> _Term:
@@ -361,6 +367,18 @@ class _Checker:
 def _unwrapped(node: exp.Expression) -> exp.Expression:
     """Return what sqlglot wrapped into a date conversion of its own, as in year(x)."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def _flat(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the sides of a chain of one connective, left to right, without recursion."""
+    sides, todo = [], [node]
+    while todo:
+        part = todo.pop()
+        if type(part) is type(node):
+            todo += [part.this, part.expression]
+        else:
+            sides.append(part)
+    yield from reversed(sides)
 
 
 def _kind_of(terms: list[_Term]) -> Kind:

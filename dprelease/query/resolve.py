@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
+from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregate import Aggregate, Count, CountDistinct, Sum
 from dprelease.query.keys import Key, KeySpace, key_of
-from dprelease.query.predicate import Predicate, parse_predicate
+from dprelease.query.predicate import Predicate, parse_predicate, unknown_column
+from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release import ColumnSpec, Limits, MechanismSpec, QuerySpec
-from dprelease.schema.table import IntegerColumn, NumberColumn, Table
+from dprelease.schema.table import Table
 
 Placer = Callable[..., Place]
 
@@ -77,9 +78,13 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
         )
     columns = sum(len(query.measures) for query in queries)
     if columns > spec.limits.max_columns:
-        place = declaration.place("queries")
         errors.append(
-            QueryError("DP-QUERY-009", place=place, columns=columns, limit=spec.limits.max_columns)
+            QueryError(
+                "DP-QUERY-009",
+                place=declaration.place("queries"),
+                columns=columns,
+                limit=spec.limits.max_columns,
+            )
         )
     raise_all(errors)
     return tuple(queries)
@@ -144,7 +149,7 @@ class _Resolver:
             measures=tuple(measures),
         )
 
-    def _refuse(self, code: str, *keys: str | int, **fields: object) -> None:
+    def _refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
     def _keys(self, asked: QuerySpec) -> list[Key]:
@@ -225,14 +230,3 @@ class _Resolver:
         except QueryError as error:
             self.errors.append(error)
             return None
-
-
-def unknown_column(table: Table, column: str) -> Mapping[str, str]:
-    """Return the fields of an unknown-column message."""
-    close = get_close_matches(column, table.columns, n=1)
-    return {
-        "table": table.name,
-        "column": column,
-        "nearest": f"; did you mean '{close[0]}'" if close else "",
-        "known": ", ".join(table.columns),
-    }

@@ -8,7 +8,6 @@ import math
 from importlib import metadata
 from typing import Any
 
-import dprelease
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Count, CountDistinct, Sum
@@ -17,6 +16,7 @@ from dprelease.release.plan import Guarantee, Plan, PlannedColumn
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
+from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"
 NAME = "manifest.json"
@@ -30,7 +30,7 @@ UNPROTECTED = [
     "What can be learned about a unit from the others, for example by a statistical model.",
 ]
 POST_PROCESSING = [
-    "Noise and noised values saturate at 2^62 lattice steps; both are independent of the data's range.",
+    "Noise and noised values saturate at 2^62 lattice steps, whatever the data is.",
     "Values are lattice steps times the declared step, exact.",
 ]
 
@@ -91,7 +91,7 @@ def build(
 
 def _tool() -> dict[str, Any]:
     versions = {name: metadata.version(name) for name in DEPENDENCIES}
-    return {"name": "dprelease", "version": dprelease.__version__, "dependencies": versions}
+    return {"name": "dprelease", "version": __version__, "dependencies": versions}
 
 
 def _composition(guarantee: Guarantee) -> str:
@@ -111,8 +111,8 @@ def reading(guarantee: Guarantee) -> dict[str, Any]:
     return {
         "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + growth),
         "least_total_error_words": (
-            "Whoever guesses from the release whether a unit is in the data errs at least this much: "
-            "false alarms plus misses, each as a share; 1 is blind guessing, 0 is certainty."
+            "Whoever guesses from the release whether a unit is in the data errs at least this "
+            "much: false alarms plus misses, each as a share; 1 is blind guessing, 0 certainty."
         ),
         "largest_posterior": [
             {"prior": prior, "posterior": growth * prior / (1.0 - prior + growth * prior)}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dprelease.errors import OutputError, State
+from dprelease.errors import OutputError, Place, State
 from dprelease.exact.duckdb import Engine
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query, resolve
@@ -26,7 +26,7 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     """Return the queries and the plan of a declaration; opens no data."""
     queries = resolve(declaration)
 
-    def place(query: str, column: str) -> object:
+    def place(query: str, column: str) -> Place:
         keys = ("queries", query, "columns", column) if query else ("budget",)
         return declaration.place(*keys)
 
@@ -40,7 +40,7 @@ def run(
     overwrite: bool = False,
     bits: BitSource | None = None,
     frames: Mapping[str, object] | None = None,
-    progress: Progress = lambda step: None,
+    progress: Progress = lambda _step: None,
 ) -> Path:
     """Publish a release and return its folder; on any failure nothing becomes readable.
 

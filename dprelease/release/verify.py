@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query, resolve
 from dprelease.release import manifest
 from dprelease.release.plan import Guarantee, PlannedColumn, price
 from dprelease.release.write import schema_of
-from dprelease.mechanisms import registry
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.schema.release import AUTO
 
@@ -75,7 +76,7 @@ def _read_manifest(report: Report) -> dict[str, Any] | None:
         report._found("DP-VERIFY-001")
         return None
     try:
-        record = json.loads(raw, parse_constant=_refuse_constant)
+        record: dict[str, Any] = json.loads(raw, parse_constant=_refuse_constant)
         same = isinstance(record, dict) and manifest.canonical(record) == raw
     except (ValueError, RecursionError):
         report._found("DP-VERIFY-002", problem="it is not strict JSON")
@@ -124,9 +125,9 @@ def _declaration(
         return declaration, resolve(declaration)
     except DpReleaseError as error:
         code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report._found("DP-VERIFY-009", code=code)
+        report._found("DP-VERIFY-009", why=code)
     except KeyError:
-        report._found("DP-VERIFY-009", code="a file is missing")
+        report._found("DP-VERIFY-009", why="a file is missing")
     return None
 
 
@@ -181,7 +182,7 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
     report.checked.append("sensitivities, errors and margins follow from the declaration")
 
 
-def _mechanism(event: Event) -> Any:
+def _mechanism(event: Event) -> Mechanism | None:
     try:
         return registry.get(event.mechanism).of(**dict(event.parameters))
     except DpReleaseError:

@@ -1,1 +1,1 @@
-"""What the data owner declares: table schemas and release files, read with the place of every value."""
+"""What the data owner declares: table schemas and release files."""

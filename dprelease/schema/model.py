@@ -124,11 +124,9 @@ def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:
     definitions = schema.get("$defs", {})
     spots = [schema]
     for part in loc:
-        spots = [below for spot in spots for below in _below(_flat(spot, definitions), part)] or [
-            # The name of a union's arm: stay, among the arms that carry this name.
-            spot
-            for spot in spots
-        ]
+        spots = [
+            below for spot in spots for below in _below(_flat(spot, definitions), part)
+        ] or spots  # the name of a union's arm is no key
     flat = [arm for spot in spots for arm in _flat(spot, definitions)]
     arms = [arm for arm in flat if _is_arm(arm, loc)] or flat
     return {name for arm in arms for name in arm.get("properties", {})}

@@ -102,16 +102,21 @@ def _check_events(text: str, here: Place) -> None:
                     "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
                 )
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
-                place = Place(here.file, event.start_mark.line + 1)
+                place = Place(here.file, _line(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
+        line = _line(mark)
         words = getattr(problem, "problem", None) or "unexpected characters"
         place = Place(here.file, line)
         raise DeclarationError("DP-YAML-003", place=place, problem=words) from None
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=here)
+
+
+def _line(mark: object) -> int | None:
+    line = getattr(mark, "line", None)
+    return None if line is None else line + 1
 
 
 def _events(text: str) -> Iterator[yaml.Event]:

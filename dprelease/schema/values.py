@@ -22,7 +22,7 @@ RESERVED = frozenset(
 
 def refuse(code: str, **fields: object) -> NoReturn:
     """Raise the finding `code` at the value that is being validated."""
-    raise PydanticCustomError(code, "finding", fields)  # type: ignore[arg-type]
+    raise PydanticCustomError(code, "finding", fields)
 
 
 def to_fraction(value: object) -> Fraction:
@@ -86,6 +86,14 @@ def to_date(value: object) -> date:
         refuse("DP-DECL-003", problem="there is no such date")
 
 
+def to_time_format(value: object) -> str:
+    """Return a strptime format made of year, month, day, hour, minute and second."""
+    text = to_text(value)
+    if not re.fullmatch(r"(%[YmdHMSyjbBp]|[^%])+", text):
+        refuse("DP-DECL-003", problem="a date format such as %d/%m/%Y is needed")
+    return text
+
+
 NUMBER_SCHEMA = {"type": ["number", "string"], "description": "an exact decimal number"}
 
 Exact = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]
@@ -96,3 +104,4 @@ Name = Annotated[str, BeforeValidator(to_name), WithJsonSchema({"type": "string"
 Day = Annotated[
     date, BeforeValidator(to_date), WithJsonSchema({"type": "string", "format": "date"})
 ]
+TimeFormat = Annotated[str, BeforeValidator(to_time_format), WithJsonSchema({"type": "string"})]

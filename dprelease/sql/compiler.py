@@ -15,7 +15,7 @@ from dprelease.query import quoting
 from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.keys import Key, key_of
 from dprelease.query.resolve import Measure, Query
-from dprelease.schema.table import CutColumn, IntegerColumn, NumberColumn
+from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.sql.bounding import kept_counts, kept_rows
 from dprelease.sql.treatment import DECLARED_AS, steps, typed
 
@@ -24,7 +24,7 @@ SOURCE = "dp_source"
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """Public values of one text column, to be registered as a table (code BIGINT, value VARCHAR)."""
+    """Public values of one text column, to be registered as a table (code, value)."""
 
     name: str
     values: tuple[str, ...]
@@ -57,7 +57,7 @@ def needed_columns(query: Query) -> tuple[str, ...]:
 def assumed_types(query: Query) -> dict[str, str]:
     """Return the types that stand in for the source's own when the data is not at hand."""
     columns = query.table.columns
-    return {name: DECLARED_AS[columns[name].type] for name in needed_columns(query)}
+    return {name: DECLARED_AS[getattr(columns[name], "type", "")] for name in needed_columns(query)}
 
 
 def compile_query(query: Query, physical: Mapping[str, str]) -> Compiled:

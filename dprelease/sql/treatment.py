@@ -14,7 +14,7 @@ from dprelease.errors import DataError
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
 from dprelease.query.aggregate import Sum
-from dprelease.schema.table import (
+from dprelease.schema.columns import (
     Column,
     CutColumn,
     DateColumn,
@@ -51,7 +51,7 @@ HUGE = "170141183460469231731687303715884105727"
 
 
 def base_type(physical: str) -> str:
-    """Return a DuckDB type without its parameters: DECIMAL for DECIMAL(18,2), LIST for INTEGER[]."""
+    """Return a DuckDB type without its parameters; LIST for any array or list."""
     name = physical.upper().strip()
     if name.endswith("]"):
         return "LIST"
@@ -223,7 +223,8 @@ def _rounded_steps(
     else:
         scaled = f"{clamped} / {quoting.double(step)}"
     rounded = f"CAST(round({scaled}) AS HUGEINT)"
-    return f"CAST(least(greatest({rounded}, {quoting.integer(low)}), {quoting.integer(high)}) AS BIGINT)"
+    inside = f"least(greatest({rounded}, {quoting.integer(low)}), {quoting.integer(high)})"
+    return f"CAST({inside} AS BIGINT)"
 
 
 def _nearest(x: Fraction) -> int:

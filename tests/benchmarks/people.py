@@ -25,7 +25,8 @@ WITH ids AS (SELECT range AS i FROM range({{rows}})),
 SELECT 'S' || lpad((county_number % {STATES})::VARCHAR, 2, '0') AS state,
        'C' || lpad(county_number::VARCHAR, 4, '0') AS county,
        CASE WHEN sex_draw < 51 THEN 'F' ELSE 'M' END AS sex,
-       CASE WHEN race_draw < 600 THEN 'A' WHEN race_draw < 730 THEN 'B' WHEN race_draw < 790 THEN 'C'
+       CASE WHEN race_draw < 600 THEN 'A' WHEN race_draw < 730 THEN 'B'
+            WHEN race_draw < 790 THEN 'C'
             WHEN race_draw < 800 THEN 'D' WHEN race_draw < 803 THEN 'E' ELSE 'F' END AS race,
        age::INTEGER AS age,
        CASE WHEN age < 15 OR null_draw < 10 THEN NULL

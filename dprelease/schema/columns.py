@@ -1,0 +1,316 @@
+"""Columns as declared: type, unit, bounds, public values, and what stands in for missing ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from datetime import date
+from fractions import Fraction
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.schema.model import Files, Model
+from dprelease.schema.values import (
+    DROP,
+    Day,
+    Exact,
+    Text,
+    TimeFormat,
+    Whole,
+    refuse,
+    to_bool,
+    to_date,
+    to_fraction,
+)
+
+STEPS_LIMIT = 2**62
+
+
+class Lattice(Model):
+    """The integers that a value is rounded to: value = step * k, lower <= k <= upper."""
+
+    lower: int
+    upper: int
+    step: Fraction
+
+
+def _bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None:
+    if (lower is None) != (upper is None):
+        refuse("DP-SCHEMA-012", column=column)
+    if lower is not None and upper is not None and lower > upper:
+        refuse("DP-SCHEMA-001")
+
+
+def _null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None:
+    if nulls == DROP:
+        return
+    if low is None or high is None or not low <= to_fraction(nulls) <= high:
+        refuse("DP-SCHEMA-005", key="nulls", column="this column")
+
+
+def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
+    return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
+
+
+class IntegerColumn(Model):
+    """Whole numbers; with bounds they can be summed and be keys."""
+
+    type: Literal["integer"]
+    lower: Whole | None = None
+    upper: Whole | None = None
+    step: Annotated[Whole, Field(ge=1)] = 1
+    unit: Text | None = None
+    nulls: Text = DROP
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        low, high = self.lower, self.upper
+        _bounds(_maybe(low), _maybe(high), "this column")
+        if low is not None and high is not None and max(abs(low), abs(high)) > STEPS_LIMIT:
+            refuse("DP-SCHEMA-010", column="this column")
+        _null_inside(self.nulls, _maybe(low), _maybe(high))
+        return self
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """Return the lattice of sums; None without bounds."""
+        if self.lower is None or self.upper is None:
+            return None
+        return _lattice(Fraction(self.lower), Fraction(self.upper), Fraction(self.step))
+
+    @property
+    def null_value(self) -> Fraction | None:
+        """Return what stands in for a missing value; None drops it."""
+        return None if self.nulls == DROP else to_fraction(self.nulls)
+
+
+class NumberColumn(Model):
+    """Real numbers, rounded to a lattice before anything is added up."""
+
+    type: Literal["number"]
+    lower: Exact | None = None
+    upper: Exact | None = None
+    step: Exact | None = None
+    unit: Text | None = None
+    nulls: Text = DROP
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        low, high = self.lower, self.upper
+        _bounds(low, high, "this column")
+        if self.step is not None and self.step <= 0:
+            refuse("DP-SCHEMA-010", column="this column")
+        lattice = self.lattice
+        if lattice is not None and max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
+            refuse("DP-SCHEMA-010", column="this column")
+        _null_inside(self.nulls, low, high)
+        return self
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """Return the lattice of sums; None without bounds.
+
+        The default step is the power of ten nearest below (upper - lower) / 2^20: fine enough to
+        be lost in any noise, coarse enough for exact sums, and independent of the data.
+        """
+        if self.lower is None or self.upper is None:
+            return None
+        return _lattice(self.lower, self.upper, self.step or _default_step(self.lower, self.upper))
+
+    @property
+    def null_value(self) -> Fraction | None:
+        """Return what stands in for a missing value; None drops it."""
+        return None if self.nulls == DROP else to_fraction(self.nulls)
+
+
+def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
+    span = max(upper - lower, abs(upper)) / 2**20 or Fraction(1)
+    digits = len(str(span.numerator)) - len(str(span.denominator))
+    step = Fraction(10) ** digits
+    return step if step <= span else step / 10
+
+
+def _maybe(value: int | None) -> Fraction | None:
+    return None if value is None else Fraction(value)
+
+
+class BooleanColumn(Model):
+    """True or false; as a key its cells are false, true."""
+
+    type: Literal["boolean"]
+    nulls: Text = DROP
+
+    @field_validator("nulls")
+    @classmethod
+    def _check(cls, nulls: str) -> str:
+        if nulls != DROP:
+            to_bool(nulls)
+        return nulls
+
+
+class DateColumn(Model):
+    """Days; with bounds they can be keys, one cell a day."""
+
+    type: Literal["date"]
+    lower: Day | None = None
+    upper: Day | None = None
+    format: TimeFormat = "%Y-%m-%d"
+    nulls: Text = DROP
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.lower is None) != (self.upper is None):
+            refuse("DP-SCHEMA-012", column="this column")
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            refuse("DP-SCHEMA-001")
+        if self.nulls != DROP:
+            found = to_date(self.nulls)
+            if not (self.lower or date.min) <= found <= (self.upper or date.max):
+                refuse("DP-SCHEMA-005", key="nulls", column="this column")
+        return self
+
+
+class TimestampColumn(Model):
+    """Instants without a time zone, or in UTC; for `where` only."""
+
+    type: Literal["timestamp"]
+    format: TimeFormat = "%Y-%m-%d %H:%M:%S"
+
+
+class TextColumn(Model):
+    """Any text: for ids and `where` only."""
+
+    type: Literal["text"]
+
+
+class ValuesFrom(Model):
+    """A CSV file of public keys; `column` may be left out if it has one column."""
+
+    file: Text
+    column: Text | None = None
+
+
+def _short_file(value: object) -> object:
+    return {"file": value} if isinstance(value, str) else value
+
+
+class CategoryColumn(Model):
+    """Texts with a public, ordered list of values; the source's values are compared as text."""
+
+    type: Literal["category"]
+    values: tuple[Text, ...] | None = None
+    values_from: Annotated[ValuesFrom, BeforeValidator(_short_file)] | None = None
+    nulls: Text = DROP
+    others: Text = DROP
+
+    @model_validator(mode="before")
+    @classmethod
+    def _load(cls, given: object, info: ValidationInfo) -> object:
+        if not isinstance(given, Mapping) or ("values" in given) == ("values_from" in given):
+            if isinstance(given, Mapping):
+                refuse("DP-SCHEMA-002", column="this column")
+            return given
+        if "values_from" in given and isinstance(info.context, Files):
+            spec = ValuesFrom.model_validate(_short_file(given["values_from"]))
+            return {**given, "values": _values_of(spec, info.context)}
+        return given
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.values or len(set(self.values)) < len(self.values):
+            refuse("DP-SCHEMA-003", column="this column")
+        for key, cell in (("nulls", self.nulls), ("others", self.others)):
+            if cell != DROP and cell not in self.values:
+                refuse("DP-SCHEMA-005", key=key, column="this column")
+        return self
+
+
+def _values_of(spec: ValuesFrom, files: Files) -> list[str]:
+    try:
+        text = files.text(spec.file)
+    except (OSError, UnicodeDecodeError, KeyError):
+        refuse("DP-SCHEMA-004", reason="it is not there, or not UTF-8")
+    try:
+        rows = list(csv.reader(io.StringIO(text), strict=True))
+    except csv.Error:
+        refuse("DP-SCHEMA-004", reason="it is not a CSV file")
+    header, body = (rows[0], [row for row in rows[1:] if row]) if rows else ([], [])
+    if spec.column is None and len(header) != 1:
+        refuse("DP-SCHEMA-004", reason="it has more than one column and none is named")
+    column = spec.column or header[0]
+    if header.count(column) != 1 or any(len(row) != len(header) for row in body):
+        refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")
+    return [row[header.index(column)] for row in body]
+
+
+class CutColumn(Model):
+    """A category made from a number: the cell [edge i, edge i + 1) that it lies in."""
+
+    cut: Text
+    edges: tuple[Exact, ...]
+    labels: tuple[Text, ...] | None = None
+    nulls: Text = DROP
+    others: Text = DROP
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        ascending = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
+        if len(self.edges) < 2 or not ascending:
+            refuse("DP-SCHEMA-006", column="this column")
+        if self.labels is not None and len(self.labels) != len(self.edges) - 1:
+            refuse("DP-SCHEMA-006", column="this column")
+        if len(set(self.values)) < len(self.values):
+            refuse("DP-SCHEMA-003", column="this column")
+        for key, cell in (("nulls", self.nulls), ("others", self.others)):
+            if cell != DROP and cell not in self.values:
+                refuse("DP-SCHEMA-005", key=key, column="this column")
+        return self
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Return the labels: declared, or "0-17" for whole edges and "[0.5, 1)" for others."""
+        if self.labels is not None:
+            return self.labels
+        pairs = list(zip(self.edges, self.edges[1:], strict=False))
+        if all(edge.denominator == 1 for edge in self.edges):
+            return tuple(f"{a}-{b - 1}" if b - a > 1 else f"{a}" for a, b in pairs)
+        return tuple(f"[{plain_text(a)}, {plain_text(b)})" for a, b in pairs)
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, Mapping):
+        return "cut" if "cut" in value else value.get("type")
+    return "cut" if isinstance(value, CutColumn) else getattr(value, "type", None)
+
+
+Column = Annotated[
+    Annotated[CategoryColumn, Tag("category")]
+    | Annotated[IntegerColumn, Tag("integer")]
+    | Annotated[NumberColumn, Tag("number")]
+    | Annotated[BooleanColumn, Tag("boolean")]
+    | Annotated[DateColumn, Tag("date")]
+    | Annotated[TimestampColumn, Tag("timestamp")]
+    | Annotated[TextColumn, Tag("text")]
+    | Annotated[CutColumn, Tag("cut")],
+    Discriminator(
+        _kind,
+        custom_error_type="DP-DECL-003",
+        custom_error_message="finding",
+        custom_error_context={
+            "problem": "a type is needed: category, integer, number, boolean, date, timestamp, "
+            "text, or a `cut`"
+        },
+    ),
+]
