@@ -24,6 +24,14 @@ REACH = 41.0
 
 def upper_tail(scale: float, k: int) -> arb:
     """Return a ball around P(K >= k) for k >= 1, at the precision of the flint context."""
+    return _upper_tail(scale, k, ctx.prec)
+
+
+@lru_cache(maxsize=4096)
+def _upper_tail(scale: float, k: int, precision: int) -> arb:
+    # The precision is that of the context; it is an argument for the cache to tell balls apart.
+    if precision != ctx.prec:
+        raise ValueError("the precision is that of the context")
     if scale < DIRECT_BELOW:
         return _direct_sum(scale, k) / (1 + 2 * _direct_sum(scale, 1))
     # Poisson summation: all integers sum to scale sqrt(2 pi) (1 + 2 exp(-2 pi^2 scale^2) + ...).

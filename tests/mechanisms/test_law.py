@@ -1,0 +1,249 @@
+"""Every mechanism samples exactly the law that it declares: proofs first, statistics after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import LIMIT, refine, sample
+from tests.replay import Keyed, Replay
+from tests.two_arm import ERROR_RATE, p_value
+
+NAMES = registry.names()
+SCALES = (0.05, 0.3, 1.0, 7.5, 100.0, 1023.5, 1024.0, 5000.0, 2.0**21, 2.0**40)
+LAWS = [(name, scale) for name in NAMES for scale in SCALES]
+ALL_ONES = 2**64 - 1
+
+
+def law_of(name: str, scale: float) -> Mechanism:
+    return registry.get(name).of(scale=scale)
+
+
+@pytest.fixture(autouse=True)
+def precise() -> Iterator[None]:
+    before, ctx.prec = ctx.prec, 200
+    yield
+    ctx.prec = before
+
+
+def mass(law: Mechanism, k: int) -> arb:
+    """Return P(K = k) from the tails."""
+    return law.tail(k, True) - law.tail(k + 1, True) if k > 0 else law.tail(k, False) - law.tail(k - 1, False)
+
+
+def independent_mass(law: Mechanism, k: int) -> arb:
+    """Return P(K = k) from the definition of the law, not from the code under test."""
+    scale = arb(law.scale)
+    if law.name == "discrete_laplace":
+        q = (-1 / scale).exp()
+        return (1 - q) / (1 + q) * q ** abs(k)
+    if law.name == "discrete_gaussian":
+        reach = int(40 * law.scale) + 2
+        total = sum(((-(arb(j) ** 2) / (2 * scale**2)).exp() for j in range(1, reach)), arb(0))
+        return (-(arb(k) ** 2) / (2 * scale**2)).exp() / (1 + 2 * total)
+    ends = [(arb(2 * k + side) / 2) for side in (-1, 1)]
+    if law.name == "gaussian":
+        low, high = ((end / (scale * arb(2).sqrt())).erfc() / 2 for end in ends)
+        return low - high
+    if k == 0:
+        return 1 - (-ends[1] / scale).exp()
+    near, far = sorted((float(abs(ends[0])), float(abs(ends[1]))))
+    return ((-arb(near) / scale).exp() - (-arb(far) / scale).exp()) / 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, 20.25])
+def test_tails_are_those_of_the_definition(name: str, scale: float) -> None:
+    law = law_of(name, scale)
+    for k in (-9, -1, 0, 1, 2, 5, 30):
+        assert abs(mass(law, k) - independent_mass(law, k)) < arb(2) ** -150
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [7.99, 8.0, 8.01])
+def test_the_two_ways_of_summing_agree(name: str, scale: float) -> None:
+    law = law_of(name, scale)
+    for k in (1, 3, 25):
+        assert mass(law, k).overlaps(independent_mass(law, k)) or abs(
+            mass(law, k) - independent_mass(law, k)
+        ) < arb(2) ** -150
+
+
+def exact_law(law: Mechanism, depth: int) -> tuple[dict[int, Fraction], Fraction]:
+    """Return lower bounds of P(K = k), and the mass that `depth` bits leave open.
+
+    A draw falls as U grows, so all U of one prefix give one k if both of its ends do.
+    """
+    found: dict[int, Fraction] = {}
+    open_mass = Fraction(0)
+    rest = 64 - depth
+    for prefix in range(2**depth):
+        if prefix in (0, 2 ** (depth - 1)):  # U = 0 stands for an infinite draw: never decided
+            open_mass += Fraction(1, 2**depth)
+            continue
+        low = refine(law, prefix << rest, Replay([], fill=0))
+        high = refine(law, (prefix << rest) | (2**rest - 1), Replay([], fill=ALL_ONES))
+        if low == high:
+            found[low] = found.get(low, Fraction(0)) + Fraction(1, 2**depth)
+        else:
+            open_mass += Fraction(1, 2**depth)
+    return found, open_mass
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.3, 1.0, 3.5])
+def test_enumerated_law_brackets_the_masses(name: str, scale: float) -> None:
+    """P(K = k) lies between the enumerated bound and that bound plus the open mass, for every k."""
+    law = law_of(name, scale)
+    found, open_mass = exact_law(law, 8)
+    assert open_mass < Fraction(1, 4)
+    for k in range(-30, 31):
+        low = found.get(k, Fraction(0))
+        true = independent_mass(law, k)
+        assert arb(low.numerator) / low.denominator <= true + arb(2) ** -100
+        high = low + open_mass
+        assert true <= arb(high.numerator) / high.denominator + arb(2) ** -100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_enumeration_rejects_planted_mistakes(name: str) -> None:
+    """The bracket of a law excludes the law of a scale 10 % off: the check can fail."""
+    found, open_mass = exact_law(law_of(name, 1.0), 9)
+    for wrong in (0.9, 1.1):
+        other = law_of(name, wrong)
+        off = []
+        for k in range(-5, 6):
+            low, true = found.get(k, Fraction(0)), independent_mass(other, k)
+            high = low + open_mass
+            off.append(true < float(low) or true > float(high))
+        assert any(off)
+
+
+def boundary_words(law: Mechanism, ks: list[int]) -> list[int]:
+    """Return words beside the boundaries of cells, where a wrong error bound would show."""
+    words = []
+    for k in ks:
+        edge = int((law.upper_tail(k) * arb(2) ** 64).floor().unique_fmpz() or 0)
+        for exponent in (0, 8, 16, 20, 24, 30, 40):
+            for side in (-1, 1):
+                word = edge + side * 2**exponent
+                if 0 <= word < 2**63:
+                    words += [word, word | 2**63]
+    return words
+
+
+@pytest.mark.parametrize(("name", "scale"), LAWS)
+def test_fast_path_agrees_with_balls_beside_every_boundary(name: str, scale: float) -> None:
+    law = law_of(name, scale)
+    wide = max(1, int(scale / 3))
+    ks = [1, 2, 3, *(wide * i for i in range(1, 12, 2)), *(wide * i + 1 for i in (4, 9))]
+    words = boundary_words(law, ks)
+    for word in words:
+        slow = refine(law, word, Replay([], fill=ALL_ONES // 3))
+        fast = sample(law, 1, Replay([word], fill=ALL_ONES // 3))[0]
+        assert fast == slow
+
+
+@pytest.mark.parametrize(("name", "scale"), LAWS)
+def test_slow_path_forced_for_every_draw(name: str, scale: float) -> None:
+    law = law_of(name, scale)
+    words = Keyed("slow").words(40)
+    fast = sample(law, 40, Keyed("slow"))
+    slow = [refine(law, int(word), Keyed("rest")) for word in words]
+    certain = fast == np.array(slow)
+    # Words that one draw leaves open are continued by other bits in the two runs.
+    assert certain.all() or scale >= 2.0**40
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.05, 1.0, 50.0, 2.0**21])
+def test_extreme_bits_give_finite_far_noise(name: str, scale: float) -> None:
+    """All-zero bits go beyond 40 scales, all-one bits stay near zero; nothing fails (V03)."""
+    law = law_of(name, scale)
+    far = refine(law, 0, Replay([0] * 8, fill=ALL_ONES))
+    assert 20 * scale - 1 < far <= LIMIT
+    assert refine(law, 2**63, Replay([0] * 8, fill=ALL_ONES)) == -far
+    assert abs(refine(law, 2**63 - 1, Replay([], fill=ALL_ONES))) <= scale + 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_fall_as_the_bits_grow(name: str) -> None:
+    law = law_of(name, 7.5)
+    words = [i << 54 for i in range(1, 2**9)]
+    draws = [refine(law, word, Replay([], fill=0)) for word in words]
+    assert all(a >= b for a, b in zip(draws, draws[1:], strict=False))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.7, 7.5, 300.0, 3000.0])
+def test_two_arms(name: str, scale: float) -> None:
+    """A million draws agree with their law and disagree with one 3 % off on either side."""
+    draws = sample(law_of(name, scale), 10**6, Keyed(f"two arms {name} {scale}"))
+    assert p_value(draws, law_of(name, scale)) > ERROR_RATE
+    for wrong in (0.97, 1.03):
+        assert p_value(draws, law_of(name, scale * wrong)) < ERROR_RATE
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("mistake", ["toward zero", "one side", "shifted"])
+def test_two_arms_reject_planted_mistakes(name: str, mistake: str) -> None:
+    law = law_of(name, 7.5)
+    draws = sample(law, 10**6, Keyed("mistakes"))
+    if mistake == "toward zero":
+        draws = np.trunc(draws * 0.999).astype(np.int64)
+    elif mistake == "one side":
+        draws = np.where(draws == -1, 1, draws)
+    else:
+        draws = draws + 1
+    assert p_value(draws, law) < ERROR_RATE
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.3, 7.5, 2000.0])
+def test_moments_and_bias(name: str, scale: float) -> None:
+    """Mean, spread and mean absolute error of a million draws lie within 6 standard errors (V08)."""
+    law = law_of(name, scale)
+    n = 10**6
+    draws = sample(law, n, Keyed(f"moments {name} {scale}")).astype(float)
+    error = law.standard_deviation / n**0.5
+    assert abs(draws.mean() - law.mean) < 6 * error
+    assert abs(np.abs(draws).mean() - law.mean_absolute_error) < 6 * error
+    kurtosis = max(3.0, float(np.mean(draws**4)) / law.standard_deviation**4)
+    tolerance = 6 * law.standard_deviation**2 * (kurtosis / n) ** 0.5
+    assert abs(np.mean(draws**2) - law.standard_deviation**2) < tolerance
+
+
+@pytest.mark.parametrize(("name", "scale"), LAWS)
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_half_width_is_the_least_that_covers(name: str, scale: float, confidence: float) -> None:
+    law = law_of(name, scale)
+    width = law.half_width(confidence)
+    miss = 1 - arb(confidence)
+    assert 2 * law.upper_tail(width + 1) <= miss + arb(2) ** -50
+    assert width == 0 or 2 * law.upper_tail(width) > miss - arb(2) ** -50
+
+
+def test_the_number_of_words_depends_on_bits_alone() -> None:
+    """Noise is drawn without sight of the value it is added to (V43)."""
+    law = law_of("gaussian", 1000.0)
+    streams = [Keyed("same"), Keyed("same")]
+    first, second = (sample(law, 10**5, stream) for stream in streams)
+    assert streams[0].drawn == streams[1].drawn
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_neighbors_have_the_same_outputs(name: str) -> None:
+    """Sets of outputs of q and q + 1 coincide, on the integers: no low bits tell q (V01, V02)."""
+    draws = sample(law_of(name, 2.0), 10**6, Keyed("outputs"))
+    for value in (0, 2**53 - 1, 2**53, 2**53 + 2):
+        near, other = {int(d) + value for d in draws}, {int(d) + value + 1 for d in draws}
+        inner = set(range(value - 5, value + 6))
+        assert inner <= near
+        assert inner <= other

@@ -1,0 +1,50 @@
+"""Bit sources for tests: a fixed list of words, and a keyed stream that every run repeats.
+
+They live here, not in the package: no public option seeds a release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+
+class OutOfBits(Exception):
+    """A replayed list of words was used up."""
+
+
+class Replay:
+    """The words that it was given, once each; then `OutOfBits`, or `fill` for ever."""
+
+    def __init__(self, words: list[int], fill: int | None = None) -> None:
+        self._words, self._fill = list(words), fill
+        self.drawn = 0
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Return the next n words."""
+        self.drawn += n
+        if len(self._words) < n:
+            if self._fill is None:
+                raise OutOfBits
+            self._words += [self._fill] * (n - len(self._words))
+        taken, self._words = self._words[:n], self._words[n:]
+        return np.array(taken, dtype=np.uint64)
+
+
+class Keyed:
+    """A stream that depends on a text alone; counts what it gives."""
+
+    def __init__(self, key: str) -> None:
+        digest = hashlib.sha256(key.encode()).digest()
+        self._stream = Cipher(AES256(digest), CTR(bytes(16))).encryptor()
+        self.drawn = 0
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Return the next n words."""
+        self.drawn += n
+        return np.frombuffer(self._stream.update(bytes(8 * n)), dtype=np.uint64)
