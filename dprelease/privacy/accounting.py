@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.dominating import MASS_FACTOR, slot_pmf
+from dprelease.privacy.dominating import MASS_FACTOR, NEAR, move_pmf, slot_pmf
 from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.unit import Sensitivity
+from dprelease.privacy.unit import Move, Sensitivity
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
@@ -111,8 +111,7 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
     composed: PLDPmf | None = None
     try:
         for key, vector in kinds.items():
-            single = slot_pmf(vector.losses, vector.sensitivity, width)
-            several = single.self_compose(counts[key], truncation)
+            several = _several(vector, counts[key], width, truncation)
             composed = several if composed is None else composed.compose(several, truncation)
     except (OverflowError, MemoryError):
         return math.inf
@@ -120,10 +119,21 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
         counts[key] * max(move.cells for move in kinds[key].sensitivity.moves) for key in kinds
     )
     convolutions = len(kinds) + sum(count > 1 for count in counts.values()) + 2
-    room = (delta - convolutions * FFT_ERROR) / MASS_FACTOR**coordinates
+    compared = sum(counts[key] for key in kinds if len(kinds[key].sensitivity.moves) > 1)
+    allowance = convolutions * FFT_ERROR + compared * (NEAR + FFT_ERROR)
+    room = (delta - allowance) / MASS_FACTOR**coordinates
     if composed is None or room <= 0.0:
         return math.inf
     return float(composed.get_epsilon_for_delta(room)) * (1.0 + 2.0**-40)
+
+
+def _several(vector: Priced, slots: int, width: float, truncation: float) -> PLDPmf:
+    """Return the composition of `slots` parts, each the worst of the vector's moves."""
+    moves = vector.sensitivity.moves
+    if len(moves) > 1:
+        return slot_pmf(vector.losses, vector.sensitivity, width).self_compose(slots, truncation)
+    single = move_pmf(vector.losses, Move(moves[0].shift, 1), width)
+    return single.self_compose(slots * moves[0].cells, truncation)
 
 
 def _grid_width(vectors: Sequence[Priced]) -> float:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MASS_FACTOR = 1.0 + RELATIVE_ERROR
 """By how much the true P masses may exceed ours, for each coordinate that is composed."""
 
+NEAR = 2.0**-46
+"""What a comparison of two curves overlooks: the noise of a floating-point transform."""
+
 LARGEST_GRID = 2**22
 
 
@@ -69,7 +72,7 @@ def _upper_share(p: Floats, q: Floats, lower: Floats, width: float) -> Floats:
 
 
 def slot_pmf(losses: Losses, sensitivity: Sensitivity, width: float) -> DensePLDPmf:
-    """Return a law of losses that dominates every move of one slot."""
+    """Return a law of losses that dominates every move of one slot, up to `NEAR`."""
     best: DensePLDPmf | None = None
     for move in sensitivity.moves:
         found = move_pmf(losses, move, width)
@@ -97,7 +100,7 @@ def move_pmf(losses: Losses, move: Move, width: float) -> DensePLDPmf:
 
 
 def dominates(upper: DensePLDPmf, lower: DensePLDPmf) -> bool:
-    """Return whether every delta(epsilon) of `upper` is at least that of `lower`.
+    """Return whether every delta(epsilon) of `upper` is at least that of `lower`, up to `NEAR`.
 
     Both curves are linear in exp(epsilon) between points of their common grid, so comparing them at
     the points, and their infinite masses, compares them everywhere.
@@ -108,4 +111,4 @@ def dominates(upper: DensePLDPmf, lower: DensePLDPmf) -> bool:
     last = max(p._lower_loss + len(p._probs) for p in (upper, lower))
     points = np.arange(first, last + 1) * upper._discretization
     ours, theirs = upper.get_delta_for_epsilon(points), lower.get_delta_for_epsilon(points)
-    return bool(np.all(np.asarray(ours) >= np.asarray(theirs)))
+    return bool(np.all(np.asarray(ours) + NEAR >= np.asarray(theirs)))

@@ -34,7 +34,11 @@ def precise() -> Iterator[None]:
 
 def mass(law: Mechanism, k: int) -> arb:
     """Return P(K = k) from the tails."""
-    return law.tail(k, True) - law.tail(k + 1, True) if k > 0 else law.tail(k, False) - law.tail(k - 1, False)
+    return (
+        law.tail(k, True) - law.tail(k + 1, True)
+        if k > 0
+        else law.tail(k, False) - law.tail(k - 1, False)
+    )
 
 
 def independent_mass(law: Mechanism, k: int) -> arb:
@@ -70,9 +74,10 @@ def test_tails_are_those_of_the_definition(name: str, scale: float) -> None:
 def test_the_two_ways_of_summing_agree(name: str, scale: float) -> None:
     law = law_of(name, scale)
     for k in (1, 3, 25):
-        assert mass(law, k).overlaps(independent_mass(law, k)) or abs(
-            mass(law, k) - independent_mass(law, k)
-        ) < arb(2) ** -150
+        assert (
+            mass(law, k).overlaps(independent_mass(law, k))
+            or abs(mass(law, k) - independent_mass(law, k)) < arb(2) ** -150
+        )
 
 
 def exact_law(law: Mechanism, depth: int) -> tuple[dict[int, Fraction], Fraction]:

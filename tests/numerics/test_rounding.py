@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dprelease.numerics.rounding import decimal_digits, exact, plain_text, round_down, round_up
 
-FRACTIONS = st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction)
+FRACTIONS = (st.fractions() | st.floats(-1e308, 1e308).map(Fraction)).filter(bool)
 
 
 @given(FRACTIONS)
@@ -43,7 +43,9 @@ def test_plain_text_reads_back(x: object) -> None:
     assert exact(plain_text(value)) == value
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1_0", "0x1", "1e1000", "", "１", "1/2", " 1"])
+@pytest.mark.parametrize(
+    "text", ["nan", "inf", "-inf", "1_0", "0x1", "1e1000", "", "１", "1/2", " 1"]
+)
 def test_exact_refuses_what_is_no_plain_decimal(text: str) -> None:
     with pytest.raises(ValueError, match="decimal"):
         exact(text)

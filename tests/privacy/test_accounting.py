@@ -1,0 +1,226 @@
+"""Composition: never below an exact price, and close to it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprelease.mechanisms import registry
+from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
+from dprelease.privacy.calibrate import TOLERANCE, least_factor
+from dprelease.privacy.dominating import dominates, grid_pmf, move_pmf, slot_pmf
+from dprelease.privacy.normal import normal_delta
+from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
+from tests.reference.read import number, rows
+
+
+def vector(name: str, scale: float, shift: int = 1, slots: int = 1) -> Priced:
+    law = registry.get(name).of(scale=scale)
+    return Priced(law, law.losses, Sensitivity(slots, (Move(shift, 1),)))
+
+
+def delta_of(vectors: list[Priced], epsilon: float) -> float:
+    """Return the least delta whose epsilon is at most the one given, by bisection in logarithms."""
+    low, high = -12.0, 0.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        fits = epsilon_at(vectors, Fraction(10**middle)) <= epsilon
+        low, high = (low, middle) if fits else (middle, high)
+    return 10**high
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "column"),
+    [
+        ("composition_laplace", "laplace", "scale"),
+        ("composition_discrete_laplace", "discrete_laplace", "scale_t"),
+    ],
+)
+def test_repeated_answers_cost_what_exact_composition_says(
+    table: str, name: str, column: str
+) -> None:
+    compared = 0
+    for row in rows(table):
+        delta = Fraction(row["delta"])
+        if not Fraction(1, 10**9) < delta < Fraction(1, 2):
+            continue
+        found = epsilon_at([vector(name, float(row[column]), slots=int(row["count"]))], delta)
+        assert found >= float(row["epsilon"]) * (1 - 1e-12)
+        assert found <= float(row["epsilon"]) * 1.002 + 1e-4
+        compared += 1
+    assert compared >= 5
+
+
+def test_mixed_pairs() -> None:
+    compared = 0
+    for row in rows("composition_mixed_pairs"):
+        names = row["pair"].replace("(sigma2)", "").split("+")
+        scales = [float(row["first_scale"]), float(row["second_scale_or_sigma2"])]
+        if "sigma2" in row["pair"]:
+            scales[1] = math.sqrt(scales[1])
+        if not 1e-9 < float(row["delta"]) < 0.5:
+            continue
+        vectors = [vector(name, scale) for name, scale in zip(names, scales, strict=True)]
+        found = epsilon_at(vectors, Fraction(row["delta"]))
+        assert float(row["epsilon"]) * (1 - 1e-9) <= found <= float(row["epsilon"]) * 1.003 + 2e-4
+        compared += 1
+    assert compared >= 3
+
+
+@pytest.mark.parametrize("slots", [1, 7, 400])
+def test_normal_noise_composes_by_its_squares(slots: int) -> None:
+    """The closed form, and the grid without it, agree from above."""
+    closed = epsilon_at([vector("gaussian", 30.0, slots=slots)], Fraction(1, 10**7))
+    mu = math.sqrt(slots) / 30.0
+    assert normal_delta(mu, closed) <= 1e-7
+    assert normal_delta(mu, closed * (1 - 1e-9)) > 1e-7
+    law = registry.get("gaussian").of(scale=30.0)
+    pmf = grid_pmf(law.losses(1)[0], 1 / 30 / 50)
+    grid = pmf.self_compose(slots, 1e-12).get_epsilon_for_delta(1e-7)
+    assert closed * (1 - 1e-9) <= grid <= closed * 1.001
+
+
+@pytest.mark.parametrize("row", rows("gaussian_sigma"), ids=str)
+def test_sigma_reference(row: dict[str, str]) -> None:
+    """The sigma of a target spends that target, from the safe side."""
+    epsilon = number(row["epsilon"])
+    mu = float(row["l2_sensitivity"]) / float(row["sigma_analytic"])
+    assert normal_delta(mu, epsilon) == pytest.approx(float(row["delta"]), rel=1e-6)
+
+
+def exact_delta(laws: list[tuple[str, float, int]], epsilon: float) -> float:
+    """Return delta by enumerating products of masses of small discrete laws; no grid, no transform."""
+    tables = []
+    for name, scale, shift in laws:
+        law = registry.get(name).of(scale=scale)
+        reach = int(12 * scale) + shift + 2
+        upper = [float(law.tail(k, True)) for k in range(-reach, reach + 2)]
+        mass = np.array(upper[:-1]) - np.array(upper[1:])
+        p, q = mass[shift:], mass[:-shift]
+        tables.append((p, q))
+    total_p, total_q = np.array([1.0]), np.array([1.0])
+    for p, q in tables:
+        total_p, total_q = np.outer(total_p, p).ravel(), np.outer(total_q, q).ravel()
+    return float(np.sum(np.maximum(total_p - math.exp(epsilon) * total_q, 0.0)))
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["discrete_laplace", "discrete_gaussian"]),
+            st.floats(0.6, 3.0),
+            st.integers(1, 2),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.floats(0.1, 3.0),
+)
+def test_reported_price_covers_the_exact_one(
+    laws: list[tuple[str, float, int]], epsilon: float
+) -> None:
+    exact = exact_delta(laws, epsilon)
+    vectors = [vector(name, scale, shift) for name, scale, shift in laws]
+    if exact > 1e-9:
+        found = epsilon_at(vectors, Fraction(exact) * (1 - Fraction(1, 10**9)))
+        assert found >= epsilon * (1 - 1e-6)
+
+
+def test_kairouz_oh_viswanath_is_not_beaten_by_randomized_response() -> None:
+    """k-fold discrete Laplace of small scale is near randomized response: within its KOV bound."""
+    for row in rows("composition_kov_theorem34"):
+        if float(row["delta"]) or int(row["count"]) > 300:
+            continue
+        scale = 1 / float(row["epsilon"])
+        law = vector("discrete_laplace", scale, slots=int(row["count"]))
+        found = epsilon_at([law], Fraction(row["slack_delta"]))
+        assert found <= float(row["epsilon_total"]) * 1.001
+
+
+def test_pure_composition_adds() -> None:
+    vectors = [vector("laplace", 1.0) for _ in range(3)] + [vector("laplace", 2.0)] * 2
+    assert pure_epsilon(vectors) == 4
+    assert epsilon_at(vectors, Fraction(0)) == 4.0
+    assert pure_epsilon([*vectors, vector("gaussian", 5.0)]) is None
+    assert epsilon_at([vector("gaussian", 5.0)], Fraction(0)) == math.inf
+
+
+def test_a_delta_below_what_transforms_can_certify_gives_no_guarantee() -> None:
+    mixed = [vector("gaussian", 9.0), vector("discrete_gaussian", 9.0)]
+    assert epsilon_at(mixed, Fraction(1, 10**15)) == math.inf
+    assert epsilon_at([vector("gaussian", 9.0)], Fraction(1, 10**200)) < 10
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(registry.names()), st.floats(1.0, 50.0), st.integers(1, 30))
+def test_more_noise_never_costs_more(name: str, scale: float, slots: int) -> None:
+    prices = [
+        epsilon_at([vector(name, scale * factor, slots=slots)], Fraction(1, 10**6))
+        for factor in (1.0, 1.3, 2.0)
+    ]
+    assert prices[0] >= prices[1] >= prices[2]
+
+
+def test_grid_dominates_the_loss_it_is_made_of() -> None:
+    for name, scale, width in itertools.product(registry.names(), (1.0, 9.0, 3000.0), (1e-2, 1e-3)):
+        (loss,) = registry.get(name).of(scale=scale).losses(2)
+        pmf = grid_pmf(loss, width if scale < 100 else width / 100)
+        for epsilon in np.linspace(0.0, loss.span * 0.7, 25):
+            assert (
+                pmf.get_delta_for_epsilon(float(epsilon))
+                >= loss.delta(float(epsilon)) * (1 - 1e-8) - 1e-16
+            )
+
+
+def test_a_slot_covers_each_of_its_moves() -> None:
+    for name in registry.names():
+        law = registry.get(name).of(scale=6.0)
+        moves = (Move(3, 1), Move(2, 2))
+        slot = slot_pmf(law.losses, Sensitivity(1, moves), 1e-3)
+        for move in moves:
+            assert dominates(slot, move_pmf(law.losses, move, 1e-3))
+    assert not dominates(
+        move_pmf(law.losses, Move(1, 1), 1e-3), move_pmf(law.losses, Move(2, 1), 1e-3)
+    )
+
+
+def test_least_factor_spends_the_budget_and_never_more() -> None:
+    for goal in (0.01, 1.0, 7.0):
+        price = {"calls": 0}
+
+        def cost(factor: float, price: dict[str, int] = price) -> float:
+            price["calls"] += 1
+            return 3.0 / factor + 5.0 / factor**2
+
+        factor = least_factor(cost, goal, 1.0)
+        assert factor is not None
+        assert goal * (1 - TOLERANCE) <= cost(factor) <= goal
+        assert price["calls"] < 25
+    assert least_factor(lambda _factor: math.inf, 1.0, 1.0) is None
+    stairs = least_factor(lambda factor: 2.0 if factor < 3.0 else 0.5, 1.0, 1.0)
+    assert stairs is not None
+    assert 3.0 <= stairs < 3.1
+
+
+def test_sensitivities_of_both_relations() -> None:
+    unit = PrivacyUnit("id", max_groups=3, max_rows_per_group=2)
+    add = Sensitivity.of(
+        per_group=4, within_group=6, unit=unit, neighbours=Neighbours.ADD_REMOVE, cells=9
+    )
+    assert add == Sensitivity(3, (Move(4, 1),))
+    change = Sensitivity.of(
+        per_group=4, within_group=6, unit=unit, neighbours=Neighbours.REPLACE, cells=9
+    )
+    assert change == Sensitivity(3, (Move(6, 1), Move(4, 2)))
+    assert (change.l1, change.l2_squared, change.largest_shift) == (24, 108, 6)
+    one = Sensitivity.of(
+        per_group=4, within_group=6, unit=unit, neighbours=Neighbours.REPLACE, cells=1
+    )
+    assert one == Sensitivity(1, (Move(6, 1),))
