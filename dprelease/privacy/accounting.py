@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.dominating import MASS_FACTOR, NEAR, move_pmf, slot_pmf
+from dprelease.privacy.dominating import LOSS_ERROR, MASS_FACTOR, NEAR, move_pmf, slot_pmf
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -124,7 +124,8 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
     room = (delta - allowance) / MASS_FACTOR**coordinates
     if composed is None or room <= 0.0:
         return math.inf
-    return float(composed.get_epsilon_for_delta(room)) * (1.0 + 2.0**-40)
+    found = float(composed.get_epsilon_for_delta(room))
+    return (found + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
 def _several(vector: Priced, slots: int, width: float, truncation: float) -> PLDPmf:
