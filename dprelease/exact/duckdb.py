@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.frames import to_arrow
+from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.exact.sources import Opened, open_files, stored_columns
 from dprelease.exact.table import ExactTable
 from dprelease.query import quoting
@@ -65,8 +65,9 @@ class Engine:
             if source is None or source.path is None:
                 raise DataError("DP-DATA-008", table=declared.table.name)
             opened = open_files(declared, source)
-        remove_stale_scratch()
-        scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
+        temporary = Path(tempfile.gettempdir())
+        remove_stale(temporary, SCRATCH)
+        scratch = make_private(temporary, SCRATCH)
         try:
             engine = cls(declared, opened, scratch)
             try:
@@ -194,21 +195,3 @@ def _stamps(opened: Opened | None) -> list[tuple[int, int, int]]:
     files = opened.files if opened else ()
     found = (file.stat() for file in files)
     return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
-
-
-def remove_stale_scratch() -> None:
-    """Remove scratch folders of this user whose process is gone: spill files survive a kill."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
-        owner = folder.name.removeprefix(SCRATCH).split("-")[0]
-        if owner.isdigit() and folder.stat().st_uid == os.getuid() and not _alive(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

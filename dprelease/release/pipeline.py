@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place, State
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query, resolve
 from dprelease.release import manifest
@@ -104,21 +104,7 @@ def _recover(target: Path) -> None:
             shutil.rmtree(aside)
         else:
             aside.rename(target)
-    prefix = _prefix(target)
-    for folder in target.parent.glob(f"{prefix}*"):
-        owner = folder.name.removeprefix(prefix).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and not _alive(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    remove_stale(target.parent, _prefix(target))
 
 
 def _prefix(target: Path) -> str:
@@ -132,8 +118,7 @@ def _staging(target: Path) -> Iterator[Path]:
     failure: OutputError | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f"{_prefix(target)}{os.getpid()}-"
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+        folder = make_private(target.parent, _prefix(target))
     except OSError as problem:
         failure = _unwritable(target, problem, State.NOTHING)
     if failure is not None or folder is None:

@@ -237,8 +237,10 @@ class _Compiler:
 
     @staticmethod
     def _bounded(total: str, position: int) -> str:
-        inside = f"least(greatest({total}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
-        return f"CAST(coalesce({inside}, 0) AS BIGINT) AS m{position}"
+        # NULL first: greatest(NULL, x) is x in DuckDB, which would turn "no value" into a bound.
+        known = f"coalesce({total}, 0)"
+        inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
+        return f"CAST({inside} AS BIGINT) AS m{position}"
 
 
 def _column(name: str) -> str:

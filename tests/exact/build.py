@@ -1,0 +1,43 @@
+"""Small declared tables and queries for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dprelease.exact.duckdb import Engine
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.resolve import Query, resolve_one
+from dprelease.schema.load import Declared, table_from_mapping
+from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.reader import Document
+from dprelease.schema.release import Limits, QuerySpec
+
+
+def declare(columns: dict[str, Any], **more: Any) -> Declared:
+    """Return a table `t` with these columns."""
+    return table_from_mapping({"table": "t", "columns": columns, **more}, Path())
+
+
+def ask(
+    declared: Declared,
+    columns: dict[str, Any],
+    by: list[str] | None = None,
+    where: str | None = None,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+) -> Query:
+    """Return a resolved query of a declared table."""
+    values: dict[str, Any] = {"from": "t", "group_by": by or [], "columns": columns}
+    if where is not None:
+        values["where"] = where
+    spec = validate(QuerySpec, Document(Path("q"), "", values, {}), Files(read_beside(Path())))
+    return resolve_one(declared, "q", spec, neighbours, Limits())
+
+
+def exact(query: Query, frame: object) -> dict[str, np.ndarray]:
+    """Return the true vectors of a query over a frame."""
+    with Engine.open(query.declared, frame) as engine:
+        found = engine.run(query)
+    return {measure.name: found.vector(measure.name) for measure in query.measures}

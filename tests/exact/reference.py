@@ -1,0 +1,178 @@
+"""The semantics of a query again, row by row in plain Python, slowly and without any SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from dprelease.query.aggregate import Count, CountDistinct, Sum
+from dprelease.query.keys import Key
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import CutColumn
+
+Row = dict[str, Any]
+Predicate = Callable[[Row], bool]
+
+
+def typed(query: Query, name: str, row: Row) -> Any:
+    """Return the value of a column as its declared kind; None where it is missing."""
+    column, value = query.table.columns[name], row[name]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    kind = column.type
+    if kind == "integer":
+        if isinstance(value, float):
+            return int(value) if math.isfinite(value) and value == int(value) else None
+        return int(value)
+    if kind == "number":
+        return value
+    return value if kind == "boolean" else str(value)
+
+
+def cut_cell(query: Query, name: str, row: Row) -> int | None:
+    """Return the position of a cut's cell."""
+    column = query.table.columns[name]
+    value = typed(query, column.cut, row)
+    cells = {label: i for i, label in enumerate(column.values)}
+    if value is None:
+        return cells.get(column.nulls)
+    for i, (low, high) in enumerate(zip(column.edges, column.edges[1:], strict=False)):
+        if low <= value < high:
+            return i
+    return cells.get(column.others)
+
+
+def key_cell(query: Query, key: Key, row: Row) -> int | None:
+    """Return the position of a row in one key; None drops it."""
+    if isinstance(query.table.columns[key.column], CutColumn):
+        return cut_cell(query, key.column, row)
+    value = typed(query, key.column, row)
+    if value is None:
+        return key.nulls
+    values = list(key.values)
+    return values.index(value) if value in values else key.others
+
+
+def cell(query: Query, row: Row) -> int | None:
+    """Return the cell number of a row; None drops it."""
+    total = 0
+    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
+        code = key_cell(query, key, row)
+        if code is None:
+            return None
+        total += code * stride
+    return total
+
+
+def half_away(x: float) -> int:
+    """Return the whole number nearest to a float, halves away from zero."""
+    return math.floor(abs(Fraction(x)) + Fraction(1, 2)) * (-1 if x < 0 else 1)
+
+
+def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
+    """Return a value as clamped lattice steps; None drops it."""
+    column = query.table.columns[aggregate.column]
+    value = typed(query, aggregate.column, row)
+    if value is None:
+        if column.null_value is None:
+            return None
+        value = column.null_value
+        sign = -1 if value < 0 else 1
+        found = sign * math.floor(abs(value) / aggregate.step + Fraction(1, 2))
+        return min(max(found, aggregate.lower), aggregate.upper)
+    if isinstance(value, int) and aggregate.step.denominator == 1:
+        inside = min(max(value, math.ceil(column.lower)), math.floor(column.upper))
+        step, low = aggregate.step.numerator, aggregate.lower
+        return (inside - low * step + step // 2) // step + low
+    inside = min(max(float(value), float(column.lower)), float(column.upper))
+    if aggregate.step.numerator == 1:
+        scaled = inside * float(aggregate.step.denominator)
+    else:
+        scaled = inside / float(aggregate.step)
+    return min(max(half_away(scaled), aggregate.lower), aggregate.upper)
+
+
+def values_of(query: Query, row: Row) -> list[int | None]:
+    """Return what one row adds to each measure that reads a column."""
+    found: list[int | None] = []
+    for measure in query.measures:
+        aggregate = measure.aggregate
+        if isinstance(aggregate, Sum):
+            found.append(steps(query, aggregate, row))
+        elif isinstance(aggregate, Count) and aggregate.column is not None:
+            found.append(1 if typed(query, aggregate.column, row) is not None else None)
+        elif isinstance(aggregate, CountDistinct) and aggregate.values is not None:
+            from dprelease.query.keys import key_of
+
+            key = key_of(aggregate.column, query.table.columns[aggregate.column])
+            found.append(key_cell(query, key, row))
+        else:
+            found.append(None)
+    return found
+
+
+def digest(parts: list[Any]) -> str:
+    """Return the documented hash: MD5 of the parts joined by bars, '-' for a missing one."""
+    text = "|".join("-" if part is None else str(part) for part in parts)
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+def reads_column(query: Query, j: int) -> bool:
+    """Return whether a measure reads a value of its own."""
+    aggregate = query.measures[j].aggregate
+    return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
+
+
+def bounded(
+    query: Query, rows: list[tuple[Any, int, list[int | None]]]
+) -> list[tuple[Any, int, list[int | None]]]:
+    """Return the rows that are kept: by hash within each id and cell, then cells by hash."""
+    unit = query.unit
+    if unit.id is None:
+        return rows
+    by_person: dict[Any, dict[int, list[list[int | None]]]] = defaultdict(lambda: defaultdict(list))
+    for person, at, values in rows:
+        by_person[person][at].append(values)
+    read = [j for j in range(len(query.measures)) if reads_column(query, j)]
+    kept = []
+    for person, cells in by_person.items():
+        chosen = sorted(cells, key=lambda at: (digest([person, at]), at))[: unit.max_groups]
+        for at in chosen:
+            order = sorted(cells[at], key=lambda v: digest([at, *(v[j] for j in read)]))
+            kept += [(person, at, values) for values in order[: unit.max_rows_per_group]]
+    return kept
+
+
+def reference(
+    query: Query, table: list[Row], predicate: Predicate = lambda _row: True
+) -> dict[str, list[int]]:
+    """Return every vector of a query over a list of rows."""
+    rows = []
+    for row in table:
+        at = cell(query, row) if predicate(row) else None
+        person = None if query.unit.id is None else typed(query, query.unit.id, row)
+        if at is not None and (query.unit.id is None or person is not None):
+            rows.append((person, at, values_of(query, row)))
+    kept = bounded(query, rows)
+    found = {}
+    for j, measure in enumerate(query.measures):
+        vector = [0] * query.keys.size
+        distinct: dict[int, set[Any]] = defaultdict(set)
+        for person, at, values in kept:
+            aggregate = measure.aggregate
+            if isinstance(aggregate, CountDistinct):
+                item = person if aggregate.values is None else values[j]
+                if item is not None:
+                    distinct[at].add(item)
+            elif isinstance(aggregate, Count) and aggregate.column is None:
+                vector[at] += 1
+            else:
+                vector[at] += values[j] or 0
+        for at, items in distinct.items():
+            vector[at] = len(items)
+        found[measure.name] = vector
+    return found

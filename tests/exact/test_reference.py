@@ -1,0 +1,244 @@
+"""SQL against the slow reference, and neighbors against the claimed sensitivities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprelease.privacy.unit import Move, Neighbours, Sensitivity
+from dprelease.query.resolve import Query
+from tests.exact.build import ask, declare, exact
+from tests.exact.reference import reference
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "k": {"type": "category", "values": ["a", "b", "c"], "others": "c"},
+    "m": {"type": "category", "values": ["x", "y"], "nulls": "y"},
+    "n": {"type": "integer", "lower": -5, "upper": 20},
+    "s": {"type": "integer", "lower": -7, "upper": 31, "step": 4, "nulls": 3},
+    "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
+    "flag": {"type": "boolean"},
+    "group": {"cut": "n", "edges": [-5, 0, 5, 21], "others": "0-4"},
+}
+TYPES = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("k", pa.string()),
+        ("m", pa.string()),
+        ("n", pa.int32()),
+        ("s", pa.int64()),
+        ("x", pa.float64()),
+        ("flag", pa.bool_()),
+    ]
+)
+FLOATS = st.sampled_from(
+    [None, float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, 1e308, 0.125, -0.375]
+) | st.floats(-20, 20)
+ROWS = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from([None, 1, 1, 1, 2, 3, 4]),
+        "k": st.sampled_from(["a", "b", "c", "zz", "", None]),
+        "m": st.sampled_from(["x", "y", "q", None]),
+        "n": st.sampled_from([None, -(2**31), 2**31 - 1]) | st.integers(-10, 30),
+        "s": st.sampled_from([None, -(2**63), 2**63 - 1]) | st.integers(-12, 40),
+        "x": FLOATS,
+        "flag": st.sampled_from([None, True, False]),
+    }
+)
+TABLES = st.lists(ROWS, max_size=24)
+MEASURES: dict[str, Any] = {
+    "rows": {"count": "*"},
+    "known": {"count": "x"},
+    "total": {"sum": "n"},
+    "coarse": {"sum": "s"},
+    "real": {"sum": "x"},
+    "kinds": {"count_distinct": "k"},
+}
+UNITS = [
+    {},
+    {"id": "id", "max_groups": 2, "max_rows_per_group": 2},
+    {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
+    {"id": "id", "max_groups": 50, "max_rows_per_group": 3},
+]
+KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"]]
+QUERIES = [(unit, by) for unit in UNITS for by in KEYS]
+
+
+def build(
+    unit: dict[str, Any],
+    by: list[str],
+    measures: dict[str, Any],
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+) -> Query:
+    more = {"privacy_unit": unit} if unit else {}
+    chosen = dict(measures)
+    if unit:
+        chosen["people"] = {"count_distinct": "id"}
+    return ask(declare(COLUMNS, **more), chosen, by, neighbours=neighbours)
+
+
+def as_table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=TYPES)
+
+
+def same(query: Query, rows: list[dict[str, Any]]) -> None:
+    found, wanted = exact(query, as_table(rows)), reference(query, rows)
+    for name, vector in wanted.items():
+        assert found[name].tolist() == vector, name
+
+
+@pytest.mark.parametrize(("unit", "by"), QUERIES, ids=str)
+@settings(max_examples=25)
+@given(rows=TABLES)
+def test_sql_equals_the_reference(
+    unit: dict[str, Any], by: list[str], rows: list[dict[str, Any]]
+) -> None:
+    same(build(unit, by, MEASURES), rows)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@settings(max_examples=25)
+@given(rows=TABLES)
+def test_queries_that_read_no_value(unit: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    same(build(unit, ["k"], {"rows": {"count": "*"}}), rows)
+
+
+@settings(max_examples=40)
+@given(rows=TABLES)
+def test_predicates(rows: list[dict[str, Any]]) -> None:
+    query = ask(
+        declare(COLUMNS),
+        {"rows": {"count": "*"}},
+        ["k"],
+        "n >= 3 AND (m = 'x' OR flag) AND NOT x > 2",
+    )
+
+    def keep(row: dict[str, Any]) -> bool:
+        n, x = row["n"], row["x"]
+        if n is None or n < 3 or x is None or x != x or x > 2:
+            return False
+        return row["m"] == "x" or row["flag"] is True
+
+    assert exact(query, as_table(rows))["rows"].tolist() == reference(query, rows, keep)["rows"]
+
+
+def breaches(
+    query: Query,
+    one: dict[str, np.ndarray],
+    other: dict[str, np.ndarray],
+    claimed: dict[str, Sensitivity],
+) -> bool:
+    """Return whether two exact tables differ by more than a claim allows."""
+    for name in one:
+        moved = np.abs(one[name] - other[name])
+        moved = moved[moved > 0]
+        claim = claimed[name]
+        cells = claim.slots * max(move.cells for move in claim.moves)
+        if len(moved) > cells or (len(moved) and moved.max() > claim.largest_shift):
+            return True
+        if moved.sum() > claim.l1 or (moved.astype(float) ** 2).sum() > claim.l2_squared * (
+            1 + 1e-12
+        ):
+            return True
+    return False
+
+
+def claims(query: Query) -> dict[str, Sensitivity]:
+    return {measure.name: measure.sensitivity for measure in query.measures}
+
+
+def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:
+    """Return the row numbers of each privacy unit."""
+    if query.unit.id is None:
+        return [[i] for i in range(len(rows))]
+    people = {row["id"] for row in rows if row["id"] is not None}
+    return [[i for i, row in enumerate(rows) if row["id"] == person] for person in people]
+
+
+@pytest.mark.parametrize(("unit", "by"), [(u, b) for u in UNITS[:3] for b in KEYS[:4]], ids=str)
+@settings(max_examples=6)
+@given(rows=st.lists(ROWS, max_size=10))
+def test_no_unit_moves_more_than_is_claimed(
+    unit: dict[str, Any], by: list[str], rows: list[dict[str, Any]]
+) -> None:
+    """Each unit is removed in turn (add_remove)."""
+    query = build(unit, by, MEASURES)
+    whole = exact(query, as_table(rows))
+    for gone in units_of(query, rows):
+        rest = [row for i, row in enumerate(rows) if i not in gone]
+        assert not breaches(query, whole, exact(query, as_table(rest)), claims(query))
+
+
+@pytest.mark.parametrize(("unit", "by"), [(u, b) for u in UNITS[:3] for b in KEYS[:4]], ids=str)
+@settings(max_examples=5)
+@given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
+def test_no_unit_moves_more_when_it_is_replaced(
+    unit: dict[str, Any], by: list[str], rows: list[dict[str, Any]], others: list[dict[str, Any]]
+) -> None:
+    """Each unit in turn gives way to another one with other rows (replace)."""
+    query = build(unit, by, MEASURES, Neighbours.REPLACE)
+    new = others if unit else others[:1]
+    whole = exact(query, as_table(rows))
+    for gone in units_of(query, rows):
+        rest = [row for i, row in enumerate(rows) if i not in gone]
+        changed = rest + [{**row, "id": 99} for row in new]
+        assert not breaches(query, whole, exact(query, as_table(changed)), claims(query))
+
+
+def worst_pair(
+    unit: dict[str, Any], neighbours: Neighbours
+) -> tuple[Query, dict[str, Any], dict[str, Any]]:
+    """Return exact tables of two neighbors at the very limit of the claims."""
+    query = build(unit, ["k"], {"total": {"sum": "n"}, "rows": {"count": "*"}}, neighbours)
+    full = {"id": 1, "m": "x", "s": 0, "x": 0.0, "flag": True}
+    rows = [{**full, "k": k, "n": 20} for k in "abc" for _ in range(4)]
+    # Within one group, 20 and -5 differ by more than either weighs.
+    other = [] if neighbours is Neighbours.ADD_REMOVE else [{**row, "n": -5} for row in rows]
+    return query, exact(query, as_table(rows)), exact(query, as_table(other))
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours) -> None:
+    """The neighbor check can fail: a claim one step, one row or one group too small is caught."""
+    query, one, other = worst_pair(UNITS[1], neighbours)
+    assert not breaches(query, one, other, claims(query))
+    for name, claim in claims(query).items():
+        if name == "people" or (neighbours is Neighbours.REPLACE and name == "rows"):
+            continue
+        moves = tuple(Move(move.shift - 1, move.cells) for move in claim.moves)
+        smaller = {**claims(query), name: Sensitivity(claim.slots, moves)}
+        assert breaches(query, one, other, smaller)
+        fewer = {**claims(query), name: Sensitivity(claim.slots - 1, claim.moves)}
+        assert neighbours is Neighbours.REPLACE or breaches(query, one, other, fewer)
+
+
+@settings(max_examples=15)
+@given(rows=TABLES, seed=st.randoms(use_true_random=False))
+def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], seed: Any) -> None:
+    """Bounding looks at a unit's own rows alone (V12, V23, V54)."""
+    query = build(UNITS[1], ["k", "m"], MEASURES)
+    first = exact(query, as_table(rows))
+    seed.shuffle(rows)
+    half = len(rows) // 2
+    chunked = pa.concat_tables([as_table(rows[:half]), as_table(rows[half:])])
+    second = exact(query, chunked)
+    for name, vector in first.items():
+        assert np.array_equal(vector, second[name])
+
+
+@settings(max_examples=15)
+@given(rows=TABLES)
+def test_another_unit_never_changes_which_rows_are_kept(rows: list[dict[str, Any]]) -> None:
+    """The answer over two disjoint sets of units is the sum of the answers over each (V23)."""
+    query = build(UNITS[1], ["k", "m"], {key: MEASURES[key] for key in ("rows", "total", "real")})
+    mine = [row for row in rows if row["id"] in (1, 2)]
+    theirs = [row for row in rows if row["id"] not in (1, 2)]
+    parts = [exact(query, as_table(part)) for part in (mine, theirs)]
+    whole = exact(query, as_table(rows))
+    for name, vector in whole.items():
+        assert np.array_equal(vector, parts[0][name] + parts[1][name])
