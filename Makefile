@@ -25,7 +25,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks
 
 schemas: $(READY)
-	$(BIN)/python -m dprelease.schema.json_schema schemas/json
+	$(BIN)/python -m dprelease.release.json_schema schemas/json
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

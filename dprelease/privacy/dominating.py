@@ -27,8 +27,10 @@ MASS_FACTOR = 1.0 + RELATIVE_ERROR
 """By how much the true P masses may exceed ours, for each coordinate that is composed."""
 
 LOSS_ERROR = 2.0 * RELATIVE_ERROR
-"""By how much a loss ln(p/q) may exceed ours, for each coordinate: with relative errors r of p and q,
-delta(epsilon) <= (1 + r) times our delta at epsilon - 2r."""
+"""By how much a loss ln(p/q) may exceed ours, for each coordinate.
+
+With relative errors r of p and q, delta(epsilon) <= (1 + r) times our delta at epsilon - 2r.
+"""
 
 NEAR = 2.0**-46
 """What a comparison of two curves overlooks: the noise of a floating-point transform."""

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query, resolve
 from dprelease.release import manifest
+from dprelease.release.json_schema import Manifest
 from dprelease.release.plan import Guarantee, PlannedColumn, price
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration, declaration_from_texts
@@ -90,6 +93,11 @@ def _read_manifest(report: Report) -> dict[str, Any] | None:
     if record.get("format") != manifest.FORMAT:
         found = str(record.get("format"))[:40]
         report._found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
+        return None
+    try:
+        Manifest.model_validate(record)
+    except ValidationError:
+        report._found("DP-VERIFY-002", problem="it does not fit schemas/json/manifest.schema.json")
         return None
     report.checked.append("the manifest is the canonical encoding with its own digest")
     return record

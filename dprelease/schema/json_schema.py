@@ -6,14 +6,15 @@ import json
 import sys
 from pathlib import Path
 
-from dprelease.schema.model import Model
+from pydantic import BaseModel
+
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
 
-DOCUMENTS: dict[str, type[Model]] = {"table": Table, "release": ReleaseSpec}
+DOCUMENTS: dict[str, type[BaseModel]] = {"table": Table, "release": ReleaseSpec}
 
 
-def render(name: str, model: type[Model]) -> str:
+def render(name: str, model: type[BaseModel]) -> str:
     """Return the JSON Schema of one document model as text."""
     schema = model.model_json_schema(by_alias=True)
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,149 @@
+"""JSON Schemas of all three documents: `python -m dprelease.release.json_schema FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from dprelease.schema import json_schema
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Tool(_Part):
+    """The tool and what it ran on."""
+
+    name: str
+    version: str
+    dependencies: dict[str, str]
+
+
+class DeclarationRecord(_Part):
+    """Every text that the release was declared with, and its digest."""
+
+    release: str
+    texts: dict[str, str]
+    sha256: dict[str, str]
+
+
+class PrivacyParameters(_Part):
+    """Epsilon and delta as decimal texts."""
+
+    epsilon: str
+    delta: str
+
+
+class GuaranteeRecord(PrivacyParameters):
+    """The guarantee and how it was composed."""
+
+    neighbours: Literal["add_remove", "replace"]
+    accountant: Literal["pure", "pld"]
+    pure_epsilon: str | None
+
+
+class MoveRecord(_Part):
+    """`cells` cells, each moved by at most `shift` steps."""
+
+    shift: int
+    cells: int
+
+
+class SensitivityRecord(_Part):
+    """At most `slots` parts, each one of `moves`."""
+
+    slots: int
+    moves: list[MoveRecord]
+
+
+class MeasurementRecord(_Part):
+    """One noisy vector: its event, its sensitivity and its errors."""
+
+    query: str
+    column: str
+    mechanism: str
+    parameters: dict[str, str]
+    sensitivity: SensitivityRecord
+    sensitivity_derivation: str
+    aggregate: str
+    cells: int
+    step: str
+    unit: str
+    weight: str
+    chosen_by: str
+    bias: float
+    expected_absolute_error: float
+    standard_deviation: float
+    margin_95: str
+
+
+class ColumnRecord(_Part):
+    """Name and Arrow type of a published column."""
+
+    name: str
+    type: str
+
+
+class FileRecord(_Part):
+    """One published file."""
+
+    name: str
+    query: str
+    rows: int
+    columns: list[ColumnRecord]
+    sha256: str
+
+
+class UnitRecord(_Part):
+    """The privacy unit of one query."""
+
+    query: str
+    table: str
+    id: str | None
+    max_groups: int
+    max_rows_per_group: int
+    neighbours: Literal["add_remove", "replace"]
+    words: str
+
+
+class TreatmentRecord(_Part):
+    """What happens to missing and undeclared values of one query."""
+
+    query: str
+    columns: dict[str, str]
+
+
+class Manifest(_Part):
+    """The manifest of a release."""
+
+    format: Literal["dprelease-manifest/1"]
+    title: str
+    tool: Tool
+    declaration: DeclarationRecord
+    dp_variant: Literal["pure", "approximate"]
+    privacy_parameters: PrivacyParameters
+    guarantee: GuaranteeRecord
+    composition: str
+    reading: dict[str, Any]
+    privacy_unit: list[UnitRecord]
+    measurements: list[MeasurementRecord]
+    treatments: list[TreatmentRecord]
+    files: list[FileRecord]
+    post_processing: list[str]
+    unprotected_quantities: list[str]
+    digest: str
+
+
+def write(folder: Path) -> None:
+    """Write the schemas of tables, releases and manifests."""
+    json_schema.write(folder)
+    text = json_schema.render("manifest", Manifest)
+    (folder / "manifest.schema.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
