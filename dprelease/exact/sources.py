@@ -103,8 +103,8 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     failed = False
     header: list[str] = []
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            first = lines.readline(HEADER_LIMIT)
+        with file.open("rb") as lines:  # binary: a text reader would decode rows as well
+            first = lines.readline(HEADER_LIMIT).decode("utf-8-sig")
         rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
         header = next(rows, [])
     except (OSError, UnicodeDecodeError, csv.Error):

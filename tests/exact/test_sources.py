@@ -1,0 +1,489 @@
+"""Every source format gives the same integers; nothing is sniffed, nothing else can be read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError
+from dprelease.exact import duckdb as engine_module
+from dprelease.exact.duckdb import SCRATCH, Engine
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.resolve import Query, resolve_one
+from dprelease.schema.load import table_from_mapping
+from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.reader import Document
+from dprelease.schema.release import Limits, QuerySpec
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "k": {"type": "category", "values": ["a", "b"]},
+    "n": {"type": "integer", "lower": 0, "upper": 9},
+    "x": {"type": "number", "lower": 0, "upper": 10, "step": "0.5"},
+    "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31"},
+    "flag": {"type": "boolean"},
+}
+FRAME = pd.DataFrame(
+    {
+        "id": [1, 1, 2, 3, 4, 5],
+        "k": ["a", "a", "b", "b", "zz", "a"],
+        "n": [1, 12, 3, -4, 5, 6],
+        "x": [0.25, 2.0, 99.0, -3.0, 1.0, 7.25],
+        "d": pd.to_datetime(
+            ["2024-01-03", "2024-03-01", "2024-03-25", "2023-01-01", "2024-05-05", "2024-06-01"]
+        ).date,
+        "flag": [True, False, True, True, False, True],
+        "spare": [[1], [2], [3], [4], [5], [6]],
+    }
+)
+MEASURES = {"rows": {"count": "*"}, "n": {"sum": "n"}, "xs": {"sum": "x"}, "days": {"count": "d"}}
+EXPECTED = {"rows": [3, 2], "n": [16, 3], "xs": [20, 20], "days": [3, 1]}
+
+
+def query_of(
+    source: object, folder: Path, declared_columns: dict[str, Any] | None = None, **asked: Any
+) -> Query:
+    values: dict[str, object] = {"table": "t", "columns": declared_columns or COLUMNS}
+    if source is not None:
+        values["source"] = source
+    declared = table_from_mapping(values, folder)
+    spec = {"from": "t", "group_by": ["k"], "columns": MEASURES, **asked}
+    document = Document(folder / "q", "", spec, {})
+    parsed = validate(QuerySpec, document, Files(read_beside(folder)))
+    return resolve_one(declared, "q", parsed, Neighbours.ADD_REMOVE, Limits())
+
+
+def vectors(query: Query, frame: object | None = None) -> dict[str, list[int]]:
+    with Engine.open(query.declared, frame) as engine:
+        found = engine.run(query)
+    return {m.name: found.vector(m.name).tolist() for m in query.measures}
+
+
+def write_csv(path: Path, frame: pd.DataFrame = FRAME, delimiter: str = ",") -> None:
+    frame.drop(columns="spare").to_csv(path, index=False, sep=delimiter, quoting=csv.QUOTE_MINIMAL)
+
+
+@pytest.mark.parametrize(
+    "kind", ["parquet", "glob", "csv", "tsv", "json_lines", "duckdb", "pandas", "arrow"]
+)
+def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
+    source: object = None
+    frame: object | None = None
+    if kind == "parquet":
+        FRAME.to_parquet(tmp_path / "t.parquet")
+        source = "t.parquet"
+    elif kind == "glob":
+        FRAME.iloc[:2].to_parquet(tmp_path / "part-1.parquet")
+        FRAME.iloc[2:][list(FRAME.columns)[::-1]].to_parquet(tmp_path / "part-2.parquet")
+        source = "part-*.parquet"
+    elif kind in ("csv", "tsv"):
+        write_csv(tmp_path / f"t.{kind}", delimiter="," if kind == "csv" else "\t")
+        source = f"t.{kind}"
+    elif kind == "json_lines":
+        FRAME.assign(d=FRAME.d.astype(str)).to_json(
+            tmp_path / "t.jsonl", orient="records", lines=True
+        )
+        source = "t.jsonl"
+    elif kind == "duckdb":
+        with duckdb.connect(tmp_path / "t.duckdb") as connection:
+            connection.register("frame", FRAME)
+            connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+        source = {"path": "t.duckdb", "table": "people"}
+    else:
+        frame = FRAME if kind == "pandas" else pa.Table.from_pandas(FRAME)
+    assert vectors(query_of(source, tmp_path), frame) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f.assign(k=f.k.astype("category")),
+        lambda f: f.assign(k=f.k.astype("string")),
+        lambda f: f.assign(k=f.k.astype(object)),
+        lambda f: f.assign(n=f.n.astype("Int64")),
+        lambda f: f.assign(n=f.n.astype("float64")),
+        lambda f: f.assign(n=f.n.astype("int8")),
+        lambda f: f.assign(n=f.n.astype(str)),
+        lambda f: f.assign(x=f.x.astype("float32")),
+        lambda f: f.assign(d=pd.to_datetime(f.d)),
+        lambda f: f.assign(d=pd.to_datetime(f.d).dt.tz_localize("UTC")),
+        lambda f: f.assign(flag=f.flag.astype(int)),
+        lambda f: f.convert_dtypes(dtype_backend="pyarrow"),
+        lambda f: f.iloc[::-1],
+    ],
+)
+def test_stored_types_do_not_matter(change: Any, tmp_path: Path) -> None:
+    assert vectors(query_of(None, tmp_path), change(FRAME)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL(38,3)", "USMALLINT", "VARCHAR", "DOUBLE", "ENUM"],
+)
+def test_wide_integers_and_decimals(kind: str, tmp_path: Path) -> None:
+    """Extreme values of every stored type are clamped, never wrapped, never an error (V13, V14)."""
+    largest = {
+        "UBIGINT": 2**64 - 1,
+        "HUGEINT": 2**127 - 1,
+        "UHUGEINT": 2**128 - 1,
+        "USMALLINT": 2**16 - 1,
+    }
+    top = str(largest.get(kind, 9 * 10**30 if kind.startswith("DEC") else 10**30))
+    kind = "ENUM('3', '" + top + "')" if kind == "ENUM" else kind
+    with duckdb.connect(tmp_path / "t.duckdb") as connection:
+        connection.execute(
+            f"CREATE TABLE t AS SELECT 'a' AS k, CAST(v AS VARCHAR)::{kind} AS n FROM (VALUES ('3'), ('{top}')) g(v)"
+        )
+    columns = {"k": COLUMNS["k"], "n": {"type": "integer", "lower": -(2**62), "upper": 2**62}}
+    query = query_of(
+        {"path": "t.duckdb", "table": "t"}, tmp_path, columns, columns={"n": {"sum": "n"}}
+    )
+    assert vectors(query)["n"] == [min(2**62, 3 + min(int(top), 2**62)), 0]
+
+
+POISON_NUMBERS = [
+    None,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    -0.0,
+    5e-324,
+    1.7976931348623157e308,
+]
+POISON_TEXTS = [
+    "",
+    "=1+1",
+    "'; drop table t; --",
+    "NaN",
+    "1e999",
+    "inf",
+    "\x01",
+    "é",
+    "e\u0301",
+    "9" * 60,
+    "x" * 1_000_000,
+    "1_0",
+    "0x10",
+    "１",
+]
+
+
+def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
+    """Every unreadable value is missing or clamped; no value stops a run (V15, V20)."""
+    columns = {
+        "k": {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"},
+        "n": {"type": "integer", "lower": 0, "upper": 9},
+        "x": {"type": "number", "lower": 0, "upper": 9, "step": 1},
+        "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31"},
+        "t": {"type": "timestamp"},
+        "flag": {"type": "boolean"},
+    }
+    measures = {
+        "n": {"sum": "n"},
+        "x": {"sum": "x"},
+        "d": {"count": "d"},
+        "f": {"count": "flag"},
+        "rows": {"count": "*"},
+    }
+    where = (
+        "t IS NULL OR t > TIMESTAMP '2000-01-01 00:00:00' OR x * 1e308 > 3 OR abs(n) >= 0 OR TRUE"
+    )
+    texts = pd.DataFrame({name: POISON_TEXTS for name in columns})
+    query = query_of(None, tmp_path, columns, columns=measures, where=where)
+    # '1e999' overflows to infinity, which is clamped; sixty nines clamp as a number, not as an integer.
+    assert vectors(query, texts) == {
+        "n": [0, 0],
+        "x": [0, 18],
+        "d": [0, 0],
+        "f": [0, 0],
+        "rows": [0, len(POISON_TEXTS)],
+    }
+    numbers = pd.DataFrame(
+        {name: pd.Series(POISON_NUMBERS, dtype="float64") for name in ("n", "x", "flag")}
+    )
+    numbers["k"], numbers["d"], numbers["t"] = "a", pd.NaT, pd.NaT
+    found = vectors(query, numbers)
+    assert found["rows"] == [7, 0]
+    assert found["x"] == [18, 0]
+
+
+def test_dates_beyond_every_calendar(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "t.duckdb") as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT 'a' AS k, d FROM (VALUES (DATE 'infinity'), (DATE '-infinity'), (DATE '-4713-01-01'), (DATE '2024-02-29')) g(d)"
+        )
+        connection.execute("CREATE TABLE s AS SELECT k, d::TIMESTAMP AS d FROM t")
+        connection.execute(
+            "CREATE TABLE z AS SELECT k, d::TIMESTAMPTZ AS d FROM t WHERE isfinite(d)"
+        )
+    columns = {"k": COLUMNS["k"], "d": COLUMNS["d"]}
+    for table in "tsz":
+        query = query_of(
+            {"path": "t.duckdb", "table": table},
+            tmp_path,
+            columns,
+            columns={"d": {"count": "d"}},
+            where="year(d) = 2024 OR d IS NULL",
+        )
+        assert vectors(query)["d"] == [1, 0]
+
+
+def test_csv_is_never_sniffed(tmp_path: Path) -> None:
+    """One more row, 03/25, does not turn every date from day/month into month/day (V34)."""
+    columns = {"k": COLUMNS["k"], "d": {**COLUMNS["d"], "format": "%d/%m/%Y"}, "n": COLUMNS["n"]}
+    head = "k,d,n\n" + "".join(f"a,{day:02}/03/2024,1\n" for day in range(1, 12))
+    asked = {
+        "columns": {"march": {"count": "*"}, "n": {"sum": "n"}},
+        "where": "d BETWEEN '2024-03-01' AND '2024-03-31'",
+    }
+    query = query_of("t.csv", tmp_path, columns, **asked)
+    (tmp_path / "t.csv").write_text(head)
+    first = vectors(query)
+    (tmp_path / "t.csv").write_text(
+        head + 'a,03/25/2024,not a number\nragged\na,b,c,d,e\n"unclosed,1\n'
+    )
+    assert vectors(query) == first == {"march": [11, 0], "n": [11, 0]}
+
+
+def test_a_row_with_a_bad_byte_is_a_missing_row(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"k,n\na,1\n\xff\xfe,2\na,3\n")
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    assert vectors(query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}}))["n"] == [4, 0]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Pacific/Auckland"])
+def test_the_machine_s_zone_moves_no_row(
+    zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(V37)"""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    frame = pd.DataFrame({"k": ["a"], "d": pd.to_datetime(["2024-03-01 01:00"]).tz_localize("UTC")})
+    columns = {"k": COLUMNS["k"], "d": COLUMNS["d"]}
+    query = query_of(
+        None, tmp_path, columns, columns={"n": {"count": "*"}}, where="d = '2024-03-01'"
+    )
+    assert vectors(query, frame)["n"] == [1, 0]
+    monkeypatch.undo()
+    time.tzset()
+
+
+def fails(code: str, query: Query, frame: object | None = None) -> DataError:
+    with pytest.raises(DataError, match=code) as caught:
+        vectors(query, frame)
+    return caught.value
+
+
+def test_missing_and_mistyped_columns_are_refused(tmp_path: Path) -> None:
+    query = query_of(None, tmp_path)
+    fails("DP-DATA-002", query, FRAME.rename(columns={"n": "N"}))
+    fails("DP-DATA-003", query, FRAME.assign(N=1))
+    arrow = pa.Table.from_pandas(FRAME)
+    fails("DP-DATA-004", query, arrow.set_column(2, "n", arrow["spare"]))
+    # Python objects in a pandas column that are no texts or numbers are missing, whatever they are.
+    assert vectors(query, FRAME.assign(n=FRAME.spare))["n"] == [0, 0]
+    fails("DP-DATA-004", query, FRAME.assign(x=pd.to_datetime(FRAME.d)))
+    fails("DP-DATA-008", query, "not a frame")
+    fails("DP-DATA-008", query)
+    fails("DP-DATA-001", query_of("nothing.parquet", tmp_path))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is no parquet SECRET-4711")
+    assert "4711" not in str(fails("DP-DATA-001", query_of("broken.parquet", tmp_path)))
+    (tmp_path / "empty.csv").write_text("")
+    fails("DP-DATA-009", query_of("empty.csv", tmp_path))
+    (tmp_path / "twins.csv").write_text("k,n,N,x,d\n")
+    fails("DP-DATA-003", query_of("twins.csv", tmp_path))
+    with duckdb.connect(tmp_path / "t.duckdb"):
+        pass
+    fails("DP-DATA-001", query_of({"path": "t.duckdb", "table": "none"}, tmp_path))
+
+
+def test_parquet_columns_that_differ_by_case_are_refused(tmp_path: Path) -> None:
+    """The engine would quietly return the other column (V36)."""
+    table = pa.table({"k": ["a"], "N": [1], "n": [2], "s": [{"n": 1, "m": 2}]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    fails("DP-DATA-003", query_of("t.parquet", tmp_path, columns, columns={"n": {"sum": "n"}}))
+    pq.write_table(table.drop_columns("N"), tmp_path / "t.parquet")
+    query = query_of("t.parquet", tmp_path, columns, columns={"n": {"sum": "n"}})
+    assert vectors(query)["n"] == [2, 0]
+
+
+def test_float_ids_are_refused_and_large_ids_stay_apart(tmp_path: Path) -> None:
+    """2^53 and 2^53 + 1 are two people; a float column would merge them (V25)."""
+    values = {"table": "t", "columns": {"id": {"type": "integer"}}, "privacy_unit": {"id": "id"}}
+    declared = table_from_mapping(values, tmp_path)
+    document = Document(
+        tmp_path / "q", "", {"from": "t", "columns": {"people": {"count_distinct": "id"}}}, {}
+    )
+    spec = validate(QuerySpec, document, Files(read_beside(tmp_path)))
+    query = resolve_one(declared, "q", spec, Neighbours.ADD_REMOVE, Limits())
+    ids = [2**53, 2**53 + 1, None]
+    fails("DP-DATA-005", query, pd.DataFrame({"id": pd.Series(ids, dtype="float64")}))
+    assert vectors(query, pd.DataFrame({"id": pd.Series(ids, dtype="Int64")})) == {"people": [2]}
+
+
+def test_unrelated_spellings_of_a_key_are_other_keys(tmp_path: Path) -> None:
+    columns = {"k": {"type": "category", "values": ["é", "a"]}}
+    frame = pd.DataFrame({"k": ["é", "e\u0301", "A", "a ", "a"]})
+    assert vectors(query_of(None, tmp_path, columns, columns={"n": {"count": "*"}}), frame)[
+        "n"
+    ] == [1, 1]
+
+
+def test_columns_may_have_any_name(tmp_path: Path) -> None:
+    """Quotes, semicolons, and the names of our own intermediate columns (V63)."""
+    for name in (
+        'a"b',
+        "x; DROP TABLE t",
+        "value",
+        "code",
+        "cell",
+        "id",
+        "typed",
+        "k0",
+        "v0",
+        "naïve",
+        "select",
+    ):
+        columns = {
+            name: {"type": "category", "values": ["a"]},
+            "y'z": {"type": "integer", "lower": 0, "upper": 9},
+            "cutter": {"cut": "y'z", "edges": [0, 5, 10]},
+        }
+        frame = pd.DataFrame({name: ["a", "b"], "y'z": [4, 5]})
+        quoted = '"' + name.replace('"', '""') + '"'
+        query = query_of(
+            None,
+            tmp_path,
+            columns,
+            group_by=[name, "cutter"],
+            columns={"n": {"sum": "y'z"}},
+            where=f"{quoted} = 'a' AND cutter <> 'x'",
+        )
+        assert vectors(query, frame)["n"] == [4, 0]
+
+
+def test_the_locked_connection_reads_nothing_else(tmp_path: Path) -> None:
+    """(V64)"""
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    query = query_of("t.parquet", tmp_path)
+    caller_frame = FRAME
+    assert caller_frame is FRAME
+    with Engine.open(query.declared) as engine:
+        for sql in (
+            f"SELECT * FROM read_csv_auto('{tmp_path}/secret.csv')",
+            f"SELECT * FROM read_text('{tmp_path}/secret.csv')",
+            f"SELECT * FROM glob('{tmp_path}/*')",
+            f"SELECT * FROM sniff_csv('{tmp_path}/secret.csv')",
+            f"COPY dp_source TO '{tmp_path}/out.csv'",
+            f"EXPORT DATABASE '{tmp_path}/export'",
+            f"ATTACH '{tmp_path}/other.duckdb'",
+            "INSTALL httpfs",
+            "SET enable_external_access = true",
+            "SET threads = 1",
+            "PRAGMA enable_profiling",
+            "SELECT * FROM caller_frame",
+        ):
+            with pytest.raises(duckdb.Error):
+                engine._connection.execute(sql)
+        assert engine.run(query).vector("rows").tolist() == EXPECTED["rows"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.csv", "t.parquet"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """(V69)"""
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    query = query_of("t.parquet", tmp_path)
+    with Engine.open(query.declared) as engine:
+        FRAME.to_parquet(tmp_path / "t.parquet")
+        os.utime(tmp_path / "t.parquet", ns=(1, 1))
+        with pytest.raises(DataError, match="DP-DATA-007"):
+            engine.run(query)
+
+
+def test_engine_failures_say_nothing_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the message, its arguments, nor its chain of causes (V58)."""
+    query = query_of(None, tmp_path)
+    with Engine.open(query.declared, FRAME) as engine:
+        compiled = engine.compile(query)
+        broken = type(compiled)("SELECT CAST('SECRET-4711' AS INTEGER)", (), ())
+        monkeypatch.setattr(engine_module, "compile_query", lambda *_: broken)
+        with pytest.raises(DataError, match="DP-DATA-006") as caught:
+            engine.run(query)
+    error = caught.value
+    assert (
+        "4711"
+        not in f"{error} {error.args} {error.to_json()} {error.__cause__} {error.__context__}"
+    )
+
+
+def test_true_values_are_not_printed_copied_or_pickled(tmp_path: Path) -> None:
+    import copy
+    import pickle
+
+    query = query_of(None, tmp_path)
+    with Engine.open(query.declared, FRAME) as engine:
+        found = engine.run(query)
+    assert "16" not in f"{found!r} {found}"
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            copier(found)
+    with pytest.raises(TypeError):
+        list(found)  # type: ignore[call-overload]
+
+
+def test_scratch_folders_of_dead_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spill files survive a kill; the next run removes them (V57)."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    stale, alive = (
+        tmp_path / f"{SCRATCH}{gone.stdout.strip()}-x",
+        tmp_path / f"{SCRATCH}{os.getpid()}-y",
+    )
+    for folder in (stale, alive):
+        folder.mkdir()
+    (stale / "spill").write_text("rows")
+    query = query_of(None, tmp_path)
+    with Engine.open(query.declared, FRAME):
+        own = [path for path in tmp_path.iterdir() if path not in (stale, alive)]
+        assert [path.stat().st_mode & 0o777 for path in own] == [0o700]
+    assert list(tmp_path.iterdir()) == [alive]
+
+
+def test_facts_of_real_data() -> None:
+    """The exact step gives the published totals of the example data (computed with pandas)."""
+    from dprelease.query.resolve import resolve
+    from dprelease.schema.load import read_declaration
+
+    examples = Path(__file__).parents[2] / "examples"
+    facts = json.loads((Path(__file__).parents[1] / "reference" / "facts.json").read_text())
+    by_name = {q.name: q for q in resolve(read_declaration(examples / "nist_acs" / "release.yaml"))}
+    income, persons = vectors(by_name["income"]), vectors(by_name["persons"])
+    assert sum(persons["persons"]) == facts["national2019"]["rows"]
+    assert sum(income["income_total"]) == facts["national2019"]["sum_PINCP_clamped_0_150000"]
+    areas = np.array(persons["persons"]).reshape(20, -1).sum(axis=1).tolist()
+    assert areas == list(facts["national2019"]["rows_by_PUMA"].values())
