@@ -44,8 +44,4 @@ TEMPLATES: dict[str, Template] = {
         cause="The header of the CSV source of '{table}' can't be read.",
         fix="give a UTF-8 file with one header line, and its delimiter and quote.",
     ),
-    "DP-DATA-010": Template(
-        cause="The column '{column}' of the frame holds Python objects that are not texts.",
-        fix="convert it first, for example with df.convert_dtypes().",
-    ),
 }

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.errors import BudgetError
+from dprelease.errors import BudgetError, Place
 from dprelease.numerics.lattice import Flags, Floats, LatticeLaw, largest
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.loss import PrivacyLoss
@@ -47,11 +47,17 @@ class Mechanism(ABC):
 
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 unless the scale is one that can be certified."""
-        if not LEAST_SCALE <= self.scale <= LARGEST_SCALE:
-            raise BudgetError("DP-MECH-001", mechanism=self.name, least=LEAST_SCALE, largest="2^50")
+        self._certify(self.scale)
 
     @classmethod
-    def of(cls, **parameters: str | float) -> Self:
+    def _certify(cls, scale: float, place: Place | None = None) -> None:
+        if not LEAST_SCALE <= scale <= LARGEST_SCALE:
+            raise BudgetError(
+                "DP-MECH-001", place=place, mechanism=cls.name, least=LEAST_SCALE, largest="2^50"
+            )
+
+    @classmethod
+    def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
         """Return the mechanism of these parameters, given as floats or as their decimal texts.
 
         Raises
@@ -64,12 +70,19 @@ class Mechanism(ABC):
         for name in parameters:
             if name not in known:
                 raise BudgetError(
-                    "DP-MECH-002", mechanism=cls.name, name=name, known=", ".join(known)
+                    "DP-MECH-002",
+                    place=place,
+                    mechanism=cls.name,
+                    name=name,
+                    known=", ".join(known),
                 )
         try:
             values = {name: float(exact(str(parameters[name]))) for name in known}
         except (KeyError, ValueError, OverflowError):
-            raise BudgetError("DP-MECH-003", mechanism=cls.name, known=", ".join(known)) from None
+            raise BudgetError(
+                "DP-MECH-003", place=place, mechanism=cls.name, known=", ".join(known)
+            ) from None
+        cls._certify(values["scale"], place)
         return cls(**values)
 
     @property

@@ -188,9 +188,9 @@ class _Draft:
             return sensitivity.l1 / self.measure.weight
         return Fraction(math.isqrt(sensitivity.l2_squared * 4**40)) / 2**40 / self.measure.weight
 
-    def at(self, factor: Fraction) -> PlannedColumn:
-        scale = round_up(self.base * factor)
-        mechanism = registry.get(self.family).of(scale=scale)
+    def at(self, factor: Fraction, where: Placer) -> PlannedColumn:
+        kind, scale = registry.get(self.family), round_up(self.base * factor)
+        mechanism = kind.of(where(self.query.name, self.measure.name), scale=scale)
         return PlannedColumn(self.query, self.measure, mechanism, self.chosen_by)
 
 
@@ -235,10 +235,14 @@ def _solve(drafts: Sequence[_Draft], budget: BudgetSpec, where: Placer) -> Plan:
     pure_factor = sum((draft.measure.weight for draft in drafts), Fraction(0)) / budget.epsilon
 
     def columns(factor: float) -> list[PlannedColumn]:
-        return [draft.at(Fraction(factor)) for draft in drafts]
+        return [draft.at(Fraction(factor), where) for draft in drafts]
 
     def epsilon(factor: float) -> float:
-        return epsilon_at([column.priced for column in columns(factor)], budget.delta)
+        try:
+            planned = columns(factor)
+        except BudgetError:
+            return math.inf  # beyond the scales that are certified
+        return epsilon_at([column.priced for column in planned], budget.delta)
 
     factor: float | None
     if budget.delta == 0:

@@ -90,7 +90,7 @@ class QuerySpec(Model):
         for name in self.columns:
             if name in taken:
                 refuse("DP-RELEASE-007", name=name)
-        refuse_twins([*self.columns, *taken])
+        refuse_twins([*self.columns, *dict.fromkeys(taken)])
         return self
 
 
