@@ -1,0 +1,127 @@
+"""No byte of the data, nor of a true aggregate, is left anywhere; kills leave all or nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.release.verify import verify
+from tests.release.build import RELEASE, ROWS, SCHEMA, write
+
+ROOT = Path(__file__).parents[2]
+CANARY_ROWS = [
+    f"{900000000000 + i},CANARYCITY{i},40,1234.5\n" for i in range(20)
+] + ["314159265358,Oslo,271828182845,CANARYTEXT\n"]
+MARKS = [b"CANARY", b"314159265358", b"271828182845", b"900000000001", b"people.csv\x00"]
+
+STEPS = """
+import os, signal, sys
+from pathlib import Path
+import dprelease.release.pipeline as pipeline
+from dprelease.schema.load import read_declaration
+
+count, target = [0], int(sys.argv[2])
+
+def stepping(function):
+    def wrapped(*args, **kwargs):
+        count[0] += 1
+        if count[0] == target:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = function(*args, **kwargs)
+        count[0] += 1
+        if count[0] == target:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+    return wrapped
+
+for name in ("_staging", "perturb", "to_arrow", "write_parquet", "_publish", "_sync", "_publish_query"):
+    setattr(pipeline, name, stepping(getattr(pipeline, name)))
+Path.rename = stepping(Path.rename)
+Path.chmod = stepping(Path.chmod)
+pipeline.shutil.rmtree = stepping(pipeline.shutil.rmtree)
+pipeline.run(read_declaration(Path(sys.argv[1])), overwrite=True)
+print("done", count[0])
+"""
+
+
+def everything_below(folder: Path) -> dict[str, bytes]:
+    """Return every file's bytes, and the decoded values of every Parquet file."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            found[str(path.relative_to(folder))] = path.read_bytes()
+            if path.suffix == ".parquet":
+                found[f"{path.name} values"] = str(pq.read_table(path).to_pylist()).encode()
+    return found
+
+
+def run_cli(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), TMPDIR=str(folder / "tmp"))
+    (folder / "tmp").mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "dprelease", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True)
+
+
+def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
+    write(tmp_path, [*ROWS, *CANARY_ROWS])
+    outputs = [
+        run_cli(tmp_path, "run", "release.yaml"),
+        run_cli(tmp_path, "run", "release.yaml"),  # refused: it is there already
+        run_cli(tmp_path, "run", "release.yaml", "--overwrite", "--json"),
+        run_cli(tmp_path, "verify", "out/people", "--json"),
+    ]
+    assert [done.returncode for done in outputs] == [0, 2, 0, 0]
+    (tmp_path / "people.yaml").write_text(SCHEMA.replace("pay: {type", "paid: {type"))
+    (tmp_path / "release.yaml").write_text(RELEASE.replace("sum: pay", "sum: paid"))
+    outputs.append(run_cli(tmp_path, "run", "release.yaml", "--overwrite"))
+    assert outputs[-1].returncode == 2
+    (tmp_path / "people.csv").unlink()
+    held = everything_below(tmp_path)
+    for i, done in enumerate(outputs):
+        held[f"output {i}"] = done.stdout + done.stderr
+    for name, data in held.items():
+        for mark in MARKS[:-1]:
+            assert mark not in data, name
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def step_count(folder: Path) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", STEPS, str(folder / "release.yaml"), "0"],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True, text=True, check=True,
+    )
+    return int(done.stdout.split()[-1])
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_kill_at_any_step_leaves_one_whole_release(part: int, tmp_path: Path) -> None:
+    """SIGKILL before and after every step: what is readable verifies, and the next run succeeds."""
+    write(tmp_path, [*ROWS, *CANARY_ROWS])
+    steps = step_count(tmp_path)
+    assert steps > 30
+    target = tmp_path / "out" / "people"
+    for at in range(1 + part, steps + 1, 8):
+        killed = subprocess.run(
+            [sys.executable, "-c", STEPS, str(tmp_path / "release.yaml"), str(at)],
+            env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True,
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        readable = [path for path in (tmp_path / "out").iterdir() if path.name == "people"]
+        waiting = list((tmp_path / "out").glob(".people.dprelease-replaced"))
+        assert readable or waiting  # one whole release exists at every instant
+        for folder in readable or waiting:
+            assert verify(folder).ok
+        staged = list((tmp_path / "out").glob(".people.dprelease-staging-*"))
+        assert all(path.stat().st_mode & 0o077 == 0 or at > steps - 12 for path in staged)
+        for name, data in everything_below(tmp_path / "out").items():
+            assert not any(mark in data for mark in MARKS[:4]), name
+    done = run_cli(tmp_path, "run", "release.yaml", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["people"]
+    assert verify(target).ok
