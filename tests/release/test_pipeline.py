@@ -1,0 +1,114 @@
+"""Outputs are never overwritten unasked, never half written; failures say what had happened."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dprelease.errors import DataError, OutputError, State
+from dprelease.exact.table import ExactTable
+from dprelease.numerics.lattice import LIMIT
+from dprelease.release import pipeline
+from dprelease.release.perturb import perturb
+from dprelease.release.pipeline import prepare, run
+from dprelease.release.write import _scaled
+from dprelease.schema.load import read_declaration
+from tests.release.build import ROWS, publish, write
+from tests.replay import Keyed
+
+
+def test_an_existing_output_is_refused(tmp_path: Path) -> None:
+    declaration = read_declaration(write(tmp_path))
+    target = run(declaration)
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    with pytest.raises(OutputError, match="DP-OUTPUT-001") as caught:
+        run(declaration)
+    assert caught.value.state is State.NOTHING
+    assert before == {path.name: path.read_bytes() for path in target.iterdir()}
+    run(declaration, overwrite=True)
+    assert before != {path.name: path.read_bytes() for path in target.iterdir()}
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    with pytest.raises(OutputError, match="DP-OUTPUT-003"):
+        run(declaration, output=photos, overwrite=True)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OutputError, match="DP-OUTPUT-001"):
+        run(declaration, output=tmp_path / "link")
+
+
+def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
+    declaration = read_declaration(write(tmp_path))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="DP-OUTPUT-002") as caught:
+        run(declaration, output=tmp_path / "file" / "below")
+    assert caught.value.state is State.NOTHING
+
+
+@pytest.mark.parametrize("step", ["write_parquet", "_publish", "_sync", "to_arrow"])
+def test_a_full_disk_leaves_nothing(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pipeline, step, full)
+    with pytest.raises(OutputError, match="no space left") as caught:
+        run(read_declaration(write(tmp_path)))
+    assert caught.value.state is State.READ
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_failing_overwrite_keeps_the_old_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, _ = publish(tmp_path)
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    (tmp_path / "people.csv").write_text("")
+    with pytest.raises(DataError):
+        run(read_declaration(tmp_path / "release.yaml"), overwrite=True)
+    assert before == {path.name: path.read_bytes() for path in target.iterdir()}
+    assert os.listdir(tmp_path / "out") == ["people"]
+
+
+def test_published_files_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        target, _ = publish(tmp_path)
+    finally:
+        os.umask(before)
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert {path.stat().st_mode & 0o777 for path in target.iterdir()} == {0o640}
+
+
+def test_noise_at_the_top_of_the_range_saturates(tmp_path: Path) -> None:
+    """No wrap and no error, whatever the value and the noise (V07)."""
+    _, plan = prepare(read_declaration(write(tmp_path)))
+    columns = plan.of_query("all")
+    for value in (LIMIT, -LIMIT, 0):
+        exact = ExactTable("all", 1, {"rows": np.array([value])})
+        for word in (0, 2**63):
+            from tests.replay import Replay
+
+            noisy = perturb(exact, columns, Replay([word] + [0] * 40, fill=2**64 - 1)).columns["rows"]
+            assert abs(int(noisy[0])) <= LIMIT
+            assert (int(noisy[0]) > value) == (word == 0 and value < LIMIT) or abs(value) == LIMIT
+
+
+@pytest.mark.parametrize("step", ["1", "0.5", "0.001", "10", "25", "0.00000000000000001"])
+def test_values_are_steps_times_the_step_exactly(step: str) -> None:
+    steps = np.array([0, 1, -1, 12345, LIMIT, -LIMIT])
+    found = _scaled(steps, Fraction(step)).to_pylist()
+    assert [Fraction(value) for value in found] == [int(k) * Fraction(step) for k in steps]
+
+
+def test_frames_in_place_of_a_source(tmp_path: Path) -> None:
+    rows = [row.strip().split(",") for row in ROWS]
+    columns = dict(zip(("person", "city", "age", "pay"), zip(*rows, strict=True), strict=True))
+    frame = pa.table({"person": [int(x) for x in columns["person"]], "city": columns["city"],
+                      "age": [int(x) for x in columns["age"]], "pay": [float(x) for x in columns["pay"]]})
+    from_file, _ = publish(tmp_path / "file")
+    declaration = read_declaration(write(tmp_path / "frame", []))
+    from_frame = run(declaration, frames={"people": frame}, bits=Keyed("noise"))
+    for name in ("all.parquet", "by_city.parquet"):
+        assert (from_file / name).read_bytes() == (from_frame / name).read_bytes()

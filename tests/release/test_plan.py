@@ -1,0 +1,134 @@
+"""Plans spend their budget to within 0.1 %, never more, and need no data."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprelease.errors import BudgetError
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.resolve import Query, resolve
+from dprelease.release.plan import Plan, make_plan, price
+from dprelease.schema.load import read_declaration
+from dprelease.schema.release import BudgetSpec
+from tests.exact.build import ask, declare
+from tests.release.build import write
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "k": {"type": "category", "values": ["a", "b", "c"]},
+    "n": {"type": "integer", "lower": -20, "upper": 1000},
+    "x": {"type": "number", "lower": 0, "upper": "0.3", "step": "0.001"},
+}
+NAMES = ["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "auto"]
+PURE = ["laplace", "discrete_laplace", "auto"]
+
+
+def query(columns: dict[str, Any], unit: dict[str, Any] | None = None, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Query:
+    more = {"privacy_unit": unit} if unit else {}
+    return ask(declare(COLUMNS, **more), columns, ["k"], neighbours=neighbours)
+
+
+def spent(plan: Plan, budget: BudgetSpec) -> bool:
+    return budget.epsilon * Fraction(999, 1000) <= Fraction(plan.guarantee.epsilon) <= budget.epsilon
+
+
+@st.composite
+def asked(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
+    aggregates = [{"count": "*"}, {"sum": "n"}, {"sum": "x"}, {"count_distinct": "k"}]
+    columns = {}
+    for i in range(draw(st.integers(1, 4))):
+        columns[f"c{i}"] = {
+            **draw(st.sampled_from(aggregates)),
+            "mechanism": draw(st.sampled_from(names)),
+            "weight": draw(st.sampled_from([1, "0.1", 3, "1e-3", 1000])),
+        }
+    return columns
+
+
+UNITS = st.sampled_from([None, {"id": "id", "max_groups": 2, "max_rows_per_group": 3}])
+
+
+@settings(max_examples=40)
+@given(asked(PURE), UNITS, st.sampled_from(["0.01", "0.1", "1", "0.30000000000000004", "7.7"]), st.sampled_from(list(Neighbours)))
+def test_pure_budgets_are_spent_and_never_exceeded(columns: dict[str, Any], unit: Any, epsilon: str, neighbours: Neighbours) -> None:
+    budget = BudgetSpec(epsilon=Fraction(epsilon), neighbours=neighbours)
+    plan = make_plan([query(columns, unit, neighbours)], budget)
+    # Under `replace` a move within one group can weigh less than the norm that shares are made of.
+    assert spent(plan, budget)
+    assert plan.guarantee.accountant == "pure"
+    assert price([column.event for column in plan.columns], budget) == plan.guarantee
+
+
+@settings(max_examples=25)
+@given(asked(NAMES), UNITS, st.sampled_from(["0.05", "1", "4"]), st.sampled_from(["1e-5", "1e-9"]), st.sampled_from(list(Neighbours)))
+def test_approximate_budgets_are_spent_and_never_exceeded(columns: dict[str, Any], unit: Any, epsilon: str, delta: str, neighbours: Neighbours) -> None:
+    budget = BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(delta), neighbours=neighbours)
+    plan = make_plan([query(columns, unit, neighbours)], budget)
+    assert spent(plan, budget), plan.guarantee
+    assert price([column.event for column in plan.columns], budget) == plan.guarantee
+
+
+def test_a_weight_of_two_halves_the_noise() -> None:
+    columns = {"a": {"count": "*", "weight": 2}, "b": {"count": "*", "weight": 1}}
+    for budget in (BudgetSpec(epsilon=Fraction(1)), BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6))):
+        a, b = make_plan([query(columns)], budget).columns
+        assert b.mechanism.scale / a.mechanism.scale == pytest.approx(2, rel=1e-9)
+
+
+def test_auto_takes_the_family_with_the_lower_error() -> None:
+    one = {"a": {"count": "*"}}
+    many = {f"c{i}": {"count": "*"} for i in range(40)}
+    budget = BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    assert make_plan([query(one)], budget).columns[0].mechanism.name == "discrete_laplace"
+    plan = make_plan([query(many)], budget)
+    assert {column.mechanism.name for column in plan.columns} == {"discrete_gaussian"}
+    assert {column.chosen_by for column in plan.columns} == {"auto: least expected error"}
+    pure = make_plan([query(many)], BudgetSpec(epsilon=Fraction(1)))
+    assert {column.mechanism.name for column in pure.columns} == {"discrete_laplace"}
+
+
+def test_every_noisy_vector_is_priced_once() -> None:
+    """(V18)"""
+    columns = {"a": {"count": "*"}, "b": {"sum": "n"}, "c": {"sum": "n"}}
+    plan = make_plan([query(columns)], BudgetSpec(epsilon=Fraction(3)))
+    assert len({column.event.column for column in plan.columns}) == 3
+    assert sum(float(c.measure.sensitivity.l1) / c.mechanism.scale for c in plan.columns) == pytest.approx(3)
+
+
+def test_replace_costs_twice_the_counts() -> None:
+    """(V21)"""
+    scales = []
+    for relation in Neighbours:
+        budget = BudgetSpec(epsilon=Fraction(1), neighbours=relation)
+        (column,) = make_plan([query({"a": {"count": "*", "mechanism": "laplace"}}, None, relation)], budget).columns
+        scales.append(column.mechanism.scale)
+    assert scales[1] == pytest.approx(2 * scales[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "1e-12", "101", "1e300"])
+def test_absurd_epsilons_are_refused(epsilon: str) -> None:
+    with pytest.raises(BudgetError, match="DP-BUDGET-001"):
+        make_plan([query({"a": {"count": "*"}})], BudgetSpec(epsilon=Fraction(epsilon)))
+
+
+@pytest.mark.parametrize("delta", ["-1", "0.5", "1", "1e-301"])
+def test_absurd_deltas_are_refused(delta: str) -> None:
+    budget = BudgetSpec(epsilon=Fraction(1), delta=Fraction(delta))
+    with pytest.raises(BudgetError, match="DP-BUDGET-002"):
+        make_plan([query({"a": {"count": "*"}})], budget)
+
+
+def test_the_plan_is_the_same_with_and_without_the_data(tmp_path: Path) -> None:
+    """(V30)"""
+    path = write(tmp_path)
+    declaration = read_declaration(path)
+    first = make_plan(resolve(declaration), declaration.spec.budget).to_json()
+    (tmp_path / "people.csv").unlink()
+    declaration = read_declaration(path)
+    assert make_plan(resolve(declaration), declaration.spec.budget).to_json() == first
