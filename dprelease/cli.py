@@ -38,7 +38,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for progra
 def check(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with _reporting(as_json):
-        from dprelease.release.pipeline import prepare
+        from dprelease.release.prepare import prepare
         from dprelease.schema.load import read_declaration
 
         queries, _ = prepare(read_declaration(release))
@@ -52,7 +52,7 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
 def plan(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Print noise, expected error and price of every column; opens no data."""
     with _reporting(as_json):
-        from dprelease.release.pipeline import prepare
+        from dprelease.release.prepare import prepare
         from dprelease.schema.load import read_declaration
 
         _, found = prepare(read_declaration(release))
@@ -79,7 +79,7 @@ def run(
 
         declaration = read_declaration(release)
         if dry_run:
-            from dprelease.release.pipeline import prepare
+            from dprelease.release.prepare import prepare
             from dprelease.sql.compiler import assumed_types, compile_query
 
             queries, _ = prepare(declaration)

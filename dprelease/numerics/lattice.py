@@ -31,6 +31,9 @@ CHUNK = 2**14
 
 SIDE_BIT = 63
 TAIL_MASK = np.uint64(2**SIDE_BIT - 1)
+LEAST_GUESS = 1e-300
+"""Tail probability that a float guess is made for when the true one is below every float."""
+
 TOO_SMALL = 2.0**-20
 """Below this tail probability one word is too coarse for the float path."""
 
@@ -70,6 +73,7 @@ def _chunk(law: LatticeLaw, words: Words, bits: BitSource) -> Integers:
     lower = words.view(np.int64) < 0
     u: Floats = tails.astype(np.float64)
     u *= 2.0**-64
+    np.maximum(u, 2.0**-64, out=u)  # a tail of zero has no quantile; it is refined anyway
     if law.symmetric:
         k, sure = law.invert(u, True)
         np.negative(k, out=k, where=lower)
@@ -121,7 +125,7 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
                 return True
             return False if low >= ball else None
 
-        u = np.array([max(value, 1) / 2**length])
+        u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
         guess = float(law.invert(u, upper)[0][0])
         found = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
     finally:

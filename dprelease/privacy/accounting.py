@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.dominating import LOSS_ERROR, MASS_FACTOR, NEAR, move_pmf, slot_pmf
 from dprelease.privacy.loss import PrivacyLoss
@@ -22,6 +24,10 @@ FFT_ERROR = 2.0**-46
 
 Typical errors are below 1e-16; no certified bound exists, which `verify` and the manifest say.
 """
+
+
+LARGEST_PRICE = 128.0
+"""Above this epsilon a price is reported as infinite: no budget reaches so far."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,8 @@ def _normal_epsilon(mu: float, delta: float) -> float:
 
 def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
     """Return epsilon of the composed privacy-loss distributions, or infinity if none is found."""
+    if any(_too_dear(vector, delta) for vector in vectors):
+        return math.inf
     counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
     kinds: dict[tuple[Hashable, Sensitivity], Priced] = {}
     for vector in vectors:
@@ -110,9 +118,11 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
     truncation = delta * 1e-5 / len(kinds)
     composed: PLDPmf | None = None
     try:
-        for key, vector in kinds.items():
-            several = _several(vector, counts[key], width, truncation)
-            composed = several if composed is None else composed.compose(several, truncation)
+        # Exponents of tail bounds may overflow on the way to a bound that is then not used.
+        with np.errstate(all="ignore"):
+            for key, vector in kinds.items():
+                several = _several(vector, counts[key], width, truncation)
+                composed = several if composed is None else composed.compose(several, truncation)
     except (OverflowError, MemoryError):
         return math.inf
     coordinates = sum(
@@ -126,6 +136,15 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
         return math.inf
     found = float(composed.get_epsilon_for_delta(room))
     return (found + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
+
+
+def _too_dear(vector: Priced, delta: float) -> bool:
+    """Return whether a single cell costs more than any budget: composing only adds to that."""
+    return any(
+        loss.delta(LARGEST_PRICE) > delta
+        for move in vector.sensitivity.moves
+        for loss in vector.losses(move.shift)
+    )
 
 
 def _several(vector: Priced, slots: int, width: float, truncation: float) -> PLDPmf:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dprelease.release.pipeline import prepare, run
 from dprelease.release.plan import Plan
+from dprelease.release.prepare import prepare
 from dprelease.schema.load import Declaration, read_declaration
 
 
@@ -47,6 +47,8 @@ class Release:
         DpReleaseError
             Any of the tree; nothing is published then.
         """
+        from dprelease.release.pipeline import run
+
         target = None if output is None else Path(output)
         return run(self.declaration, output=target, overwrite=overwrite, frames=frames)
 

@@ -8,29 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dprelease.errors import OutputError, Place, State
+from dprelease.errors import OutputError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.query.resolve import Query, resolve
+from dprelease.query.resolve import Query
 from dprelease.release import manifest
 from dprelease.release.perturb import perturb
-from dprelease.release.plan import Plan, make_plan
+from dprelease.release.plan import Plan
+from dprelease.release.prepare import prepare
 from dprelease.release.write import to_arrow, write_parquet
 from dprelease.schema.load import Declaration
 
 Progress = Callable[[str], None]
-
-
-def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
-    """Return the queries and the plan of a declaration; opens no data."""
-    queries = resolve(declaration)
-
-    def place(query: str, column: str) -> Place:
-        keys = ("queries", query, "columns", column) if query else ("budget",)
-        return declaration.place(*keys)
-
-    return queries, make_plan(queries, declaration.spec.budget, place)
 
 
 def run(

@@ -38,13 +38,18 @@ queries:
 output: out/people
 """
 HEADER = "person,city,age,pay\n"
-ROWS = [f"{i},{('Bern', 'Oslo', 'Rome', 'Paris')[i % 4]},{i % 80},{i * 13 % 4000}.25\n" for i in range(60)]
+ROWS = [
+    f"{i},{('Bern', 'Oslo', 'Rome', 'Paris')[i % 4]},{i % 80},{i * 13 % 4000}.25\n"
+    for i in range(60)
+]
 
 
 def write(folder: Path, rows: list[str] | None = None) -> Path:
     """Return the release file of the small release, written into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "people.csv").write_text(HEADER + "".join(ROWS if rows is None else rows), encoding="utf-8")
+    (folder / "people.csv").write_text(
+        HEADER + "".join(ROWS if rows is None else rows), encoding="utf-8"
+    )
     (folder / "people.yaml").write_text(SCHEMA)
     (folder / "release.yaml").write_text(RELEASE)
     return folder / "release.yaml"

@@ -15,9 +15,9 @@ from dprelease.release.verify import verify
 from tests.release.build import RELEASE, ROWS, SCHEMA, write
 
 ROOT = Path(__file__).parents[2]
-CANARY_ROWS = [
-    f"{900000000000 + i},CANARYCITY{i},40,1234.5\n" for i in range(20)
-] + ["314159265358,Oslo,271828182845,CANARYTEXT\n"]
+CANARY_ROWS = [f"{900000000000 + i},CANARYCITY{i},40,1234.5\n" for i in range(20)] + [
+    "314159265358,Oslo,271828182845,CANARYTEXT\n"
+]
 MARKS = [b"CANARY", b"314159265358", b"271828182845", b"900000000001", b"people.csv\x00"]
 
 STEPS = """
@@ -94,7 +94,10 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
 def step_count(folder: Path) -> int:
     done = subprocess.run(
         [sys.executable, "-c", STEPS, str(folder / "release.yaml"), "0"],
-        env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True, text=True, check=True,
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return int(done.stdout.split()[-1])
 
@@ -109,7 +112,8 @@ def test_a_kill_at_any_step_leaves_one_whole_release(part: int, tmp_path: Path) 
     for at in range(1 + part, steps + 1, 8):
         killed = subprocess.run(
             [sys.executable, "-c", STEPS, str(tmp_path / "release.yaml"), str(at)],
-            env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True,
+            env=dict(os.environ, PYTHONPATH=str(ROOT)),
+            capture_output=True,
         )
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         readable = [path for path in (tmp_path / "out").iterdir() if path.name == "people"]

@@ -15,7 +15,8 @@ from dprelease.exact.table import ExactTable
 from dprelease.numerics.lattice import LIMIT
 from dprelease.release import pipeline
 from dprelease.release.perturb import perturb
-from dprelease.release.pipeline import prepare, run
+from dprelease.release.pipeline import run
+from dprelease.release.prepare import prepare
 from dprelease.release.write import _scaled
 from dprelease.schema.load import read_declaration
 from tests.release.build import ROWS, publish, write
@@ -50,7 +51,9 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["write_parquet", "_publish", "_sync", "to_arrow"])
-def test_a_full_disk_leaves_nothing(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -61,7 +64,9 @@ def test_a_full_disk_leaves_nothing(step: str, tmp_path: Path, monkeypatch: pyte
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_failing_overwrite_keeps_the_old_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_overwrite_keeps_the_old_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target, _ = publish(tmp_path)
     before = {path.name: path.read_bytes() for path in target.iterdir()}
     (tmp_path / "people.csv").write_text("")
@@ -90,7 +95,9 @@ def test_noise_at_the_top_of_the_range_saturates(tmp_path: Path) -> None:
         for word in (0, 2**63):
             from tests.replay import Replay
 
-            noisy = perturb(exact, columns, Replay([word] + [0] * 40, fill=2**64 - 1)).columns["rows"]
+            noisy = perturb(exact, columns, Replay([word] + [0] * 40, fill=2**64 - 1)).columns[
+                "rows"
+            ]
             assert abs(int(noisy[0])) <= LIMIT
             assert (int(noisy[0]) > value) == (word == 0 and value < LIMIT) or abs(value) == LIMIT
 
@@ -105,8 +112,14 @@ def test_values_are_steps_times_the_step_exactly(step: str) -> None:
 def test_frames_in_place_of_a_source(tmp_path: Path) -> None:
     rows = [row.strip().split(",") for row in ROWS]
     columns = dict(zip(("person", "city", "age", "pay"), zip(*rows, strict=True), strict=True))
-    frame = pa.table({"person": [int(x) for x in columns["person"]], "city": columns["city"],
-                      "age": [int(x) for x in columns["age"]], "pay": [float(x) for x in columns["pay"]]})
+    frame = pa.table(
+        {
+            "person": [int(x) for x in columns["person"]],
+            "city": columns["city"],
+            "age": [int(x) for x in columns["age"]],
+            "pay": [float(x) for x in columns["pay"]],
+        }
+    )
     from_file, _ = publish(tmp_path / "file")
     declaration = read_declaration(write(tmp_path / "frame", []))
     from_frame = run(declaration, frames={"people": frame}, bits=Keyed("noise"))

@@ -21,16 +21,22 @@ POISON = [
     "7,,,\n",
     "7,Oslo,-5,1e999\n",
     "7,Oslo,NaN,nan\n",
-    "7,\"=1+1; DROP TABLE\",999999999999999999999999,-inf\n",
+    '7,"=1+1; DROP TABLE",999999999999999999999999,-inf\n',
     "7,Bern," + "9" * 50 + ",5e-324\n",
     "7,Oslo,40,not a number\n",
     "7,Rome,41\n",
     "7,Rome,41,1,2,3\n",
 ]
 CHANGES = {
-    "one person more": ([*ROWS, "1000,Oslo,40,123.5\n", "1000,Bern,40,5000\n", "1000,Oslo,41,9\n"], 1000),
+    "one person more": (
+        [*ROWS, "1000,Oslo,40,123.5\n", "1000,Bern,40,5000\n", "1000,Oslo,41,9\n"],
+        1000,
+    ),
     "one person less": ([row for row in ROWS if not row.startswith("13,")], 13),
-    "a heavy person": ([*ROWS, *(f"77777,{city},50,5000\n" for city in ("Bern", "Oslo", "Rome") * 300)], 77777),
+    "a heavy person": (
+        [*ROWS, *(f"77777,{city},50,5000\n" for city in ("Bern", "Oslo", "Rome") * 300)],
+        77777,
+    ),
     "a poisonous person": ([*ROWS, *(line.replace("7,", "7777,", 1) for line in POISON)], 7777),
     "a person without a name": ([*ROWS, ",Oslo,40,3\n"], None),
 }
@@ -106,7 +112,9 @@ def test_every_cell_has_a_draw_of_its_own(tmp_path: Path) -> None:
     from tests.replay import Keyed
 
     path = write(tmp_path)
-    (tmp_path / "people.yaml").write_text(SCHEMA + "  key: {type: integer, lower: 1, upper: 100000}\n")
+    (tmp_path / "people.yaml").write_text(
+        SCHEMA + "  key: {type: integer, lower: 1, upper: 100000}\n"
+    )
     (tmp_path / "people.csv").write_text("person,city,age,pay,key\n")
     path.write_text(RELEASE.replace("group_by: [city]", "group_by: [key]"))
     found = tables(run(read_declaration(path), bits=Keyed("cells")))["by_city"]["pay"].to_pylist()

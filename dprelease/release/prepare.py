@@ -1,0 +1,25 @@
+"""From a declaration to queries and a plan; loads no database and opens no data."""
+
+from __future__ import annotations
+
+from dprelease.errors import Place
+from dprelease.query.resolve import Query, resolve
+from dprelease.release.plan import Plan, make_plan
+from dprelease.schema.load import Declaration
+
+
+def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+    """Return the queries and the plan of a declaration.
+
+    Raises
+    ------
+    QueryError, BudgetError, Findings
+        If a query has no bounded meaning, or nothing fits the budget.
+    """
+    queries = resolve(declaration)
+
+    def place(query: str, column: str) -> Place:
+        keys = ("queries", query, "columns", column) if query else ("budget",)
+        return declaration.place(*keys)
+
+    return queries, make_plan(queries, declaration.spec.budget, place)

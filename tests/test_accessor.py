@@ -1,0 +1,246 @@
+"""`df.dp`: a budget of people that follows frames, and is never exceeded."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError
+
+SCHEMA: dict[str, Any] = {
+    "table": "people",
+    "columns": {
+        "state": {"type": "category", "values": ["VT", "NH"]},
+        "value": {"type": "boolean"},
+        "age": {"type": "integer", "lower": 0, "upper": 115},
+        "pay": {"type": "number", "lower": 0, "upper": 100, "step": "0.5"},
+    },
+}
+
+
+def frame(n: int = 200) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "state": ["VT", "NH"] * (n // 2),
+            "value": [True, False] * (n // 2),
+            "age": [i % 90 for i in range(n)],
+            "pay": [i % 50 + 0.25 for i in range(n)],
+            "note": range(n),
+        }
+    )
+
+
+def registered(epsilon: Any = 100, **more: Any) -> tuple[pd.DataFrame, Any]:
+    session = dprelease.Session(SCHEMA, epsilon=epsilon, **more)
+    df = frame()
+    df.dp.use(session)
+    return df, session
+
+
+def test_answers() -> None:
+    df, session = registered()
+    found = df.dp.count(by=["state", "value"], epsilon=20)
+    assert list(found.columns) == ["state", "value", "value_", "moe"]
+    assert found["state"].tolist() == ["VT", "VT", "NH", "NH"]
+    assert found["value"].tolist() == [False, True, False, True]
+    assert found["value_"].tolist() == pytest.approx([0, 100, 100, 0], abs=3)
+    total = (
+        df.dp.where("age >= 18").where("state = 'VT'").sum("pay", epsilon=20, mechanism="laplace")
+    )
+    rows = frame()
+    true = rows[(rows.age >= 18) & (rows.state == "VT")].pay.sum()
+    assert total["value"][0] == pytest.approx(true, abs=150)
+    kinds = df.dp.count_distinct("state", epsilon=20)
+    assert kinds["value"].tolist() == pytest.approx([2], abs=3)
+    assert df.dp.count("pay", epsilon=20, delta=0, confidence=0.99)["moe"][0] >= 0
+    assert session.spent.epsilon == 80
+    assert "epsilon 20, delta 0 left" in repr(session)
+
+
+def test_the_budget_is_shared_and_never_exceeded() -> None:
+    df, session = registered("1")
+    for _ in range(10):
+        df.copy().assign(other=1)[["age", "state"]].dp.count(epsilon=0.1)
+    assert session.remaining.epsilon == 0  # ten times 0.1 is 1: decimals, not floats (V44)
+    for price in ("5e-324", 0.1):
+        with pytest.raises((BudgetError, SessionError), match=r"DP-BUDGET-0(90|01)|DP-SESSION-006"):
+            df.dp.count(epsilon=price)
+    other, session = registered("1")
+    with pytest.raises(BudgetError, match="DP-BUDGET-090"):
+        other.dp.count(epsilon=1, delta="1e-9")
+    assert session.spent.epsilon == 0
+    other.dp.count(epsilon=1)
+    with pytest.raises(BudgetError, match="no row was read"):
+        other.dp.count(epsilon="1e-6")
+
+
+def test_charged_before_the_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    df, session = registered(1)
+    seen = []
+
+    def fails(*_: object) -> None:
+        seen.append(session.spent.epsilon)
+        raise SessionError("DP-SESSION-004")
+
+    monkeypatch.setattr("dprelease.accessor.answer.perturb", fails)
+    with pytest.raises(SessionError):
+        df.dp.count(epsilon="0.25")
+    assert seen == [Fraction(1, 4)]
+    assert session.spent.epsilon == Fraction(1, 4)
+
+
+def test_threads_get_what_fits() -> None:
+    """(V46)"""
+    df, session = registered(1)
+    done: list[bool] = []
+
+    def ask() -> None:
+        try:
+            df.dp.count(epsilon="0.1")
+            done.append(True)
+        except BudgetError:
+            done.append(False)
+
+    workers = [threading.Thread(target=ask) for _ in range(24)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sum(done) == 10
+    assert session.remaining.epsilon == 0
+
+
+DERIVED: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "filter": lambda f: f[f.age > 30],
+    "head": lambda f: f.head(5),
+    "sample": lambda f: f.sample(10),
+    "sort": lambda f: f.sort_values("age"),
+    "concat": lambda f: pd.concat([f, f]),
+    "changed column": lambda f: f.assign(age=f.age.mean()),
+    "shifted": lambda f: f.shift(1),
+    "merge": lambda f: f.merge(f[["note"]], on="note", how="left").iloc[::-1],
+    "other type": lambda f: f.assign(age=f.age.astype(float)),
+    "grouped": lambda f: f.groupby("state", as_index=False).sum(numeric_only=True),
+    "reset after filter": lambda f: f[f.age > 30].reset_index(drop=True),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_frames_of_other_rows_are_refused(name: str) -> None:
+    """pandas copies attrs into every result; none of these may use the budget as if it were the data (V28)."""
+    df, session = registered()
+    derived = DERIVED[name](df)
+    with pytest.raises(SessionError, match=r"DP-SESSION-00[12]"):
+        derived.dp.count(epsilon=1)
+    with pytest.raises(SessionError, match=r"DP-SESSION-002"):
+        derived.attrs["dprelease"] = df.attrs["dprelease"]
+        derived.dp.use(session)
+    assert session.spent.epsilon == 0
+    derived.dp.use(session, row_wise=True)
+    assert derived.dp.session is session
+
+
+def test_a_frame_changed_in_place_is_refused() -> None:
+    df, _ = registered()
+    df.loc[0, "age"] = 5 + df.loc[0, "age"]
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        df.dp.count(epsilon=1)
+
+
+def test_frames_without_a_live_session() -> None:
+    with pytest.raises(SessionError, match="DP-SESSION-001"):
+        frame().dp.count(epsilon=1)
+    df, session = registered()
+    with pytest.raises(SessionError, match="DP-SESSION-003"):
+        df.dp.use(dprelease.Session(SCHEMA, epsilon=1))
+    del session
+    import gc
+
+    gc.collect()
+    with pytest.raises(SessionError, match="DP-SESSION-004"):
+        df.dp.count(epsilon=1)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_sessions_are_not_copied() -> None:
+    df, session = registered()
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(SessionError, match="DP-SESSION-005"):
+            copier(session)
+    child = os.fork()
+    if child == 0:
+        try:
+            session.charge(session.remaining, "a copy")
+        except SessionError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_absurd_numbers() -> None:
+    for epsilon in (0, -1, float("nan"), float("inf"), "x", "1e9999", True):
+        with pytest.raises(SessionError, match="DP-SESSION-006"):
+            dprelease.Session(SCHEMA, epsilon=epsilon)
+    with pytest.raises(SessionError, match="DP-SESSION-007"):
+        dprelease.Session(SCHEMA, epsilon=1, neighbours="both")
+    df, session = registered()
+    for epsilon in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(SessionError, match="DP-SESSION-006"):
+            df.dp.count(epsilon=epsilon)
+    with pytest.raises(SessionError, match="DP-SESSION-006"):
+        df.dp.count(epsilon=1, confidence=1.0)
+    assert session.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind"),
+    [
+        (lambda dp: dp.count(by="nothing", epsilon=1), QueryError),
+        (lambda dp: dp.count(by=["state", "state"], epsilon=1), QueryError),
+        (lambda dp: dp.sum("state", epsilon=1), QueryError),
+        (lambda dp: dp.count_distinct("pay", epsilon=1), QueryError),
+        (lambda dp: dp.where("1 = 1) OR (1 = 1").count(epsilon=1), QueryError),
+        (lambda dp: dp.where("age > (SELECT 1)").count(epsilon=1), QueryError),
+        (lambda dp: dp.count(epsilon=1, mechanism="gaussian"), BudgetError),
+        (lambda dp: dp.count(epsilon=1, mechanism="laplca"), BudgetError),
+        (lambda dp: dp.count(by=[3], epsilon=1), DpReleaseError),
+        (lambda dp: dp.median("age", epsilon=1), AttributeError),
+    ],
+)
+def test_what_has_no_bounded_meaning_is_refused_without_a_charge(
+    ask: Any, kind: type[Exception]
+) -> None:
+    df, session = registered()
+    with pytest.raises(kind):
+        ask(df.dp)
+    assert session.spent.epsilon == 0
+
+
+def test_readers_of_a_result_see_one_draw() -> None:
+    """(V41)"""
+    df, _ = registered()
+    found = df.dp.count(by="state", epsilon=1)
+    assert found.equals(found.copy())
+    assert not found.attrs
+
+
+def test_a_session_from_a_file(tmp_path: Path) -> None:
+    import yaml
+
+    (tmp_path / "people.yaml").write_text(yaml.safe_dump(SCHEMA))
+    df = frame()
+    session = dprelease.Session(
+        tmp_path / "people.yaml", epsilon=1, delta="1e-9", neighbours="replace"
+    )
+    df.dp.use(session)
+    assert len(df.dp.count(by="age", epsilon=1, delta="1e-9", mechanism="gaussian")) == 116

@@ -1,0 +1,147 @@
+"""The command line as people and programs see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from tests.release.build import SCHEMA, write
+
+ROOT = Path(__file__).parents[1]
+RUN = CliRunner()
+
+
+def call(*words: str) -> tuple[int, str, str]:
+    done = RUN.invoke(cli.app, list(words))
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_check_plan_and_dry_run_need_no_data(tmp_path: Path) -> None:
+    release = str(write(tmp_path))
+    (tmp_path / "people.csv").unlink()
+    assert call("check", release)[0] == 0
+    code, out, _ = call("plan", release)
+    assert code == 0
+    assert "by_city.people" in out
+    assert "discrete_gaussian" in out
+    code, out, _ = call("run", release, "--dry-run")
+    assert code == 0
+    assert "row_number() OVER" in out
+    assert call("run", release)[0] == 2
+    assert not (tmp_path / "out" / "people").exists()
+
+
+def test_json_answers(tmp_path: Path) -> None:
+    release = str(write(tmp_path))
+    plan = json.loads(call("plan", release, "--json")[1])
+    assert plan["guarantee"]["neighbours"] == "add_remove"
+    assert [column["column"] for column in plan["columns"]] == ["people", "pay", "rows"]
+    assert json.loads(call("check", release, "--json")[1])["ok"] is True
+    published = json.loads(call("run", release, "--json")[1])
+    assert published["files"] == ["all.parquet", "by_city.parquet", "manifest.json"]
+    assert json.loads(call("verify", published["output"], "--json")[1])["ok"] is True
+    assert json.loads(call("mechanisms", "--json")[1])[0]["name"] == "discrete_gaussian"
+    assert "by_city" in json.loads(call("run", release, "--dry-run", "--json")[1])["sql"]
+    failed = json.loads(call("run", release, "--json")[1])
+    assert failed["findings"][0]["code"] == "DP-OUTPUT-001"
+    assert failed["findings"][0]["state"] == "no row was read, no budget was spent"
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    release = write(tmp_path)
+    text = release.read_text()
+    assert call("run", str(release), "--output", str(tmp_path / "o"))[0] == 0
+    release.write_text(text.replace("title", "titel"))
+    code, out, err = call("check", str(release))
+    assert (code, out) == (2, "")
+    assert "did you mean 'title'" in err
+    assert "release.yaml:1" in err
+    release.write_text(text.replace("epsilon: 1,", "epsilon: 0,"))
+    assert call("plan", str(release))[0] == 3
+    (tmp_path / "o" / "all.parquet").write_bytes(b"")
+    assert call("verify", str(tmp_path / "o"))[0] == 4
+    code, out, _ = call("verify", str(tmp_path / "o"), "--json")
+    assert code == 4
+    assert json.loads(out)["ok"] is False
+    assert call("check", str(tmp_path / "nothing.yaml"))[0] == 2
+    assert call("frobnicate")[0] == 2
+
+
+def test_an_unexpected_failure_says_its_type_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("SECRET-4711")
+
+    monkeypatch.setattr("dprelease.release.pipeline.run", fails)
+    code, out, err = call("run", str(write(tmp_path)))
+    assert code == 1
+    assert "ZeroDivisionError" in err
+    assert "4711" not in out + err
+    assert "DP-INTERNAL-001" in err
+
+
+def test_progress_is_for_terminals_only(tmp_path: Path) -> None:
+    release = write(tmp_path)
+    command = [sys.executable, "-m", "dprelease", "run", str(release)]
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), TERM="xterm")
+    piped = subprocess.run(
+        [*command, "--output", str(tmp_path / "a")], env=environment, capture_output=True
+    )
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as screen:
+        shown = subprocess.Popen(
+            [*command, "--output", str(tmp_path / "b")],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                piece = screen.read(4096)
+            except OSError:  # the terminal is closed at its other end
+                break
+            if not piece:
+                break
+            seen += piece
+        assert shown.wait() == 0
+    assert b"\x1b[" in seen
+
+
+def test_a_signal_leaves_nothing(tmp_path: Path) -> None:
+    """SIGINT in the middle of a run: no output, no staging folder, a non-zero exit."""
+    write(tmp_path)
+    script = (
+        "import os, signal, sys\n"
+        "from dprelease.release import pipeline\n"
+        "real = pipeline.write_parquet\n"
+        "def stop(*a):\n    real(*a)\n    os.kill(os.getpid(), signal.SIGINT)\n"
+        "pipeline.write_parquet = stop\n"
+        "from dprelease.cli import app\n"
+        "app(['run', sys.argv[1]])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "release.yaml")],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+    )
+    assert done.returncode != 0
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_plan_warns_of_nothing_but_says_the_unit(tmp_path: Path) -> None:
+    release = write(tmp_path)
+    (tmp_path / "people.yaml").write_text(SCHEMA.replace("max_groups: 2", "max_groups: 1"))
+    fewer = json.loads(call("plan", str(release), "--json")[1])["columns"][0]["sensitivity"]
+    assert fewer["slots"] == 1

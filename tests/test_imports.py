@@ -1,0 +1,76 @@
+"""What is loaded when, and what is public: by listing modules, not by time."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dprelease
+from tests.release.build import write
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"pandas", "duckdb", "pyspark", "pyarrow", "dp_accounting"}
+
+
+def loaded(code: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter has after some code."""
+    report = "; import sys, json; print('\\n' + json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + report], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert not loaded("import dprelease") & (
+        HEAVY | {"numpy", "scipy", "pydantic", "sqlglot", "typer"}
+    )
+
+
+def test_help_and_plan_load_no_database(tmp_path: Path) -> None:
+    run = "from typer.testing import CliRunner; from dprelease.cli import app; r = CliRunner().invoke(app, {}); assert r.exit_code == 0, r.output"
+    assert not loaded(run.format(["--help"])) & (HEAVY | {"scipy", "sqlglot"})
+    release = str(write(tmp_path))
+    assert not loaded(run.format(["plan", release])) & (HEAVY - {"dp_accounting"})
+    assert not loaded(run.format(["check", release])) & (HEAVY - {"dp_accounting"})
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "import dprelease, pandas",
+        "import pandas, dprelease",
+        "import dprelease; import pandas.core",
+    ],
+)
+def test_the_accessor_appears_in_either_order(order: str) -> None:
+    code = f"{order}; import pandas; assert 'count' in dir(pandas.DataFrame({{'a': [1]}}).dp); assert not any('Pandas' in type(f).__name__ for f in __import__('sys').meta_path)"
+    assert "pandas" in loaded(code)
+
+
+def test_public_names() -> None:
+    for name in dprelease.__all__:
+        assert getattr(dprelease, name) is not None
+    assert dir(dprelease) == dprelease.__all__
+    with pytest.raises(AttributeError):
+        dprelease.nothing  # noqa: B018
+    assert dprelease.mechanisms.DiscreteLaplace(1.0).name == "discrete_laplace"
+    with pytest.raises(AttributeError):
+        dprelease.mechanisms.Nothing  # noqa: B018
+
+
+def test_every_module_imports_and_is_documented() -> None:
+    for module in pkgutil.walk_packages(dprelease.__path__, "dprelease."):
+        if module.name != "dprelease.__main__":
+            assert importlib.import_module(module.name).__doc__
+
+
+def test_files_and_functions_stay_small() -> None:
+    for path in (ROOT / "dprelease").rglob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
