@@ -142,8 +142,8 @@ def test_frames_of_other_rows_are_refused(name: str) -> None:
     derived = DERIVED[name](df)
     with pytest.raises(SessionError, match=r"DP-SESSION-00[12]"):
         derived.dp.count(epsilon=1)
+    derived.attrs["dprelease"] = df.attrs["dprelease"]
     with pytest.raises(SessionError, match=r"DP-SESSION-002"):
-        derived.attrs["dprelease"] = df.attrs["dprelease"]
         derived.dp.use(session)
     assert session.spent.epsilon == 0
     derived.dp.use(session, row_wise=True)
@@ -173,7 +173,7 @@ def test_frames_without_a_live_session() -> None:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_sessions_are_not_copied() -> None:
-    df, session = registered()
+    _, session = registered()
     for copier in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(SessionError, match="DP-SESSION-005"):
             copier(session)

@@ -24,8 +24,10 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.schema.model import Files, Model
 from dprelease.schema.values import (
     DROP,
+    TEXT_SCHEMA,
     Day,
     Exact,
+    ShortForm,
     Text,
     TimeFormat,
     Whole,
@@ -211,7 +213,9 @@ class CategoryColumn(Model):
 
     type: Literal["category"]
     values: tuple[Text, ...] | None = None
-    values_from: Annotated[ValuesFrom, BeforeValidator(_short_file)] | None = None
+    values_from: (
+        Annotated[ValuesFrom, BeforeValidator(_short_file), ShortForm(TEXT_SCHEMA)] | None
+    ) = None
     nulls: Text = DROP
     others: Text = DROP
 

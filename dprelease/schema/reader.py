@@ -134,7 +134,7 @@ def _is_special(event: yaml.NodeEvent) -> bool:
 def _plain(node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int], here: Place) -> Plain:
     lines.setdefault(keys, node.start_mark.line + 1)
     if isinstance(node, yaml.ScalarNode):
-        empty = node.style is None and node.value in ("", "~", "null")
+        empty = not node.style and node.value in ("", "~", "null")
         return None if empty else str(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, (*keys, i), lines, here) for i, item in enumerate(node.value)]

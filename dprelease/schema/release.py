@@ -10,7 +10,17 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.values import Exact, Name, Text, Whole, refuse, to_bool, to_fraction
+from dprelease.schema.values import (
+    TEXT_SCHEMA,
+    Exact,
+    Name,
+    ShortForm,
+    Text,
+    Whole,
+    refuse,
+    to_bool,
+    to_fraction,
+)
 
 AUTO = "auto"
 DEFAULT_CONFIDENCE = Fraction(95, 100)
@@ -34,7 +44,7 @@ def _short_mechanism(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
-Mechanism = Annotated[MechanismSpec, BeforeValidator(_short_mechanism)]
+Mechanism = Annotated[MechanismSpec, BeforeValidator(_short_mechanism), ShortForm(TEXT_SCHEMA)]
 
 
 def _confidence(value: object) -> object:
@@ -54,7 +64,9 @@ class ColumnSpec(Model):
     count_distinct: Text | None = None
     mechanism: Mechanism | None = None
     weight: Exact = Fraction(1)
-    margin: Annotated[Exact | None, BeforeValidator(_confidence)] = None
+    margin: Annotated[
+        Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
+    ] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -80,7 +92,9 @@ class QuerySpec(Model):
 
     source: Text = Field(alias="from")
     where: Text | None = None
-    group_by: Annotated[tuple[Text, ...], BeforeValidator(_one_or_many)] = ()
+    group_by: Annotated[
+        tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
+    ] = ()
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
 
     @model_validator(mode="after")

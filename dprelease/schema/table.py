@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn, TextColumn
 from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.values import Name, Text, Whole, refuse
+from dprelease.schema.values import TEXT_SCHEMA, Name, ShortForm, Text, Whole, refuse
 
 Format = Literal["parquet", "csv", "json_lines", "duckdb"]
 _ENDINGS: dict[str, Format] = {
@@ -84,7 +84,7 @@ class Table(Model):
     """One declared table."""
 
     name: Name = Field(alias="table")
-    source: Annotated[Source, BeforeValidator(_short_source)] | None = None
+    source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
     privacy_unit: UnitSpec = UnitSpec()
     columns: dict[Text, Column]
 

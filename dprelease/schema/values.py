@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import date
 from fractions import Fraction
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-from pydantic import BeforeValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from dprelease.numerics.rounding import exact
 
@@ -94,6 +94,20 @@ def to_time_format(value: object) -> str:
     return text
 
 
+class ShortForm:
+    """Adds to a field's JSON Schema a form that a validator turns into the long one."""
+
+    def __init__(self, *forms: dict[str, Any]) -> None:
+        self._forms = forms
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return any of the short forms, or the long one."""
+        return {"anyOf": [*self._forms, handler(schema)]}
+
+
+TEXT_SCHEMA = {"type": "string"}
 NUMBER_SCHEMA = {"type": ["number", "string"], "description": "an exact decimal number"}
 
 Exact = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]

@@ -201,7 +201,7 @@ def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
     where = (
         "t IS NULL OR t > TIMESTAMP '2000-01-01 00:00:00' OR x * 1e308 > 3 OR abs(n) >= 0 OR TRUE"
     )
-    texts = pd.DataFrame({name: POISON_TEXTS for name in columns})
+    texts = pd.DataFrame(dict.fromkeys(columns, POISON_TEXTS))
     query = query_of(None, tmp_path, columns, columns=measures, where=where)
     # '1e999' overflows to infinity, which is clamped; sixty nines clamp as a number, not as an integer.
     assert vectors(query, texts) == {

@@ -1,0 +1,154 @@
+"""Table schemas and release files: defaults, bounds, and JSON Schemas that do not drift."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from dprelease.errors import DpReleaseError
+from dprelease.release import json_schema
+from dprelease.schema.load import read_declaration, read_table, table_from_mapping
+from dprelease.schema.table import Table
+
+ROOT = Path(__file__).parents[2]
+READY = sorted((ROOT / "schemas").glob("*.yaml"))
+
+
+def table(columns: dict[str, Any], **more: Any) -> Table:
+    return table_from_mapping({"table": "t", "columns": columns, **more}, Path()).table
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
+def test_ready_schemas_load(path: Path) -> None:
+    declared = read_table(path).table
+    assert declared.source is not None
+    assert len(declared.columns) >= 7
+
+
+def test_json_schemas_do_not_drift(tmp_path: Path) -> None:
+    json_schema.write(tmp_path)
+    for path in tmp_path.iterdir():
+        assert path.read_text() == (ROOT / "schemas" / "json" / path.name).read_text(), (
+            "run `make schemas`"
+        )
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_examples_fit_their_json_schemas() -> None:
+    for kind, paths in {
+        "table": [*READY, *ROOT.glob("examples/*/schemas/*.yaml")],
+        "release": list(ROOT.glob("examples/*/release.yaml")),
+    }.items():
+        schema = json.loads((ROOT / "schemas" / "json" / f"{kind}.schema.json").read_text())
+        assert paths
+        for path in paths:
+            jsonschema.validate(
+                json.loads(json.dumps(yaml.safe_load(path.read_text()), default=str)), schema
+            )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "step"),
+    [
+        ("0", "200000", "0.1"),
+        ("0", "1", "0.0000001"),
+        ("-5", "5", "0.000001"),
+        ("1000000", "1000001", "0.1"),
+        ("0", "0", "1"),
+        ("-1e9", "0", "100"),
+    ],
+)
+def test_the_default_step_comes_from_the_bounds(lower: str, upper: str, step: str) -> None:
+    lattice = table({"x": {"type": "number", "lower": lower, "upper": upper}}).columns["x"].lattice
+    assert lattice.step == Fraction(step)
+    assert lattice.lower * lattice.step <= Fraction(lower)
+    assert lattice.upper * lattice.step >= Fraction(upper)
+
+
+def test_cut_labels() -> None:
+    columns = {
+        "n": {"type": "integer"},
+        "whole": {"cut": "n", "edges": [0, 1, 18, 65]},
+        "parts": {"cut": "n", "edges": ["0.5", 1, 2]},
+    }
+    declared = table(columns).columns
+    assert declared["whole"].values == ("0", "1-17", "18-64")
+    assert declared["parts"].values == ("[0.5, 1)", "[1, 2)")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "a/b", "a.b", "", "con", "NUL", "1a", "a b", "ｘ", "a\n", "x" * 64, "a;b", 'a"b'],
+)
+def test_names_that_no_system_stores_are_refused(name: str, tmp_path: Path) -> None:
+    """(V67)"""
+    text = (ROOT / "examples" / "nist_acs" / "release.yaml").read_text()
+    spec = yaml.safe_load(text)
+    spec["queries"] = {name: spec["queries"]["persons"]}
+    spec["tables"] = [str(ROOT / "examples" / "nist_acs" / "schemas" / "persons.yaml")]
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump(spec))
+    with pytest.raises(DpReleaseError, match="DP-DECL-005"):
+        read_declaration(tmp_path / "release.yaml")
+
+
+@pytest.mark.parametrize(
+    "output", ["../out", "/tmp/out", "a/../../b", "C:\\out", "~/out", ".", "a\\..\\b"]
+)
+def test_outputs_outside_the_folder_are_refused(output: str, tmp_path: Path) -> None:
+    text = (ROOT / "tests" / "bad" / "DP-RELEASE-003_output_outside_the_folder.yaml").read_text()
+    (tmp_path / "good.table.yaml").write_text(
+        (ROOT / "tests" / "bad" / "good.table.yaml").read_text()
+    )
+    (tmp_path / "release.yaml").write_text(text.replace("../out", json.dumps(output)))
+    with pytest.raises(DpReleaseError, match="DP-RELEASE-003"):
+        read_declaration(tmp_path / "release.yaml")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        ".nan",
+        ".inf",
+        "-.inf",
+        "1e400000",
+        "1_000",
+        "0x1f",
+        "one",
+        "true",
+        "1e9999",
+        "[1]",
+        "{a: 1}",
+    ],
+)
+def test_numbers_that_are_none_are_refused(number: str, tmp_path: Path) -> None:
+    """(V45)"""
+    (tmp_path / "t.yaml").write_text(
+        f"table: t\ncolumns:\n  x: {{type: number, lower: 0, upper: {number}}}\n"
+    )
+    with pytest.raises(DpReleaseError, match=r"DP-DECL-00[34]"):
+        read_table(tmp_path / "t.yaml")
+
+
+def test_a_ledger_is_refused_not_ignored(tmp_path: Path) -> None:
+    """This version keeps no budget across releases, and says so instead of pretending."""
+    text = (ROOT / "tests" / "bad" / "DP-BUDGET-001_epsilon_of_zero.yaml").read_text()
+    (tmp_path / "good.table.yaml").write_text(
+        (ROOT / "tests" / "bad" / "good.table.yaml").read_text()
+    )
+    (tmp_path / "release.yaml").write_text(text + "ledger: ledger.sqlite\n")
+    with pytest.raises(DpReleaseError, match="There is no key 'ledger'"):
+        read_declaration(tmp_path / "release.yaml")
+
+
+def test_values_files_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_bytes("\ufeffcode\nÄ\nb\n".encode())
+    (tmp_path / "t.yaml").write_text(
+        "table: t\ncolumns:\n  k: {type: category, values_from: v.csv}\n"
+    )
+    assert read_table(tmp_path / "t.yaml").table.columns["k"].values == ("Ä", "b")

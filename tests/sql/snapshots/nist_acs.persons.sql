@@ -1,0 +1,11 @@
+WITH typed AS (
+  SELECT "PUMA", "SEX", "AGEP" FROM dp_source
+),
+grouped AS (
+  SELECT typed."PUMA" AS k0, typed."SEX" AS k1, CASE WHEN typed."AGEP" IS NULL THEN NULL WHEN typed."AGEP" < 0 THEN NULL WHEN typed."AGEP" < 5 THEN 0 WHEN typed."AGEP" < 15 THEN 1 WHEN typed."AGEP" < 18 THEN 2 WHEN typed."AGEP" < 25 THEN 3 WHEN typed."AGEP" < 45 THEN 4 WHEN typed."AGEP" < 65 THEN 5 WHEN typed."AGEP" < 85 THEN 6 WHEN typed."AGEP" < 100 THEN 7 ELSE NULL END AS k2, count(*) AS a0 FROM typed GROUP BY 1, 2, 3
+),
+placed AS (
+  SELECT CAST(dp_keys_0.code AS BIGINT) * 16 + CAST(dp_keys_1.code AS BIGINT) * 8 + CAST(k2 AS BIGINT) * 1 AS cell, a0 FROM grouped LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value LEFT JOIN dp_keys_1 ON k1 = dp_keys_1.value
+)
+SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0
+FROM placed WHERE cell IS NOT NULL GROUP BY cell

@@ -1,0 +1,46 @@
+"""The SQL of every example query, as files, so that a review shows the SQL that changed."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dprelease.query.resolve import Query, resolve
+from dprelease.schema.load import read_declaration
+from dprelease.sql.bounding import group_hash, row_hash
+from dprelease.sql.compiler import assumed_types, compile_query
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUERIES = [
+    (folder.name, query)
+    for folder in sorted(path.parent for path in EXAMPLES.glob("*/release.yaml"))
+    for query in resolve(read_declaration(folder / "release.yaml"))
+]
+
+
+@pytest.mark.parametrize(
+    ("example", "query"), QUERIES, ids=lambda value: getattr(value, "name", value)
+)
+def test_sql_is_the_one_that_was_reviewed(example: str, query: Query) -> None:
+    path = SNAPSHOTS / f"{example}.{query.name}.sql"
+    assert compile_query(query, assumed_types(query)).sql + "\n" == path.read_text(encoding="utf-8")
+
+
+def test_no_snapshot_is_left_over() -> None:
+    assert {path.stem for path in SNAPSHOTS.iterdir()} == {f"{e}.{q.name}" for e, q in QUERIES}
+
+
+def test_the_hash_of_rows_has_a_test_vector() -> None:
+    """MD5 of 'cell|value|...' and 'id|cell', '-' for a missing value: the same in any engine."""
+    with duckdb.connect() as connection:
+        row = (
+            "FROM (SELECT 'anna|1' AS id, 12::BIGINT AS cell, NULL::BIGINT AS v0, -7::BIGINT AS v1)"
+        )
+        found = connection.execute(
+            f"SELECT {row_hash(['v0', 'v1'])}, {group_hash()} {row}"
+        ).fetchall()[0]
+    assert found == (hashlib.md5(b"12|-|-7").hexdigest(), hashlib.md5(b"anna|1|12").hexdigest())
