@@ -14,8 +14,7 @@ import duckdb
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import resolve
-from dprelease.schema.reader import read_release
-from dprelease.sql.compiler import compile_query
+from dprelease.schema.load import read_declaration
 from tests.benchmarks.people import EXACT_SQL, WORKLOADS, make
 
 ROUNDS = 7
@@ -45,13 +44,12 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def in_process(folder: Path, name: str) -> Comparison:
     """Return the medians of the exact step of our run and of plain SQL, taken in turn."""
-    release = read_release(folder / f"{name}.yaml")
-    (query,) = resolve(release)
+    (query,) = resolve(read_declaration(folder / f"{name}.yaml"))
     plain_sql = EXACT_SQL[name].format(source=folder / "people.parquet")
 
     def ours() -> object:
-        with Engine.open(query.table) as engine:
-            return engine.run(compile_query(query, engine.physical), query.keys.size)
+        with Engine.open(query.declared) as engine:
+            return engine.run(query)
 
     def plain() -> object:
         with duckdb.connect() as connection:
