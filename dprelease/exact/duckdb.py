@@ -119,17 +119,18 @@ class Engine:
         return ExactTable(query.name, size, vectors)
 
     def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
-        import pyarrow as pa
+        """Make a table (code, value) of public values, given as a parameter."""
+        columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
+        sql = f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {columns}"
+        self._attempt("DP-DATA-006", State.READ, sql, [list(values)])
 
-        codes = pa.array(range(len(values)), pa.int64())
-        keys = pa.table({"code": codes, "value": pa.array(values, pa.string())})
-        self._connection.register(name, keys)
-
-    def _attempt(self, code: str, state: State, sql: str) -> duckdb.DuckDBPyConnection:
+    def _attempt(
+        self, code: str, state: State, sql: str, parameters: list[object] | None = None
+    ) -> duckdb.DuckDBPyConnection:
         """Run a statement; the engine's own words, which may quote a cell, go no further."""
         failure: DpReleaseError | None = None
         try:
-            return self._connection.execute(sql)
+            return self._connection.execute(sql, parameters)
         except (duckdb.Error, MemoryError):
             source = self.declared.table.source
             kind = "a frame" if source is None else source.kind or "a frame"

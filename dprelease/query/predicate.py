@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -20,6 +18,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
+from dprelease.query.columns import Predicate, unknown_column
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
@@ -47,14 +46,6 @@ KIND_OF_TYPE = {
     "date": Kind.DATE,
     "timestamp": Kind.TIMESTAMP,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    """A checked predicate: SQL over the typed columns of one table, and the columns it reads."""
-
-    sql: str
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +81,6 @@ TIMELY = {
     "DATETIME": Kind.TIMESTAMP,
 }
 ALLOWED = "lower, upper, trim, length, starts_with, abs, year, month, day, coalesce"
-
-
-def unknown_column(table: Table, column: str) -> dict[str, Any]:
-    """Return the fields of an unknown-column message."""
-    close = get_close_matches(column, table.columns, n=1)
-    return {
-        "table": table.name,
-        "column": column,
-        "nearest": f"; did you mean '{close[0]}'" if close else "",
-        "known": ", ".join(table.columns),
-    }
 
 
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:

@@ -10,8 +10,8 @@ from typing import Any
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregate import Aggregate, Count, CountDistinct, Sum
+from dprelease.query.columns import Predicate, unknown_column
 from dprelease.query.keys import Key, KeySpace, key_of
-from dprelease.query.predicate import Predicate, parse_predicate, unknown_column
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release import ColumnSpec, Limits, MechanismSpec, QuerySpec
@@ -225,6 +225,8 @@ class _Resolver:
     def _predicate(self, where: str | None) -> Predicate | None:
         if where is None:
             return None
+        from dprelease.query.predicate import parse_predicate  # the SQL parser loads slowly
+
         try:
             return parse_predicate(where, self.declared.table, self.place("where"))
         except QueryError as error:

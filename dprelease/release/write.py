@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprelease.numerics.lattice import Integers
-from dprelease.numerics.rounding import decimal_digits, plain_text
+from dprelease.numerics.rounding import decimal_digits
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
 from dprelease.release.perturb import NoisyTable
@@ -33,14 +34,14 @@ def to_arrow(noisy: NoisyTable, columns: Sequence[PlannedColumn]) -> pa.Table:
     arrays: dict[str, pa.Array] = {}
     for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
         codes = np.arange(noisy.size) // stride % len(key.values)
-        arrays[key.column] = _key_values(key).take(pa.array(codes))
+        arrays[key.column] = _key_values(key).take(_wrapped(pa.int64(), codes))
     for column in columns:
         name, step = column.measure.name, column.measure.step
         arrays[name] = _scaled(noisy.columns[name], step)
         if column.measure.margin is not None:
             width = column.mechanism.half_width(float(column.measure.margin))
             arrays[f"{name}_moe"] = _scaled(np.full(noisy.size, width), step)
-    return pa.table(arrays)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
 def schema_of(query: Query) -> list[tuple[str, str]]:
@@ -57,24 +58,52 @@ def schema_of(query: Query) -> list[tuple[str, str]]:
 
 
 def _key_values(key: Key) -> pa.Array:
+    """Return the declared values of a key, in order."""
     import pyarrow as pa
 
-    kinds = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_(), "date": pa.date32()}
-    return pa.array(list(key.values), type=kinds[key.kind])
+    if key.kind == "text":
+        return _texts([str(value) for value in key.values])
+    if key.kind == "date":
+        epoch = date(1970, 1, 1)
+        days = [(value - epoch).days for value in key.values if isinstance(value, date)]
+        return _wrapped(pa.date32(), np.array(days, dtype=np.int32))
+    whole = _wrapped(pa.int64(), np.array([int(value) for value in key.values]))  # type: ignore[arg-type]
+    return whole if key.kind == "integer" else whole.cast(pa.bool_())
+
+
+def _wrapped(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
+    """Return an Arrow array over a NumPy array of the same width.
+
+    Not `pa.array`: it imports pandas, which would cost every run more than its own work.
+    """
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _texts(values: list[str]) -> pa.Array:
+    import pyarrow as pa
+
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
 def _scaled(steps: Integers, step: Fraction) -> pa.Array:
     """Return steps * step exactly: 64-bit integers for step one, else decimals."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    found = pa.array(steps, type=pa.int64())
+    found = _wrapped(pa.int64(), steps)
     if step == 1:
         return found
+    import pyarrow.compute as pc
+
     digits = decimal_digits(step) or 0
-    unit = pa.scalar(Decimal(plain_text(step)), type=pa.decimal128(WIDEST_STEP, digits))
-    wide = pc.multiply(found.cast(pa.decimal128(20, 0)), unit)
-    return wide.cast(pa.decimal128(38, digits))
+    unit = int(step * 10**digits).to_bytes(16, "little", signed=True)
+    kind = pa.decimal128(WIDEST_STEP, digits)
+    factor = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(unit)])[0]
+    return pc.multiply(found.cast(pa.decimal128(20, 0)), factor).cast(pa.decimal128(38, digits))
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
