@@ -40,7 +40,8 @@ class Release:
     ) -> Path:
         """Publish the release and return its folder.
 
-        `frames` gives pandas or Arrow tables by table name, in place of the declared sources.
+        `frames` gives pandas or Arrow frames by table name, in place of the declared sources, or by
+        the name in `source: {frame: name}`.
 
         Raises
         ------

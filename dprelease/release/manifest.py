@@ -27,6 +27,7 @@ UNPROTECTED = [
     "Anything declared that is not true: keys or bounds taken from the data, ids that do not name "
     "the privacy unit.",
     "Other releases about the same units: their guarantees add to this one.",
+    "CSV sources with broken quoting: a quote that is never closed swallows other units' rows.",
     "What can be learned about a unit from the others, for example by a statistical model.",
 ]
 POST_PROCESSING = [

@@ -34,7 +34,8 @@ def run(
 ) -> Path:
     """Publish a release and return its folder; on any failure nothing becomes readable.
 
-    `frames` gives tables by name in place of their sources. `bits` is for tests.
+    `frames` gives frames by the name of their table, or by the name in `source: {frame: ...}`.
+    `bits` is for tests.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def run(
         for query in queries:
             name = query.table.name
             if name not in opened:
-                frame = (frames or {}).get(name)
+                frame = _frame_of(query, frames or {})
                 opened[name] = engines.enter_context(Engine.open(query.declared, frame))
             progress(query.name)
             digests[query.name] = _publish_query(opened[name], query, plan, source, folder)
@@ -60,6 +61,13 @@ def run(
         (folder / manifest.NAME).write_bytes(manifest.canonical(record))
         _publish(folder, target)
     return target
+
+
+def _frame_of(query: Query, frames: Mapping[str, object]) -> object | None:
+    """Return the frame given for a table, by the table's name or by the declared frame's."""
+    source = query.table.source
+    declared = None if source is None else source.frame
+    return frames.get(query.table.name, frames.get(declared or ""))
 
 
 def _publish_query(engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path) -> str:

@@ -123,5 +123,12 @@ def test_frames_in_place_of_a_source(tmp_path: Path) -> None:
     from_file, _ = publish(tmp_path / "file")
     declaration = read_declaration(write(tmp_path / "frame", []))
     from_frame = run(declaration, frames={"people": frame}, bits=Keyed("noise"))
+    text = (tmp_path / "frame" / "people.yaml").read_text().replace("people.csv", "{frame: survey}")
+    (tmp_path / "frame" / "people.yaml").write_text(text)
+    named = read_declaration(tmp_path / "frame" / "release.yaml")
+    by_name = run(named, frames={"survey": frame}, bits=Keyed("noise"), output=tmp_path / "named")
+    with pytest.raises(DataError, match="DP-DATA-008"):
+        run(named, output=tmp_path / "none")
     for name in ("all.parquet", "by_city.parquet"):
+        assert (from_file / name).read_bytes() == (by_name / name).read_bytes()
         assert (from_file / name).read_bytes() == (from_frame / name).read_bytes()
