@@ -19,7 +19,7 @@ lint: $(READY)
 	PYTHONPATH=. $(BIN)/lint-imports
 
 audit: $(READY)
-	$(BIN)/python -m pytest -n auto -m audit
+	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks

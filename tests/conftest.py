@@ -1,4 +1,4 @@
-"""Hypothesis profiles; warnings are errors (pyproject.toml)."""
+"""Hypothesis profiles: `dev` repeats itself, `audit` searches anew; warnings are errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "dev",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "audit", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]

@@ -47,6 +47,8 @@ class Mechanism(ABC):
 
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 unless the scale is one that can be certified."""
+        # Whatever number came in, its text in the manifest has to be that of a float.
+        object.__setattr__(self, "scale", float(self.scale))
         self._certify(self.scale)
 
     @classmethod
@@ -138,7 +140,7 @@ class Mechanism(ABC):
 
     def half_width(self, confidence: float) -> int:
         """Return the least w, lattice steps, with P(|K| <= w) >= confidence; never too small."""
-        miss = Fraction(1) - exact(repr(confidence))
+        miss = Fraction(1) - exact(repr(float(confidence)))
         before = ctx.prec
         ctx.prec = 128
         try:

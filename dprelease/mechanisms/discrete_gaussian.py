@@ -34,7 +34,7 @@ class DiscreteGaussian(Mechanism):
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:  # noqa: ARG002
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return the largest k with u < P(K >= k), from a table or from the normal quantile."""
         if self.scale >= theta.TABLE_BELOW:
             # |next Euler-Maclaurin term| < 8 / scale^3 steps for tails above 2**-20.
@@ -111,7 +111,9 @@ class SmallLoss(_Loss):
         """Return loss, P mass and Q mass of the integers where either is above 1e-365."""
         mass = theta.weights(self.scale)
         reach = len(mass) - 1
-        k = np.arange(-reach, reach + self.shift + 1, dtype=np.int64)
+        k = np.arange(-reach, reach + min(self.shift, 2 * reach) + 1, dtype=np.int64)
+        if self.shift > 2 * reach:  # nothing lies between the two laws
+            k = np.concatenate((k[: 2 * reach + 1], k[: 2 * reach + 1] + self.shift))
         p = np.where(np.abs(k) <= reach, mass[np.minimum(np.abs(k), reach)], 0.0)
         away = np.abs(k - self.shift)
         q = np.where(away <= reach, mass[np.minimum(away, reach)], 0.0)

@@ -31,7 +31,7 @@ class DiscreteLaplace(Mechanism):
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:  # noqa: ARG002
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return ceil(x) - 1 for x = -scale ln(u (1 + q)): the largest k with u < q^k / (1 + q)."""
         position = np.log(u)
         position += math.log1p(math.exp(-1.0 / self.scale))

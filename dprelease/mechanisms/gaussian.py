@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy import special
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
 from dprelease.numerics.lattice import Flags
+from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats
 from dprelease.privacy.normal import normal_delta
 
@@ -34,7 +36,7 @@ class Gaussian(Mechanism):
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:  # noqa: ARG002
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = scale times the normal one."""
         position = special.ndtri(u)
         position *= -self.scale
@@ -47,7 +49,7 @@ class Gaussian(Mechanism):
 
     def losses(self, shift: int) -> tuple[GaussianLoss, ...]:
         """Return the loss of the continuous law, which bounds that of the rounded one."""
-        return (GaussianLoss(math.nextafter(shift / self.scale, math.inf)),)
+        return (GaussianLoss(round_up(Fraction(shift) / Fraction(self.scale))),)
 
     @property
     def mean_absolute_error(self) -> float:

@@ -33,7 +33,7 @@ class Laplace(Mechanism):
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:  # noqa: ARG002
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = -scale ln(2u)."""
         position = np.log(u)
         position += math.log(2.0)
@@ -93,9 +93,9 @@ class LaplaceLoss:
         """Return the masses of loss intervals: two atoms at +-ratio, densities between."""
         inside = np.clip(edges, -self.ratio, self.ratio)
         ends = np.concatenate(([-self.ratio], inside, [self.ratio]))
-        width = np.expm1(np.diff(ends) / 2)
-        p = 0.5 * np.exp((ends[:-1] - self.ratio) / 2) * width
-        q = 0.5 * np.exp((-ends[1:] - self.ratio) / 2) * width
+        width = -np.expm1(-np.diff(ends) / 2)
+        p = 0.5 * np.exp((ends[1:] - self.ratio) / 2) * width
+        q = 0.5 * np.exp((-ends[:-1] - self.ratio) / 2) * width
         top, bottom = np.searchsorted(edges, [self.ratio, -self.ratio])
         far = 0.5 * math.exp(-self.ratio)
         p[top] += 0.5

@@ -210,7 +210,7 @@ class _Checker:
     def _paren(self, node: exp.Paren, depth: int) -> _Term:
         return self.term(node.this, depth + 1)
 
-    def _column(self, node: exp.Column, depth: int) -> _Term:  # noqa: ARG002
+    def _column(self, node: exp.Column, depth: int) -> _Term:
         name = node.name
         if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
             raise QueryError("DP-WHERE-006", place=self.place, what="a qualified name")
@@ -220,7 +220,7 @@ class _Checker:
         kind = getattr(self.table.columns[name], "type", "cut")
         return _Term(quoting.identifier(name), KIND_OF_TYPE[kind])
 
-    def _literal(self, node: exp.Literal, depth: int) -> _Term:  # noqa: ARG002
+    def _literal(self, node: exp.Literal, depth: int) -> _Term:
         if node.is_string:
             return _Term(quoting.text(node.this), Kind.TEXT)
         try:
@@ -234,10 +234,10 @@ class _Checker:
         except OverflowError:
             raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
 
-    def _boolean(self, node: exp.Boolean, depth: int) -> _Term:  # noqa: ARG002
+    def _boolean(self, node: exp.Boolean, depth: int) -> _Term:
         return _Term("TRUE" if node.this else "FALSE", Kind.BOOLEAN)
 
-    def _null(self, node: exp.Null, depth: int) -> _Term:  # noqa: ARG002
+    def _null(self, node: exp.Null, depth: int) -> _Term:
         return _Term("NULL", Kind.NULL)
 
     def _negative(self, node: exp.Neg, depth: int) -> _Term:
@@ -336,7 +336,7 @@ class _Checker:
         self._known_args(node, "this")
         return _Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
-    def _dated(self, node: exp.Cast, depth: int) -> _Term:  # noqa: ARG002
+    def _dated(self, node: exp.Cast, depth: int) -> _Term:
         """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot reads as casts."""
         wanted = TIMELY.get(node.to.this.value if node.to.this else "")
         if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
