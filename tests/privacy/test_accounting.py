@@ -110,7 +110,7 @@ def exact_delta(laws: list[tuple[str, float, int]], epsilon: float) -> float:
     return float(np.sum(np.maximum(total_p - math.exp(epsilon) * total_q, 0.0)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     st.lists(
         st.tuples(
@@ -158,7 +158,7 @@ def test_a_delta_below_what_transforms_can_certify_gives_no_guarantee() -> None:
     assert epsilon_at([vector("gaussian", 9.0)], Fraction(1, 10**200)) < 10
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.sampled_from(registry.names()), st.floats(1.0, 50.0), st.integers(1, 30))
 def test_more_noise_never_costs_more(name: str, scale: float, slots: int) -> None:
     prices = [

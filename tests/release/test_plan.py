@@ -80,7 +80,7 @@ def test_pure_budgets_are_spent_and_never_exceeded(
     assert price([column.event for column in plan.columns], budget) == plan.guarantee
 
 
-@settings(max_examples=15)
+@settings(max_examples=4)
 @given(
     asked(NAMES, (1, "0.5", 3)),
     UNITS,
