@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import duckdb
 import numpy as np
@@ -105,8 +105,7 @@ class Engine:
         compiled = self.compile(query)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
-        rows = self._attempt("DP-DATA-006", State.READ, compiled.sql)
-        found = rows.fetchnumpy()
+        found = self._fetch(compiled.sql)
         if _stamps(self._opened) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         size = query.keys.size
@@ -137,6 +136,15 @@ class Engine:
             table = self.declared.table.name
             failure = DataError(code, state=state, table=table, format=kind)
         raise failure
+
+    def _fetch(self, sql: str) -> dict[str, Any]:
+        """Return the columns of a result; the engine is lazy and may fail only while it is read."""
+        rows = self._attempt("DP-DATA-006", State.READ, sql)
+        try:
+            return rows.fetchnumpy()
+        except (duckdb.Error, MemoryError):
+            failed = DataError("DP-DATA-006", state=State.READ, table=self.declared.table.name)
+        raise failed
 
     def _prepare(self, arrow: object | None) -> None:
         """Make the source known, learn its types, and lock everything else out."""
