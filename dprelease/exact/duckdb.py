@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import duckdb
 import numpy as np
@@ -24,6 +24,7 @@ from dprelease.sql.compiler import SOURCE, Compiled, compile_query, needed_colum
 from dprelease.sql.treatment import FLOATS, base_type
 
 SCRATCH = "dprelease-scratch-"
+Result = TypeVar("Result")
 
 
 class Engine:
@@ -105,7 +106,10 @@ class Engine:
         compiled = self.compile(query)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
-        found = self._fetch(compiled.sql)
+        # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
+        found = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: link.execute(compiled.sql).fetchnumpy()
+        )
         if _stamps(self._opened) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         size = query.keys.size
@@ -121,15 +125,16 @@ class Engine:
         """Make a table (code, value) of public values, given as a parameter."""
         columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
         sql = f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {columns}"
-        self._attempt("DP-DATA-006", State.READ, sql, [list(values)])
+        parameters = [list(values)]
+        self._attempt("DP-DATA-006", State.READ, lambda link: link.execute(sql, parameters))
 
     def _attempt(
-        self, code: str, state: State, sql: str, parameters: list[object] | None = None
-    ) -> duckdb.DuckDBPyConnection:
-        """Run a statement; the engine's own words, which may quote a cell, go no further."""
+        self, code: str, state: State, work: Callable[[duckdb.DuckDBPyConnection], Result]
+    ) -> Result:
+        """Work on the connection; the engine's own words, which may quote a cell, go no further."""
         failure: DpReleaseError | None = None
         try:
-            return self._connection.execute(sql, parameters)
+            return work(self._connection)
         except (duckdb.Error, MemoryError):
             source = self.declared.table.source
             kind = "a frame" if source is None else source.kind or "a frame"
@@ -137,44 +142,38 @@ class Engine:
             failure = DataError(code, state=state, table=table, format=kind)
         raise failure
 
-    def _fetch(self, sql: str) -> dict[str, Any]:
-        """Return the columns of a result; the engine is lazy and may fail only while it is read."""
-        rows = self._attempt("DP-DATA-006", State.READ, sql)
-        try:
-            return rows.fetchnumpy()
-        except (duckdb.Error, MemoryError):
-            failed = DataError("DP-DATA-006", state=State.READ, table=self.declared.table.name)
-        raise failed
-
     def _prepare(self, arrow: object | None) -> None:
         """Make the source known, learn its types, and lock everything else out."""
-        self._attempt("DP-DATA-001", State.NOTHING, "SET TimeZone = 'UTC'")
+        self._ask("SET TimeZone = 'UTC'")
         if self._opened is None:
-            self._connection.register(SOURCE, arrow)
+            self._attempt("DP-DATA-001", State.NOTHING, lambda link: link.register(SOURCE, arrow))
         else:
             for statement in self._opened.attach:
-                self._attempt("DP-DATA-001", State.NOTHING, statement)
+                self._ask(statement)
             self._refuse_twins()
-            view = f"CREATE VIEW {SOURCE} AS SELECT * FROM {self._opened.relation}"
-            self._attempt("DP-DATA-001", State.NOTHING, view)
-        rows = self._attempt("DP-DATA-001", State.NOTHING, f"DESCRIBE {SOURCE}").fetchall()
+            self._ask(f"CREATE VIEW {SOURCE} AS SELECT * FROM {self._opened.relation}")
+        rows = self._ask(f"DESCRIBE {SOURCE}")
         stored = {str(name): str(kind) for name, kind, *_ in rows}
         self.physical = {n: stored[n] for n in stored_columns(self.declared) if n in stored}
         self._lock()
 
     def _refuse_twins(self) -> None:
-        """Refuse Parquet files with columns that differ by case: the engine would rename one."""
+        """Refuse Parquet files whose names differ by case, from each other or from the declared.
+
+        The engine would rename one, or take one file's column for another's.
+        """
         source = self.declared.table.source
         if self._opened is None or source is None or source.kind != "parquet":
             return
         for file in self._opened.files:
             sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(str(file))})"
-            rows = self._attempt("DP-DATA-001", State.NOTHING, sql).fetchall()
-            folded = [name.casefold() for name in _top_level(rows)]
+            rows = self._ask(sql)
+            stored = _top_level(rows)
             for name in stored_columns(self.declared):
-                if folded.count(name.casefold()) > 1:
-                    table = self.declared.table.name
-                    raise DataError("DP-DATA-003", table=table, column=name)
+                same = [other for other in stored if other.casefold() == name.casefold()]
+                if same not in ([], [name]):
+                    code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
+                    raise DataError(code, table=self.declared.table.name, column=name)
 
     def _lock(self) -> None:
         files = self._opened.files if self._opened else ()
@@ -184,7 +183,13 @@ class Engine:
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
-            self._attempt("DP-DATA-001", State.NOTHING, setting)
+            self._ask(setting)
+
+    def _ask(self, sql: str) -> list[Any]:
+        """Return the rows of a statement that reads no row of the source."""
+        return self._attempt(
+            "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall()
+        )
 
 
 def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:
@@ -202,5 +207,12 @@ def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:
 def _stamps(opened: Opened | None) -> list[tuple[int, int, int]]:
     """Return what changes when a file is replaced or written to."""
     files = opened.files if opened else ()
-    found = (file.stat() for file in files)
-    return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
+    found = []
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            found.append((0, 0, 0))  # gone meanwhile
+        else:
+            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return found

@@ -15,6 +15,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
 
 HEADER_LIMIT = 1 << 20
+LONGEST_RECORD = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,12 @@ def open_files(declared: Declared, source: Source) -> Opened:
 
 
 def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
-    pattern = str(declared.folder / (source.path or ""))
-    found = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern, recursive=True))
-    files = tuple(Path(file).resolve() for file in found if Path(file).is_file())
+    path = source.path or ""
+    plain = declared.folder / path
+    root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
+    matches = glob.glob(path, root_dir=root, recursive=True)
+    found = [plain] if plain.is_file() else sorted(declared.folder / match for match in matches)
+    files = tuple(file.resolve() for file in found if file.is_file())
     if not files:
         raise DataError("DP-DATA-001", table=declared.table.name, format=source.kind)
     return files
@@ -89,10 +93,16 @@ def _csv(declared: Declared, source: Source, files: Sequence[Path], names: str) 
         f"quote = {quoting.text(source.quote)}",
         f"escape = {quoting.text(source.quote)}",
         f"nullstr = [{', '.join(quoting.text(null) for null in source.nulls)}]",
-        # A ragged or undecodable line is a missing row: it can neither stop a run nor be quoted.
+        # A line with too few fields or bad bytes is a missing row, further fields are ignored: no
+        # line can stop a run, be quoted in a message, or (in strict mode) take others with it.
         "ignore_errors = true",
-        "strict_mode = true",
+        "strict_mode = false",
         "null_padding = false",
+        # In parallel, or longer than a buffer, a quoted text can be read as rows of its own and
+        # cost thousands of others: one unit would decide about the rows of many.
+        "parallel = false",
+        f"max_line_size = {LONGEST_RECORD}",
+        f"buffer_size = {2 * LONGEST_RECORD}",
         "hive_partitioning = false",
     ]
     return f"read_csv({names}, {', '.join(options)})"

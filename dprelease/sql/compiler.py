@@ -146,7 +146,10 @@ class _Compiler:
         else:
             low, high = quoting.day(first), quoting.day(last)  # type: ignore[arg-type]
         inside = f"{value} BETWEEN {low} AND {high}"
-        code = f"CAST({value} - {low} AS BIGINT)" if key.kind == "date" else f"{value} - {low}"
+        # The cast of an integer comes first: a TINYINT minus a TINYINT may not be one.
+        code = f"CAST({value} AS BIGINT) - {low}"
+        if key.kind == "date":
+            code = f"CAST({value} - {low} AS BIGINT)"
         missing = "" if key.nulls is None else f"WHEN {value} IS NULL THEN {null} "
         return f"CASE {missing}WHEN {inside} THEN {code} END"
 

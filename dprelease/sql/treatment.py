@@ -32,6 +32,7 @@ FLOATS = frozenset({"FLOAT", "DOUBLE"})
 TEXTS = frozenset({"VARCHAR", "ENUM"})
 TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 ZONED = frozenset({"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"})
+INSTANTS = (TIMES | ZONED) - {"TIMESTAMP_NS", "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"}
 PLAIN = INTEGERS | FLOATS | TEXTS | TIMES | ZONED | {"BOOLEAN", "DATE", "DECIMAL", "UUID", "TIME"}
 
 DECLARED_AS = {
@@ -47,6 +48,7 @@ DECLARED_AS = {
 
 WHOLE_TEXT = r"\s*[+-]?[0-9]{1,38}\s*"
 NUMBER_TEXT = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*"
+WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 HUGE = "170141183460469231731687303715884105727"
 
 
@@ -90,6 +92,8 @@ def typed(name: str, column: Column, physical: str) -> str:
 def _text(source: str, stored: str) -> str | None:
     if stored == "VARCHAR":
         return source
+    if stored in INSTANTS:
+        return f"CAST({_instant(source, stored)} AS VARCHAR)"
     return f"CAST({source} AS VARCHAR)" if stored in PLAIN else None
 
 
@@ -140,6 +144,7 @@ def _boolean(source: str, stored: str) -> str | None:
     if stored == "BOOLEAN":
         return source
     if stored in INTEGERS | FLOATS | {"DECIMAL"}:
+        source = f"CAST({source} AS DOUBLE)" if stored == "DECIMAL" else source  # 1 may not fit
         return f"CASE WHEN {source} = 1 THEN TRUE WHEN {source} = 0 THEN FALSE END"
     if stored in TEXTS:
         text = f"lower(trim(CAST({source} AS VARCHAR)))"
@@ -153,11 +158,8 @@ def _boolean(source: str, stored: str) -> str | None:
 def _date(source: str, stored: str, column: DateColumn) -> str | None:
     if stored == "DATE":
         day = source
-    elif stored in TIMES:
-        day = f"CASE WHEN isfinite(CAST({source} AS TIMESTAMP)) THEN CAST({source} AS DATE) END"
-    elif stored in ZONED:
-        utc = f"CAST({source} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
-        day = f"CASE WHEN isfinite({utc}) THEN CAST({utc} AS DATE) END"
+    elif stored in TIMES | ZONED:
+        day = f"CAST({_instant(source, stored)} AS DATE)"
     elif stored in TEXTS:
         parsed = f"try_strptime(CAST({source} AS VARCHAR), {quoting.text(column.format)})"
         day = f"CAST({parsed} AS DATE)"
@@ -170,13 +172,23 @@ def _date(source: str, stored: str, column: DateColumn) -> str | None:
 
 
 def _timestamp(source: str, stored: str, column: TimestampColumn) -> str | None:
-    if stored in TIMES or stored == "DATE":
-        return f"CAST({source} AS TIMESTAMP)"
-    if stored in ZONED:
-        return f"CAST({source} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
+    if stored in TIMES | ZONED | {"DATE"}:
+        return _instant(source, stored)
     if stored in TEXTS:
         return f"try_strptime(CAST({source} AS VARCHAR), {quoting.text(column.format)})"
     return None
+
+
+def _instant(source: str, stored: str) -> str:
+    """Return a TIMESTAMP in UTC within the years 1 to 9999; NULL beyond, where casts can fail."""
+    first, last = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+    if stored in ZONED:
+        wide = f"TRY_CAST({source} AS TIMESTAMPTZ)"
+        inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
+        return f"CASE WHEN {inside} THEN {wide} AT TIME ZONE 'UTC' END"
+    wide = f"TRY_CAST({source} AS TIMESTAMP)"
+    inside = f"{wide} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
+    return f"CASE WHEN {inside} THEN {wide} END"
 
 
 def steps(value: str, aggregate: Sum, column: IntegerColumn | NumberColumn, physical: str) -> str:
@@ -187,7 +199,7 @@ def steps(value: str, aggregate: Sum, column: IntegerColumn | NumberColumn, phys
     """
     low, high, step = aggregate.lower, aggregate.upper, aggregate.step
     whole = isinstance(column, IntegerColumn) or base_type(physical) in INTEGERS | {"BOOLEAN"}
-    if whole and step.denominator == 1:
+    if whole and step.denominator == 1 and max(abs(low), abs(high)) * step < WIDEST_EXACT:
         found = _whole_steps(value, column, low, high, step.numerator)
     else:
         found = _rounded_steps(value, column, low, high, step)

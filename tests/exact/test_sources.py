@@ -487,21 +487,3 @@ def test_facts_of_real_data() -> None:
     assert sum(income["income_total"]) == facts["national2019"]["sum_PINCP_clamped_0_150000"]
     areas = np.array(persons["persons"]).reshape(20, -1).sum(axis=1).tolist()
     assert areas == list(facts["national2019"]["rows_by_PUMA"].values())
-
-
-def test_a_failure_while_the_result_is_read_says_nothing_of_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The engine is lazy: an error can come as late as the last batch of rows."""
-
-    class Lazy:
-        def fetchnumpy(self) -> None:
-            raise duckdb.Error("SECRET-4711")
-
-    query = query_of(None, tmp_path)
-    with Engine.open(query.declared, FRAME) as engine:
-        monkeypatch.setattr(engine, "_attempt", lambda *_: Lazy())
-        with pytest.raises(DataError, match="DP-DATA-006") as caught:
-            engine.run(query)
-    error = caught.value
-    assert "4711" not in f"{error} {error.args} {error.__cause__} {error.__context__}"
