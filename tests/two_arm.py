@@ -15,27 +15,25 @@ BINS = 60
 
 
 def bin_edges(law: Mechanism) -> list[int]:
-    """Return whole numbers that cut the upper side into bins, 1 first."""
+    """Return whole numbers that begin the bins, ascending, around the middle of the law."""
+    middle = round(law.mean) if np.isfinite(law.mean) else 0
     least = max(1, law.half_width(0.5) // (BINS // 3))
-    return [1 + least * i for i in range(BINS)]
+    return [middle + least * i for i in range(-BINS, BINS + 1)]
 
 
 def bin_masses(law: Mechanism, edges: list[int]) -> np.ndarray:
-    """Return the exact masses of the lower bins, of zero, and of the upper bins."""
-    before, ctx.prec = ctx.prec, 128
-    try:
-        tails = np.array([float(law.upper_tail(k)) for k in edges])
-    finally:
-        ctx.prec = before
-    upper = np.append(tails[:-1] - tails[1:], tails[-1])
-    return np.concatenate((upper[::-1], [1.0 - 2.0 * tails[0]], upper))
+    """Return the exact masses below the first edge, between edges, and from the last one on."""
+    with ctx.workprec(128):
+        upper = np.array([float(law.tail(k, True)) for k in edges])
+        lower = np.array([float(law.tail(k - 1, False)) for k in edges])
+    between = np.where(upper[:-1] < 0.5, upper[:-1] - upper[1:], lower[1:] - lower[:-1])
+    return np.concatenate(([lower[0]], between, [upper[-1]]))
 
 
 def p_value(draws: np.ndarray, law: Mechanism) -> float:
     """Return the chi-square p-value of draws against a law; bins below 20 expected are merged."""
     edges = bin_edges(law)
-    cuts = np.concatenate((-np.array(edges[::-1]), [0], np.array(edges))).astype(float)
-    cuts = np.concatenate((cuts[: len(edges)] + 0.5, cuts[len(edges) + 1 :] - 0.5))
+    cuts = np.array(edges) - 0.5
     counts = np.histogram(draws, np.concatenate(([-np.inf], cuts, [np.inf])))[0]
     expected = bin_masses(law, edges) * len(draws)
     keep = expected >= 20

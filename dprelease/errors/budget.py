@@ -24,6 +24,10 @@ TEMPLATES: dict[str, Template] = {
         cause="There is no mechanism '{name}'{nearest}.",
         fix="use one of: {known}.",
     ),
+    "DP-MECH-005": Template(
+        cause="'{name}' of the mechanism '{mechanism}' has to be {admissible}.",
+        fix="give a value in that range, or leave the shape to the plan.",
+    ),
     "DP-BUDGET-001": Template(
         cause="The budget's epsilon is {found}; it has to lie between {least} and {largest}.",
         fix="give an epsilon in that range; common values lie between 0.1 and 10.",

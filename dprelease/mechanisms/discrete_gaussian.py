@@ -10,31 +10,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
 from dprelease.mechanisms.gaussian import FAR, normal_mass
 from dprelease.numerics import theta
+from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags, Integers
-from dprelease.privacy.loss import SLACK, Floats
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
+
+BEYOND_FLOATS = 39.0
+"""Scales beyond which a tail is below the least float; the law is sub-Gaussian (ibid.)."""
 
 TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(Symmetric):
     """Noise on the integers, proportional to exp(-k^2 / (2 scale^2))."""
 
     name: ClassVar[str] = "discrete_gaussian"
     summary: ClassVar[str] = "Gaussian noise on the integers; approximate, thin tails"
+    use: ClassVar[str] = "many answers under an (epsilon, delta) budget: the plain choice"
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return the largest k with u < P(K >= k), from a table or from the normal quantile."""
         if self.scale >= theta.TABLE_BELOW:
             # |next Euler-Maclaurin term| < 8 / scale^3 steps for tails above 2**-20.
@@ -76,7 +82,7 @@ class DiscreteGaussian(Mechanism):
 
 
 @dataclass(frozen=True)
-class _Loss:
+class _Loss(MonotoneLoss):
     """The loss at k is shift (shift - 2k) / (2 scale^2)."""
 
     scale: float
@@ -97,6 +103,20 @@ class _Loss:
         """Return the loss at 13.5 scales, and at a step beyond: no more than 1e-40 lies there."""
         mu = self.shift / self.scale
         return mu**2 / 2 + (FAR + 1.0 / self.scale) * mu
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return P(K >= low) - exp(epsilon) P(K >= low + shift), rounded up: Theorem 7."""
+        law, edge = DiscreteGaussian(self.scale), below(epsilon)
+        cut = edge * Fraction(self.scale) ** 2 / self.shift - Fraction(self.shift, 2)
+        low = math.floor(cut) + 1
+        far = low / self.scale
+        if far > BEYOND_FLOATS:  # P(K >= low) <= exp(-far^2 / 2)
+            return LEAST_FLOAT
+
+        def value() -> arb:
+            return law.tail(low, True) - ball(edge).exp() * law.tail(low + self.shift, True)
+
+        return min(1.0, least_above(value, 96 + int(0.75 * max(far, 0.0) ** 2)))
 
     def _first_at_most(self, edges: Floats) -> Floats:
         """Return the least k whose loss is at most each edge."""
@@ -120,12 +140,6 @@ class SmallLoss(_Loss):
         loss = (self.shift * (self.shift - 2.0 * k) / (2.0 * self.scale**2)).astype(np.float64)
         return loss, p, q
 
-    def delta(self, epsilon: float) -> float:
-        """Return the sum of P (1 - exp(epsilon - loss)) over losses above epsilon."""
-        loss, p, _ = self._atoms()
-        above = loss > epsilon
-        return min(1.0, float(np.sum(p[above] * -np.expm1(epsilon - loss[above]))) * SLACK)
-
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the atoms' masses, added up by interval."""
         loss, p, q = self._atoms()
@@ -140,14 +154,6 @@ def _added(place: Integers, mass: Floats, bins: int) -> Floats:
 
 class LargeLoss(_Loss):
     """The loss at scales of 1024 and more: sums of atoms by the Euler-Maclaurin formula."""
-
-    def delta(self, epsilon: float) -> float:
-        """Return the sum over narrow intervals above epsilon of P - exp(epsilon) Q."""
-        width = max(self.span - epsilon, 1e-6)
-        edges = epsilon + width * np.linspace(0.0, 1.0, 4001) ** 2
-        p, q = self.masses(edges)
-        gain = p[1:] - np.exp(epsilon) * q[1:]
-        return min(1.0, float(np.sum(np.maximum(gain, 0.0) + p[1:] * 2.0**-46)) * SLACK)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return masses of ranges of integers: normal masses with the first correction."""

@@ -16,22 +16,24 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import SLACK, Floats
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(Mechanism):
+class DiscreteLaplace(Symmetric):
     """Two-sided geometric noise with ratio exp(-1 / scale)."""
 
     name: ClassVar[str] = "discrete_laplace"
     summary: ClassVar[str] = "two-sided geometric noise on the integers; pure, exponential tails"
+    use: ClassVar[str] = "few answers, or delta 0: the plain choice for counts"
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return ceil(x) - 1 for x = -scale ln(u (1 + q)): the largest k with u < q^k / (1 + q)."""
         position = np.log(u)
         position += math.log1p(math.exp(-1.0 / self.scale))
@@ -64,7 +66,7 @@ class DiscreteLaplace(Mechanism):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplaceLoss:
+class DiscreteLaplaceLoss(MonotoneLoss):
     """The loss of discrete Laplace noise against itself moved by `shift` steps."""
 
     scale: float
@@ -85,21 +87,23 @@ class DiscreteLaplaceLoss:
         """Return the largest loss: no mass lies beyond."""
         return self.pure_epsilon
 
-    def delta(self, epsilon: float) -> float:
-        """Return the largest P(K <= k) - exp(epsilon) Q(K <= k); every term is non-negative."""
-        if epsilon >= self.pure_epsilon:
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return P(K <= k) - exp(epsilon) Q(K <= k), k the last one with a loss above epsilon."""
+        scale = Fraction(self.scale)
+        ratio = self.shift / scale
+        if epsilon >= ratio:
             return 0.0
-        if epsilon <= -self.pure_epsilon:
-            return min(1.0, -math.expm1(epsilon) * SLACK)
-        middle = math.ceil((self.shift - epsilon * self.scale) / 2) - 1
-        best = max(self._gain(k, epsilon) for k in range(middle - 1, middle + 2))
-        return min(1.0, max(0.0, best) * SLACK)
+        edge = below(epsilon)
+        if edge <= -ratio:
+            return min(1.0, least_above(lambda: -ball(edge).expm1()))
+        k = math.ceil((self.shift - edge * scale) / 2) - 1  # 0 <= k < shift
 
-    def _gain(self, k: int, epsilon: float) -> float:
-        k = max(0, min(self.shift - 1, k))
-        q = math.exp(-1.0 / self.scale)
-        first = -math.expm1(epsilon - (self.shift - k) / self.scale)
-        return (first - q * math.expm1(-k / self.scale)) / (1.0 + q)
+        def value() -> arb:
+            q = (-1 / ball(scale)).exp()
+            gain = -ball(edge - (self.shift - k) / scale).expm1() - q * ball(-k / scale).expm1()
+            return gain / (1 + q)
+
+        return min(1.0, least_above(value))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return masses of loss intervals; the loss is (shift - 2k) / scale at k in 0..shift."""

@@ -17,10 +17,10 @@ import numpy as np
 from flint import arb
 from scipy import special
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats
+from dprelease.privacy.loss import Floats, MonotoneLoss
 from dprelease.privacy.normal import normal_delta
 
 FAR = 13.5
@@ -28,15 +28,16 @@ FAR = 13.5
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class Gaussian(Symmetric):
     """Normal noise of standard deviation `scale` lattice steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "normal noise rounded to the lattice; approximate, thin tails"
+    use: ClassVar[str] = "many answers under an (epsilon, delta) budget"
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = scale times the normal one."""
         position = special.ndtri(u)
         position *= -self.scale
@@ -84,7 +85,7 @@ def normal_mass(low: Floats, high: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class GaussianLoss:
+class GaussianLoss(MonotoneLoss):
     """The loss of normal noise against itself moved by `mu` standard deviations (rounded up)."""
 
     mu: float
@@ -104,7 +105,7 @@ class GaussianLoss:
         """Return the loss at 13.5 standard deviations."""
         return self.mu**2 / 2 + FAR * self.mu
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, epsilon: float | Fraction) -> float:
         """Return the closed form of Balle and Wang."""
         return normal_delta(self.mu, epsilon)
 

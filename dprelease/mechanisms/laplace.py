@@ -18,22 +18,24 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Mechanism, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import SLACK, Floats
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(Symmetric):
     """Laplace noise of scale `scale` lattice steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "Laplace noise rounded to the lattice; pure, exponential tails"
+    use: ClassVar[str] = "few answers, or delta 0, where noise may have fractions of a step"
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = -scale ln(2u)."""
         position = np.log(u)
         position += math.log(2.0)
@@ -47,7 +49,7 @@ class Laplace(Mechanism):
 
     def losses(self, shift: int) -> tuple[LaplaceLoss, ...]:
         """Return the loss of the continuous law, which bounds that of the rounded one."""
-        return (LaplaceLoss(round_up(Fraction(shift) / Fraction(self.scale))),)
+        return (LaplaceLoss(self.scale, shift),)
 
     @property
     def mean_absolute_error(self) -> float:
@@ -62,15 +64,16 @@ class Laplace(Mechanism):
 
 
 @dataclass(frozen=True)
-class LaplaceLoss:
-    """The loss of Laplace noise against itself moved by `ratio` scales (rounded up)."""
+class LaplaceLoss(MonotoneLoss):
+    """The loss of continuous Laplace noise against itself moved by `shift` steps."""
 
-    ratio: float
+    scale: float
+    shift: int
 
     @property
     def pure_epsilon(self) -> float:
-        """Return the largest loss."""
-        return self.ratio
+        """Return shift / scale, rounded up: the largest loss."""
+        return round_up(Fraction(self.shift) / Fraction(self.scale))
 
     @property
     def normal_mu(self) -> None:
@@ -80,24 +83,27 @@ class LaplaceLoss:
     @property
     def span(self) -> float:
         """Return the largest loss: no mass lies beyond."""
-        return self.ratio
+        return self.pure_epsilon
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, epsilon: float | Fraction) -> float:
         """Return 1 - exp((epsilon - ratio) / 2) inside, 0 above, 1 - exp(epsilon) below."""
-        if epsilon >= self.ratio:
+        ratio = Fraction(self.shift) / Fraction(self.scale)
+        if epsilon >= ratio:
             return 0.0
-        exponent = epsilon if epsilon <= -self.ratio else (epsilon - self.ratio) / 2
-        return min(1.0, -math.expm1(exponent) * SLACK)
+        edge = below(epsilon)
+        exponent = edge if edge <= -ratio else (edge - ratio) / 2
+        return min(1.0, least_above(lambda: -ball(exponent).expm1()))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the masses of loss intervals: two atoms at +-ratio, densities between."""
-        inside = np.clip(edges, -self.ratio, self.ratio)
-        ends = np.concatenate(([-self.ratio], inside, [self.ratio]))
+        ratio = self.pure_epsilon
+        inside = np.clip(edges, -ratio, ratio)
+        ends = np.concatenate(([-ratio], inside, [ratio]))
         width = -np.expm1(-np.diff(ends) / 2)
-        p = 0.5 * np.exp((ends[1:] - self.ratio) / 2) * width
-        q = 0.5 * np.exp((-ends[:-1] - self.ratio) / 2) * width
-        top, bottom = np.searchsorted(edges, [self.ratio, -self.ratio])
-        far = 0.5 * math.exp(-self.ratio)
+        p = 0.5 * np.exp((ends[1:] - ratio) / 2) * width
+        q = 0.5 * np.exp((-ends[:-1] - ratio) / 2) * width
+        top, bottom = np.searchsorted(edges, [ratio, -ratio])
+        far = 0.5 * math.exp(-ratio)
         p[top] += 0.5
         q[top] += far
         p[bottom] += far

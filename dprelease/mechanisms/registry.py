@@ -11,7 +11,7 @@ from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import Mechanism
 
-NOT_MECHANISMS = frozenset({"base", "registry"})
+NOT_MECHANISMS = frozenset({"base", "registry", "shape"})
 
 
 @cache

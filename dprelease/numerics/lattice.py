@@ -113,9 +113,7 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
     `outward` counts steps away from the far side: the cell is the largest j with U < T(j).
     """
     sign = 1 if upper else -1
-    before = ctx.prec
-    ctx.prec = length + 64
-    try:
+    with ctx.workprec(length + 64):
         low, high = _scaled(value, length), _scaled(value + 1, length)
 
         def inside(j: int) -> bool | None:
@@ -128,8 +126,6 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
         u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
         guess = float(law.invert(u, upper)[0][0])
         found = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
-    finally:
-        ctx.prec = before
     return None if found is None else sign * found
 
 

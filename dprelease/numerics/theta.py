@@ -18,6 +18,7 @@ from dprelease.numerics.lattice import Floats
 
 DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
+MOST_TERMS = 1000
 REACH = 41.0
 """Scales covered by tables: the mass beyond is below 1e-365, so below the least float."""
 
@@ -57,21 +58,27 @@ def _euler_maclaurin(scale: float, k: int) -> arb:
     """Return a ball around sum over j >= k of h phi(j h), h = 1 / scale, phi the normal density.
 
     Midpoint form: Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a), a = (k - 1/2) h, with
-    b_i = -B_2i(1/2) / (2i)!. Remainder after p terms: at most |B_2p| / (2p)! h^(2p) sqrt((2p)!),
-    since the integral of |phi^(n)| is at most sqrt(n!) (Cauchy-Schwarz on the Hermite polynomial).
+    b_i = -B_2i(1/2) / (2i)!. Remainder after p terms: at most |B_2p| / (2p)! h^(2p) times
+    sqrt((2p)! Q(a)), a bound of the integral of |phi^(n)| = |He_n| phi from a on (Cauchy-Schwarz).
     """
     h = 1 / arb(scale)
     a = (arb(2 * k - 1) / 2) * h
     total = (a / arb(2).sqrt()).erfc() / 2
+    spread = total.abs_upper().sqrt()
     density = (-(a * a) / 2).exp() / (2 * arb.pi()).sqrt()
-    target = arb(2) ** -(ctx.prec + 8)
+    target = spread * arb(2) ** -(ctx.prec + 8)
     hermite = [arb(1), a]  # phi^(n) = (-1)^n He_n phi
     power, order = h * h, 1
     while True:
         coefficient = -_bernoulli_at_half(2 * order) / math.factorial(2 * order)
         total -= _ball(coefficient) * power * hermite[2 * order - 1] * density
-        bound = _ball(_bernoulli_size(2 * order)) * power * arb(math.factorial(2 * order)).sqrt()
-        if bound <= target or order > 200:
+        bound = (
+            _ball(_bernoulli_size(2 * order))
+            * power
+            * spread
+            * arb(math.factorial(2 * order)).sqrt()
+        )
+        if bound <= target or order > MOST_TERMS:
             return total + arb(0, bound.abs_upper())
         for n in (2 * order - 1, 2 * order):
             hermite.append(a * hermite[n] - n * hermite[n - 1])
@@ -79,7 +86,7 @@ def _euler_maclaurin(scale: float, k: int) -> arb:
         order += 1
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def _bernoulli(n: int) -> Fraction:
     number = fmpq.bernoulli(n)
     return Fraction(int(number.p), int(number.q))

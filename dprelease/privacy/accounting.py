@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.dominating import LOSS_ERROR, MASS_FACTOR, NEAR, move_pmf, slot_pmf
+from dprelease.privacy.dominating import LOSS_ERROR, MASS_FACTOR, NEAR, move_grid, slot_grid
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -141,7 +141,7 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
 def _too_dear(vector: Priced, delta: float) -> bool:
     """Return whether a single cell costs more than any budget: composing only adds to that."""
     return any(
-        loss.delta(LARGEST_PRICE) > delta
+        loss.span > LARGEST_PRICE and loss.delta(LARGEST_PRICE) > delta
         for move in vector.sensitivity.moves
         for loss in vector.losses(move.shift)
     )
@@ -151,8 +151,9 @@ def _several(vector: Priced, slots: int, width: float, truncation: float) -> PLD
     """Return the composition of `slots` parts, each the worst of the vector's moves."""
     moves = vector.sensitivity.moves
     if len(moves) > 1:
-        return slot_pmf(vector.losses, vector.sensitivity, width).self_compose(slots, truncation)
-    single = move_pmf(vector.losses, Move(moves[0].shift, 1), width)
+        slot = slot_grid(vector.losses, vector.sensitivity, width).pmf()
+        return slot.self_compose(slots, truncation)
+    single = move_grid(vector.losses, Move(moves[0].shift, 1), width).pmf()
     return single.self_compose(slots * moves[0].cells, truncation)
 
 

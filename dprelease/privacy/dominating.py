@@ -1,23 +1,25 @@
-"""Dominating pairs on a grid of losses, from the masses of loss intervals.
+"""Dominating pairs on a grid of losses, from pieces of the outputs.
 
-The P mass p and the Q mass q of one interval of losses are split onto the interval's two ends so
-that both are kept: a mean-preserving spread of the likelihood ratio, which lowers no hockey-stick
-divergence, for they are means of convex functions of that ratio (Doroshenko, Ghazi, Kamath, Kumar
-and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Unlike in second differences of delta,
-nothing that is nearly equal is subtracted at small masses.
+The P mass p and the Q mass q of one piece, whose losses lie between two points of the grid, are
+split onto these two points so that both are kept: a mean-preserving spread of the likelihood ratio,
+which lowers no hockey-stick divergence, for they are means of convex functions of that ratio
+(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots").
+Unlike in second differences of delta, nothing nearly equal is subtracted at small masses.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from dprelease.privacy.loss import RELATIVE_ERROR, Floats, PrivacyLoss
+from dprelease.privacy.loss import LARGEST_LOSS, RELATIVE_ERROR, Floats, PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 
@@ -36,9 +38,41 @@ NEAR = 2.0**-46
 """What a comparison of two curves overlooks: the noise of a floating-point transform."""
 
 LARGEST_GRID = 2**22
+LEAST_DELTA = 1e-290
+"""No budget has a smaller delta: what lies below may be overlooked."""
 
 
-def grid_pmf(loss: PrivacyLoss, width: float) -> DensePLDPmf:
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A law of losses: `probabilities[i]` at (first + i) * width, and `infinite` at infinity."""
+
+    width: float
+    first: int
+    probabilities: Floats
+    infinite: float
+
+    @property
+    def last(self) -> int:
+        """Return the index of the largest finite loss."""
+        return self.first + len(self.probabilities) - 1
+
+    def over(self, first: int, last: int) -> Floats:
+        """Return the probabilities at the losses from `first` to `last`, zero where none are."""
+        return np.pad(self.probabilities, (self.first - first, last - self.last))
+
+    @classmethod
+    def of(cls, pmf: DensePLDPmf) -> Self:
+        """Return the law that a distribution of dp-accounting holds."""
+        return cls(pmf._discretization, pmf._lower_loss, pmf._probs, pmf._infinity_mass)
+
+    def pmf(self) -> DensePLDPmf:
+        """Return the law as dp-accounting composes it, pessimistically."""
+        from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+        return DensePLDPmf(self.width, self.first, self.probabilities, self.infinite, True)
+
+
+def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     """Return a law of losses on multiples of `width` that dominates `loss`.
 
     Dominates: up to `MASS_FACTOR` and `LOSS_ERROR`, every delta(epsilon) of the result is at least
@@ -49,71 +83,104 @@ def grid_pmf(loss: PrivacyLoss, width: float) -> DensePLDPmf:
     OverflowError
         If the losses reach too far for a grid of this width.
     """
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
-
-    reach = int(np.ceil(loss.span / width)) + 1
-    if reach > LARGEST_GRID:
+    if 2 * min(loss.span, LARGEST_LOSS) / width > LARGEST_GRID:
         raise OverflowError("the grid of losses is too long")
-    edges: Floats = np.arange(-reach, reach + 1, dtype=np.float64)
-    edges *= width
-    p, q = loss.masses(edges)
-    probabilities = np.zeros(len(edges))
-    probabilities[0] += p[0]  # losses below the grid move up to its end
-    upper = _upper_share(p[1:-1], q[1:-1], edges[:-1], width)
-    probabilities[:-1] += p[1:-1] * (1.0 - upper)
-    probabilities[1:] += p[1:-1] * upper
-    return DensePLDPmf(width, -reach, probabilities, float(p[-1]), True)
+    reach = int(min(math.ceil(loss.span / width) + 1, LARGEST_LOSS / width))
+    pieces = loss.pieces(width)
+    low = np.floor(np.clip(pieces.low / width, -reach, reach))
+    high = np.ceil(np.clip(pieces.high / width, -reach, np.inf))
+    endless = high > reach  # to infinity: the rest of Q is mass that P lacks
+    high = np.where(endless, low, np.maximum(high, low + 1))
+    # Below the grid a piece moves up onto its first point, which needs less than its Q mass.
+    upper = _upper_share(pieces.p, pieces.q, low * width, (high - low) * width)
+    finite = np.where(endless, 0.0, pieces.p)
+    places = np.concatenate((low, high)).astype(np.int64) + reach
+    masses = np.concatenate((finite * (1.0 - upper), finite * upper))
+    probabilities: Floats = np.bincount(places, masses, 2 * reach + 2).astype(np.float64)
+    return Grid(width, -reach, probabilities, float(np.sum(pieces.p[endless])))
 
 
-def _upper_share(p: Floats, q: Floats, lower: Floats, width: float) -> Floats:
-    """Return the share of each interval's P mass that goes to its upper end.
+def _upper_share(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
+    """Return the share of each piece's P mass that goes to its upper point.
 
     With t the share: q = p exp(-lower) ((1 - t) + t exp(-width)).
     """
-    drop = -np.expm1(-width)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        share = (1.0 - np.exp(lower) * q / p) / drop
+        share = (1.0 - np.exp(lower) * q / p) / -np.expm1(-width)
     return np.where(p > 0.0, np.clip(np.nan_to_num(share, nan=1.0, posinf=1.0), 0.0, 1.0), 1.0)
 
 
-def slot_pmf(losses: Losses, sensitivity: Sensitivity, width: float) -> DensePLDPmf:
-    """Return a law of losses that dominates every move of one slot, up to `NEAR`."""
-    best: DensePLDPmf | None = None
-    for move in sensitivity.moves:
-        found = move_pmf(losses, move, width)
-        if best is None or dominates(found, best):
-            best = found
-        elif not dominates(best, found):
-            # Neither curve lies above: the largest shift in the most cells bounds both.
-            cells = max(move.cells for move in sensitivity.moves)
-            return move_pmf(losses, Move(sensitivity.largest_shift, cells), width)
-    if best is None:
-        raise ValueError("a sensitivity has at least one move")
+def pointwise_largest(grids: Sequence[Grid], overlook: float = 0.0) -> Grid:
+    """Return a law whose delta(epsilon) is at least that of each of `grids`, up to `overlook`.
+
+    A largest of curves of dominating pairs is again such a curve (Zhu, Dong and Wang 2022, arXiv
+    2106.08567v4, Proposition 4).
+    """
+    best = grids[0]
+    for other in grids[1:]:
+        best = _larger(best, other, overlook)
     return best
 
 
-def move_pmf(losses: Losses, move: Move, width: float) -> DensePLDPmf:
-    """Return a law of losses that dominates `cells` independent cells shifted by `shift`."""
-    directions = losses(move.shift)
-    if len(directions) != 1:
-        raise NotImplementedError("laws whose directions differ are priced by their pure epsilon")
-    single = grid_pmf(directions[0], width)
-    found = single
-    for _ in range(move.cells - 1):
-        found = found.compose(single)
-    return found
+def _larger(a: Grid, b: Grid, overlook: float) -> Grid:
+    """Return the law of the curve through the larger of both deltas at every point of the grid.
 
-
-def dominates(upper: DensePLDPmf, lower: DensePLDPmf) -> bool:
-    """Return whether every delta(epsilon) of `upper` is at least that of `lower`, up to `NEAR`.
-
-    Both curves are linear in exp(epsilon) between points of their common grid, so comparing them at
-    the points, and their infinite masses, compares them everywhere.
+    With x = exp(epsilon), a curve is linear between points and its slope there is minus the Q mass
+    above. Where one curve stays above the other its own probabilities are kept, so that nothing
+    nearly equal is subtracted; only where they cross is a probability a difference of slopes. What
+    rounding may take away there is measured and given back.
     """
-    if upper._infinity_mass < lower._infinity_mass:
-        return False
-    first = min(upper._lower_loss, lower._lower_loss)
-    last = max(p._lower_loss + len(p._probs) for p in (upper, lower))
-    points = np.arange(first, last + 1) * upper._discretization
-    ours, theirs = upper.get_delta_for_epsilon(points), lower.get_delta_for_epsilon(points)
-    return bool(np.all(np.asarray(ours) + NEAR >= np.asarray(theirs)))
+    first, last = min(a.first, b.first), max(a.last, b.last)
+    masses_a, masses_b = (grid.over(first, last) for grid in (a, b))
+    delta_a, above_a = _curve(masses_a, a.infinite, a.width, first)
+    delta_b, above_b = _curve(masses_b, b.infinite, b.width, first)
+    upper = delta_b > delta_a + overlook
+    if not upper.any() and a.infinite >= b.infinite:
+        return a
+    if (delta_b + overlook >= delta_a).all() and b.infinite >= a.infinite:
+        return b
+    delta, above = np.where(upper, delta_b, delta_a), np.where(upper, above_b, above_a)
+    p = np.where(upper, masses_b, masses_a)
+    # above[i] is exp(epsilon_i) times minus the slope beyond point i: a chord at a crossing.
+    crossing = np.flatnonzero(upper[1:] != upper[:-1])
+    grow = math.expm1(a.width)
+    above[crossing] = (delta[crossing] - delta[crossing + 1]) / grow
+    for i in sorted({*crossing.tolist(), *(crossing + 1).tolist()}):
+        before = math.exp(a.width) * above[i - 1] if i else 1.0 - delta[0]
+        p[i] = max(0.0, before - above[i])
+    infinite = max(a.infinite, b.infinite)
+    found, _ = _curve(p, infinite, a.width, first)
+    seen = delta > max(overlook, LEAST_DELTA)
+    factor = float(np.max((delta[seen] - overlook) / found[seen], initial=1.0))
+    return Grid(a.width, first, p * factor, infinite * factor)
+
+
+def _curve(p: Floats, infinite: float, width: float, first: int) -> tuple[Floats, Floats]:
+    """Return delta at every point, and the Q mass above it times exp(epsilon).
+
+    All terms are positive: relative errors stay near the number of points times 2**-53.
+    """
+    x = np.exp(width * np.arange(first, first + len(p)))
+    above = np.zeros_like(p)
+    above[:-1] = np.cumsum((p / x)[:0:-1])[::-1]
+    above *= x
+    delta = np.full_like(p, infinite)
+    delta[:-1] += np.cumsum(math.expm1(width) * above[-2::-1])[::-1]
+    return delta, above
+
+
+def slot_grid(losses: Losses, sensitivity: Sensitivity, width: float) -> Grid:
+    """Return a law of losses that dominates every move of one slot, up to `NEAR`."""
+    moves = [move_grid(losses, move, width) for move in sensitivity.moves]
+    return pointwise_largest(moves, NEAR)
+
+
+def move_grid(losses: Losses, move: Move, width: float) -> Grid:
+    """Return a law of losses that dominates `cells` independent cells shifted by `shift`."""
+    single = pointwise_largest([grid_of(loss, width) for loss in losses(move.shift)])
+    if move.cells == 1:
+        return single
+    found = pmf = single.pmf()
+    for _ in range(move.cells - 1):
+        found = found.compose(pmf)
+    return Grid.of(found)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -10,10 +14,36 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RELATIVE_ERROR = 2.0**-30
-"""Bound on the relative error of every mass that `PrivacyLoss.masses` returns."""
+"""Bound on the relative error of every mass in `Pieces`, and on that of a likelihood ratio."""
 
-SLACK = 1.0 + 2.0**-38
-"""Factor that turns a float delta, whose error is below 2**-39 of it, into an upper bound."""
+LARGEST_LOSS = 600.0
+"""Losses beyond count as infinite, and exp(loss) stays within the floats."""
+
+
+def below(epsilon: float | Fraction) -> Fraction:
+    """Return a number that is below every decimal that reads to the float `epsilon`.
+
+    Delta falls with epsilon, so delta at this number bounds delta at whatever decimal was declared.
+    A Fraction is what it says and comes back unchanged.
+    """
+    if isinstance(epsilon, Fraction):
+        return epsilon
+    return Fraction(math.nextafter(epsilon, -math.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Disjoint sets of outputs that together hold all outputs; four arrays (n,).
+
+    `p`, `q`: their masses under P and Q, each with a relative error of at most `RELATIVE_ERROR`.
+    `low`, `high`: every loss ln(P/Q) on the piece lies between them, up to `RELATIVE_ERROR`; they
+    may be infinite.
+    """
+
+    p: Floats
+    q: Floats
+    low: Floats
+    high: Floats
 
 
 class PrivacyLoss(Protocol):
@@ -35,17 +65,46 @@ class PrivacyLoss(Protocol):
 
     @property
     def span(self) -> float:
+        """Return a loss beyond which, on either side, P has a mass below 1e-40.
+
+        Infinite losses, of outputs that only one of two neighbours can have, don't count.
+        """
+        ...
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E).
+
+        Zero only where the true value is zero; a float epsilon stands for every decimal that reads
+        to it, a Fraction for itself.
+        """
+        ...
+
+    def pieces(self, width: float) -> Pieces:
+        """Return pieces whose losses differ by about `width` or less, but for far tails."""
+        ...
+
+
+class MonotoneLoss(ABC):
+    """A loss whose masses between any two losses are known: pieces are intervals of losses."""
+
+    @property
+    @abstractmethod
+    def span(self) -> float:
         """Return a loss beyond which, on either side, P has a mass below 1e-40."""
-        ...
 
-    def delta(self, epsilon: float) -> float:
-        """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E)."""
-        ...
-
+    @abstractmethod
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the P mass and the Q mass of each interval of losses.
 
         `edges` (n,) ascending. Result: two arrays (n + 1,): losses in (-inf, e0], (e0, e1], ...,
         (e_{n-1}, inf), each with a relative error of at most `RELATIVE_ERROR`.
         """
-        ...
+
+    def pieces(self, width: float) -> Pieces:
+        """Return the intervals between multiples of `width`, and the two tails."""
+        reach = int(min(math.ceil(self.span / width) + 1, LARGEST_LOSS / width))
+        edges: Floats = np.arange(-reach, reach + 1, dtype=np.float64)
+        edges *= width
+        p, q = self.masses(edges)
+        ends = np.concatenate(([-np.inf], edges, [np.inf]))
+        return Pieces(p, q, ends[:-1], ends[1:])

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 
-from scipy import special
+from flint import arb
 
-from dprelease.privacy.loss import SLACK
+from dprelease.numerics.balls import ball, least_above
+from dprelease.privacy.loss import below
 
 
-def normal_delta(mu: float, epsilon: float) -> float:
-    """Return an upper bound of Q(a) - exp(epsilon) Q(a + mu), a = epsilon/mu - mu/2.
+def normal_delta(mu: float, epsilon: float | Fraction) -> float:
+    """Return Q(a) - exp(epsilon) Q(a + mu), a = epsilon/mu - mu/2, rounded up.
 
-    Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8. For a > 0 both terms share exp(-a^2/2),
-    which is taken out, so that far tails keep their digits.
+    Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8.
     """
-    a = epsilon / mu - mu / 2
-    b = a + mu
-    root = math.sqrt(2.0)
-    if a > 0:
-        first = 0.5 * math.exp(-(a * a) / 2)
-        near, away = float(special.erfcx(a / root)), float(special.erfcx(b / root))
-        return min(1.0, first * (near - away + near * 2.0**-46) * SLACK)
-    first = float(special.ndtr(-a))
-    second = math.exp(epsilon + float(special.log_ndtr(-b)))
-    return min(1.0, (first - second + first * 2.0**-46) * SLACK)
+    shift, edge = Fraction(mu), below(epsilon)
+
+    def value() -> arb:
+        a = ball(edge / shift - shift / 2)
+        root = arb(2).sqrt()
+        near, far = (a / root).erfc(), ((a + ball(shift)) / root).erfc()
+        return (near - ball(edge).exp() * far) / 2
+
+    return min(1.0, least_above(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -14,9 +13,17 @@ from hypothesis import strategies as st
 from dprelease.mechanisms import registry
 from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
 from dprelease.privacy.calibrate import TOLERANCE, least_factor
-from dprelease.privacy.dominating import dominates, grid_pmf, move_pmf, slot_pmf
+from dprelease.privacy.dominating import (
+    NEAR,
+    Grid,
+    grid_of,
+    move_grid,
+    pointwise_largest,
+    slot_grid,
+)
 from dprelease.privacy.normal import normal_delta
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
+from tests.mechanisms.laws import KINDS, law_of, laws
 from tests.reference.read import number, rows
 
 
@@ -81,7 +88,7 @@ def test_normal_noise_composes_by_its_squares(slots: int) -> None:
     assert normal_delta(mu, closed) <= 1e-7
     assert normal_delta(mu, closed * (1 - 1e-9)) > 1e-7
     law = registry.get("gaussian").of(scale=30.0)
-    pmf = grid_pmf(law.losses(1)[0], 1 / 30 / 50)
+    pmf = grid_of(law.losses(1)[0], 1 / 30 / 50).pmf()
     grid = pmf.self_compose(slots, 1e-12).get_epsilon_for_delta(1e-7)
     assert closed * (1 - 1e-9) <= grid <= closed * 1.001
 
@@ -169,26 +176,57 @@ def test_more_noise_never_costs_more(name: str, scale: float, slots: int) -> Non
 
 
 def test_grid_dominates_the_loss_it_is_made_of() -> None:
-    for name, scale, width in itertools.product(registry.names(), (1.0, 9.0, 3000.0), (1e-2, 1e-3)):
-        (loss,) = registry.get(name).of(scale=scale).losses(2)
-        pmf = grid_pmf(loss, width if scale < 100 else width / 100)
-        for epsilon in np.linspace(0.0, loss.span * 0.7, 25):
-            assert (
-                pmf.get_delta_for_epsilon(float(epsilon))
-                >= loss.delta(float(epsilon)) * (1 - 1e-8) - 1e-16
-            )
+    for name, shape, scale in laws((1.0, 9.0, 3000.0), 2):
+        for loss in law_of(name, scale, shape, 2).losses(2):
+            width = (1e-3 if scale < 100 else 1e-5) * (1 if loss.span < 500 else 10)
+            pmf = grid_of(loss, width).pmf()
+            for epsilon in np.linspace(0.0, min(loss.span, 100.0) * 0.7, 12):
+                found = pmf.get_delta_for_epsilon(float(epsilon))
+                assert found >= loss.delta(float(epsilon)) * (1 - 1e-8) - 1e-16
+
+
+def covers(upper: Grid, lower: Grid, overlook: float = 0.0) -> bool:
+    """Return whether every delta at a point of the grids of `upper` is that of `lower` or more."""
+    ours, theirs = upper.pmf(), lower.pmf()
+    points = np.arange(min(upper.first, lower.first), max(upper.last, lower.last) + 1) * upper.width
+    above = np.asarray(ours.get_delta_for_epsilon(points)) * (1 + 2e-15) + overlook + 1e-15
+    return bool(np.all(above >= np.asarray(theirs.get_delta_for_epsilon(points))))
 
 
 def test_a_slot_covers_each_of_its_moves() -> None:
-    for name in registry.names():
-        law = registry.get(name).of(scale=6.0)
+    for name, shape in KINDS:
+        law = law_of(name, 6.0, shape, 3)
         moves = (Move(3, 1), Move(2, 2))
-        slot = slot_pmf(law.losses, Sensitivity(1, moves), 1e-3)
+        slot = slot_grid(law.losses, Sensitivity(1, moves), 1e-3)
         for move in moves:
-            assert dominates(slot, move_pmf(law.losses, move, 1e-3))
-    assert not dominates(
-        move_pmf(law.losses, Move(1, 1), 1e-3), move_pmf(law.losses, Move(2, 1), 1e-3)
+            assert covers(slot, move_grid(law.losses, move, 1e-3), NEAR)
+    laplace = law_of("laplace", 6.0)
+    assert not covers(
+        move_grid(laplace.losses, Move(1, 1), 1e-3), move_grid(laplace.losses, Move(2, 1), 1e-3)
     )
+
+
+probabilities = st.lists(st.floats(1e-12, 1.0), min_size=2, max_size=6)
+
+
+@given(probabilities, probabilities, st.integers(-3, 3), st.sampled_from([0.0, 1e-9]))
+def test_the_pointwise_largest_covers_both_and_little_more(
+    first: list[float], second: list[float], offset: int, infinite: float
+) -> None:
+    """Crossing curves: never below either, and at the points never above the larger one."""
+    width = 0.25
+    grids = []
+    for masses, start in ((first, -2), (second, offset)):
+        p = np.array(masses) / sum(masses) * (1.0 - infinite)
+        q = float(np.sum(p * np.exp(-width * (start + np.arange(len(p))))))
+        # A law of losses needs a Q mass of at most one: it moves up until it has.
+        grids.append(Grid(width, start + max(0, math.ceil(math.log(q) / width)), p, infinite))
+    found = pointwise_largest(grids)
+    assert all(covers(found, grid) for grid in grids)
+    points = np.arange(found.first, found.last + 1) * width
+    each = [np.asarray(g.pmf().get_delta_for_epsilon(points)) for g in (found, *grids)]
+    assert np.all(each[0] <= np.maximum(each[1], each[2]) * (1 + 1e-9) + 1e-12)
+    assert found.probabilities.sum() + found.infinite == pytest.approx(1.0, abs=1e-9)
 
 
 def test_least_factor_spends_the_budget_and_never_more() -> None:

@@ -1,0 +1,54 @@
+"""Exact rationals as balls, and floats that certainly lie above what a ball encloses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+from dprelease.numerics.rounding import round_up
+
+ENOUGH_BITS = 60
+"""Relative accuracy at which a ball rounds to a float with an error below two units."""
+
+LARGEST_PRECISION = 2**15
+LEAST_FLOAT = 5e-324
+
+
+def ball(x: Fraction | float) -> arb:
+    """Return a ball around `x`, at the precision of the flint context."""
+    exact = Fraction(x)
+    return arb(fmpq(exact.numerator, exact.denominator))
+
+
+def least_above(value: Callable[[], arb], start: int = 96) -> float:
+    """Return a float that is certainly >= a non-negative number, and within 2**-50 of it.
+
+    `value` encloses the number at the precision of the flint context, first at `start` bits; it is
+    asked again at a higher one until the digits suffice, so nothing is lost where nearly equal
+    terms are subtracted. A positive number below every float gives the least float: only a true
+    zero may become zero.
+    """
+    precision = start
+    while True:
+        with ctx.workprec(precision):
+            found = value()
+            if found.is_zero():
+                return 0.0
+            if found.rel_accuracy_bits() >= ENOUGH_BITS or precision >= LARGEST_PRECISION:
+                return _rounded_up(found)
+            # Relative digits of what no float tells from zero are not worth the work.
+            if found.upper() <= LEAST_FLOAT:
+                return LEAST_FLOAT
+        precision *= 2
+
+
+def _rounded_up(found: arb) -> float:
+    if found.upper() <= LEAST_FLOAT:
+        return LEAST_FLOAT
+    if not found.is_finite():
+        return math.inf
+    mantissa, exponent = (int(part) for part in found.upper().man_exp())
+    return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
