@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +25,9 @@ from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
 if TYPE_CHECKING:
     import pandas as pd
 
+Noise = str | Mapping[str, str | float | bool]
+"""A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""
+
 COLUMN, VALUE, MARGIN = "answer", "value", "moe"
 
 
@@ -35,7 +38,7 @@ class Question:
     aggregate: dict[str, str]
     by: tuple[str, ...]
     predicates: tuple[str, ...]
-    mechanism: str
+    mechanism: Noise
     confidence: float
 
 
@@ -75,11 +78,21 @@ def _resolve(session: Session, question: Question, where: str | None) -> Query:
         "from": session.table.name,
         "where": where,
         "group_by": list(question.by),
-        "columns": {COLUMN: {**question.aggregate, "mechanism": question.mechanism}},
+        "columns": {COLUMN: {**question.aggregate, "mechanism": _noise(question)}},
     }
     document = Document(Path("question"), "", values, {})
     asked = validate(QuerySpec, document, Files(read_beside(Path())))
     return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
+
+
+def _noise(question: Question) -> Plain:
+    """Return the asked mechanism as a release file would hold it."""
+    noise = question.mechanism
+    return noise if isinstance(noise, str) else {key: _text(value) for key, value in noise.items()}
+
+
+def _text(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _frame(column: PlannedColumn, steps: Integers, confidence: float) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dprelease.accessor.answer import Question, answer
+from dprelease.accessor.answer import Noise, Question, answer
 from dprelease.accessor.session import Number, Session, session_of
 from dprelease.errors import SessionError
 
@@ -39,14 +39,15 @@ class Rows:
         by: str | Sequence[str] = (),
         epsilon: Number,
         delta: Number = 0,
-        mechanism: str = "auto",
+        mechanism: Noise = "auto",
         confidence: float = 0.95,
     ) -> pd.DataFrame:
         """Return noisy counts of rows, or of rows where `column` is not missing.
 
         The result has one row for each cell of the declared keys in `by`, empty cells included, in
         declared order: the keys, `value` (integer), and `moe`, the margin of error at `confidence`.
-        The session is charged before the answer is drawn; the mechanism adds noise to exact counts.
+        The session is charged before the answer is drawn. `mechanism` is a name, or a mapping of a
+        name and its shape such as {"name": "asymmetric_laplace", "k": 1.2}.
 
         Raises
         ------
@@ -64,7 +65,7 @@ class Rows:
         by: str | Sequence[str] = (),
         epsilon: Number,
         delta: Number = 0,
-        mechanism: str = "auto",
+        mechanism: Noise = "auto",
         confidence: float = 0.95,
     ) -> pd.DataFrame:
         """Return noisy counts of distinct ids, or of distinct declared values; as `count`."""
@@ -77,7 +78,7 @@ class Rows:
         by: str | Sequence[str] = (),
         epsilon: Number,
         delta: Number = 0,
-        mechanism: str = "auto",
+        mechanism: Noise = "auto",
         confidence: float = 0.95,
     ) -> pd.DataFrame:
         """Return noisy sums of a column with declared bounds, in its unit; as `count`.
@@ -92,7 +93,7 @@ class Rows:
         by: str | Sequence[str],
         epsilon: Number,
         delta: Number,
-        mechanism: str,
+        mechanism: Noise,
         confidence: float,
     ) -> pd.DataFrame:
         question = Question(

@@ -76,8 +76,8 @@ class MeasurementRecord(_Part):
     weight: str
     chosen_by: str
     bias: float
-    expected_absolute_error: float
-    standard_deviation: float
+    expected_absolute_error: float | None
+    standard_deviation: float | None
     margin_95: str
 
 

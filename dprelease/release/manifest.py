@@ -12,7 +12,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.resolve import Measure, Query
-from dprelease.release.plan import Guarantee, Plan, PlannedColumn
+from dprelease.release.plan import Guarantee, Plan, PlannedColumn, finite
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
@@ -35,6 +35,7 @@ UNPROTECTED = [
 ]
 POST_PROCESSING = [
     "Noise and noised values saturate at 2^62 lattice steps, whatever the data is.",
+    "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
     "Values are lattice steps times the declared step, exact.",
 ]
 
@@ -163,9 +164,9 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
         "unit": measure.unit,
         "weight": plain_text(measure.weight),
         "chosen_by": column.chosen_by,
-        "bias": 0.0,
-        "expected_absolute_error": column.mean_absolute_error,
-        "standard_deviation": column.standard_deviation,
+        "bias": column.bias,
+        "expected_absolute_error": finite(column.mean_absolute_error),
+        "standard_deviation": finite(column.standard_deviation),
         "margin_95": plain_text(column.margin()),
     }
 

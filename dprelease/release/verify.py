@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from pydantic import ValidationError
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
-from dprelease.query.resolve import Query, resolve
+from dprelease.query.resolve import Measure, Query, resolve
 from dprelease.release import manifest
 from dprelease.release.json_schema import Manifest
 from dprelease.release.plan import Guarantee, PlannedColumn, price
@@ -179,7 +181,7 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
             report._found("DP-VERIFY-007", what="mechanism", **name)
             continue
         mechanism = _mechanism(event)
-        if mechanism is None:
+        if mechanism is None or not _has_shape(mechanism, measure):
             report._found("DP-VERIFY-007", what="mechanism", **name)
             continue
         column = PlannedColumn(query, measure, mechanism, held["chosen_by"])
@@ -195,6 +197,18 @@ def _mechanism(event: Event) -> Mechanism | None:
         return registry.get(event.mechanism).of(**dict(event.parameters))
     except DpReleaseError:
         return None
+
+
+def _has_shape(mechanism: Mechanism, measure: Measure) -> bool:
+    """Return whether the declared shape parameters that a law records are the declared ones."""
+    recorded = dict(mechanism.parameters)
+    lengths = {shape.name for shape in mechanism.shapes if shape.in_units}
+    for name, text in measure.mechanism.shape.items():
+        if name in recorded:
+            wanted = exact(text) / measure.step if name in lengths else exact(text)
+            if not math.isclose(wanted, float(recorded[name]), rel_tol=1e-12):
+                return False
+    return True
 
 
 def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declaration) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.model import Model, refuse_twins
@@ -20,6 +20,7 @@ from dprelease.schema.values import (
     refuse,
     to_bool,
     to_fraction,
+    to_text,
 )
 
 AUTO = "auto"
@@ -35,9 +36,35 @@ class BudgetSpec(Model):
 
 
 class MechanismSpec(Model):
-    """A mechanism by name; `auto` leaves the choice to the plan."""
+    """A mechanism by name, and its shape; `auto` leaves the choice to the plan.
+
+    Beside `name`, each mechanism has its own keys, which the plan checks: `dprelease mechanisms`
+    lists them.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     name: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _texts(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: _word(found) for key, found in value.items()}
+        return value
+
+    @property
+    def shape(self) -> dict[str, str]:
+        """Return what is declared beside the name, as texts."""
+        return {key: str(value) for key, value in (self.model_extra or {}).items()}
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    return to_text(value)
 
 
 def _short_mechanism(value: object) -> object:

@@ -1,0 +1,194 @@
+"""Which family and shape each column gets: declared, or the one with the least expected error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import exact
+from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.query.resolve import Measure
+from dprelease.release.draft import Draft, Shape, solve
+from dprelease.schema.release import AUTO, BudgetSpec
+
+AUTO_FAMILIES = ("discrete_laplace", "discrete_gaussian")
+"""What `auto` chooses from: laws on the integers themselves, whose answers stay whole."""
+
+COARSE = 64
+"""Steps that sensitivities are scaled down to while candidates are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is declared about one column's noise."""
+
+    measure: Measure
+    place: Place
+
+    @property
+    def is_auto(self) -> bool:
+        """Return whether the plan chooses the family."""
+        return self.measure.mechanism.name == AUTO
+
+    def fixes(self, draft: Draft) -> bool:
+        """Return whether the declaration leaves nothing of a draft's family and shape open."""
+        searched = {name for found in draft.kind.search for name in found}
+        return not self.is_auto and searched <= set(self.measure.mechanism.shape)
+
+    def draft(self, family: str, shape: Shape) -> Draft:
+        """Return the draft of a family and a shape."""
+        measure = self.measure
+        kind = registry.get(family, self.place)
+        return Draft(kind, shape, measure.sensitivity, measure.weight, self.place)
+
+
+def drafts_of(wishes: Sequence[Wish], budget: BudgetSpec) -> tuple[list[Draft], str]:
+    """Return the drafts of least expected error, and how open choices were made.
+
+    One candidate serves all open columns of a kind: the one whose errors, each in units of its
+    column's sensitivity, have the least sum while the whole release spends its whole budget.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-003, DP-MECH-001 to 005, and DP-BUDGET-004 if no candidate fits.
+    """
+    for wish in wishes:
+        _check(wish, budget)
+    share = _delta_share(wishes, budget)
+    options = [list(_candidates(wish, budget, share)) for wish in wishes]
+    longest = max(len(found) for found in options)
+    choices = [[found[min(i, len(found) - 1)] for found in options] for i in range(longest)]
+    if longest == 1:
+        return choices[0], "declared"
+    errors = [_error(choice, budget) for choice in choices]
+    best = min(range(longest), key=errors.__getitem__)
+    return choices[best], "auto: least expected error"
+
+
+def _check(wish: Wish, budget: BudgetSpec) -> None:
+    if wish.is_auto:
+        if wish.measure.mechanism.shape:
+            name = next(iter(wish.measure.mechanism.shape))
+            raise BudgetError(
+                "DP-MECH-002", place=wish.place, mechanism=AUTO, name=name, known="none"
+            )
+        return
+    kind = registry.get(wish.measure.mechanism.name, wish.place)
+    if budget.delta == 0 and not kind.pure:
+        raise BudgetError(
+            "DP-BUDGET-003",
+            place=wish.place,
+            column=wish.measure.name,
+            mechanism=kind.name,
+            pure=", ".join(registry.pure_names()),
+        )
+
+
+def declared_shape(wish: Wish) -> Shape:
+    """Return the declared shape, checked by name; lengths become lattice steps.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for what is no number,
+        DP-MECH-005 for a word that is not one of the choices.
+    """
+    spec = wish.measure.mechanism
+    kind = registry.get(spec.name, wish.place)
+    known = {shape.name: shape for shape in kind.shapes}
+    found: dict[str, str | float] = {}
+    for name, text in spec.shape.items():
+        if name not in known:
+            raise BudgetError(
+                "DP-MECH-002",
+                place=wish.place,
+                mechanism=kind.name,
+                name=name,
+                known=", ".join(known) or "none",
+            )
+        shape = known[name]
+        if shape.choices and text not in shape.choices:
+            raise BudgetError(
+                "DP-MECH-005",
+                place=wish.place,
+                mechanism=kind.name,
+                name=name,
+                admissible=" or ".join(shape.choices),
+            )
+        if not shape.choices and not _is_number(text):
+            raise BudgetError("DP-MECH-003", place=wish.place, mechanism=kind.name, known=name)
+        found[name] = float(exact(text) / wish.measure.step) if shape.in_units else text
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        exact(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _candidates(wish: Wish, budget: BudgetSpec, share: Fraction) -> Iterator[Draft]:
+    families = AUTO_FAMILIES if wish.is_auto else (wish.measure.mechanism.name,)
+    for family in families:
+        kind = registry.get(family)
+        if budget.delta == 0 and not kind.pure:
+            continue
+        declared = {} if wish.is_auto else declared_shape(wish)
+        names = {shape.name for shape in kind.shapes}
+        if "delta" in names and "delta" not in declared and share:
+            declared = {**declared, "delta": repr(float(share))}
+        seen = []
+        for searched in kind.search:
+            shape = {**searched, **declared}
+            if shape not in seen:
+                seen.append(shape)
+                yield wish.draft(family, shape)
+
+
+def _delta_share(wishes: Sequence[Wish], budget: BudgetSpec) -> Fraction:
+    """Return the delta of one cell of laws that need one: half the budget's, shared equally."""
+    cells = 0
+    for wish in wishes:
+        if not wish.is_auto:
+            kind = registry.get(wish.measure.mechanism.name)
+            if any(shape.name == "delta" for shape in kind.shapes):
+                sensitivity = wish.measure.sensitivity
+                cells += sensitivity.slots * max(move.cells for move in sensitivity.moves)
+    return budget.delta / (2 * cells) if cells else Fraction(0)
+
+
+def _error(drafts: Sequence[Draft], budget: BudgetSpec) -> float:
+    """Return the sum of expected errors in units of sensitivities; infinity where nothing fits."""
+    coarse = [replace(draft, sensitivity=_coarse(draft.sensitivity)) for draft in drafts]
+    try:
+        found = solve(coarse, budget.epsilon, budget.delta)
+    except BudgetError:
+        return float("inf")
+    return sum(
+        _typical(mechanism) / draft.sensitivity.largest_shift
+        for mechanism, draft in zip(found, coarse, strict=True)
+    )
+
+
+def _typical(mechanism: Mechanism) -> float:
+    """Return the mean absolute error, or the median one where there is no mean."""
+    mean = mechanism.mean_absolute_error
+    return mean if mean < float("inf") else float(mechanism.half_width(0.5))
+
+
+def _coarse(sensitivity: Sensitivity) -> Sensitivity:
+    """Return the sensitivity with shifts of at most `COARSE` steps, so that alike columns merge."""
+    largest = sensitivity.largest_shift
+    if largest <= COARSE:
+        return sensitivity
+    moves = tuple(
+        Move(max(1, round(move.shift * COARSE / largest)), move.cells) for move in sensitivity.moves
+    )
+    return replace(sensitivity, moves=moves)

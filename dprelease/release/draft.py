@@ -1,0 +1,115 @@
+"""A noisy vector before its scale is settled, and the scales that spend a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import round_down, round_up
+from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
+from dprelease.privacy.calibrate import least_factor
+from dprelease.privacy.unit import Sensitivity
+
+ROOM = 1.0 + 2.0**-40
+"""A pure split leaves this much, so that rounded shares can't add up to more than the budget."""
+
+Shape = Mapping[str, str | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One vector with its family and shape; only the scale is open."""
+
+    kind: type[Mechanism]
+    shape: Shape
+    sensitivity: Sensitivity
+    weight: Fraction
+    place: Place
+
+    @property
+    def base(self) -> Fraction:
+        """Return the norm of the sensitivity over the weight: the scale at factor one."""
+        if self.kind.norm == 1:
+            return self.sensitivity.l1 / self.weight
+        return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
+
+    def at(self, factor: float) -> Mechanism:
+        """Return the mechanism whose scale is factor x base.
+
+        Raises
+        ------
+        BudgetError
+            DP-MECH-001 to 005: there is no such law, or its numbers can't be certified.
+        """
+        scale = round_up(self.base * Fraction(factor))
+        return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
+
+
+def priced(mechanism: Mechanism, sensitivity: Sensitivity) -> Priced:
+    """Return what the accountant needs of one vector."""
+    return Priced(mechanism, mechanism.losses, sensitivity)
+
+
+def solve(drafts: Sequence[Draft], epsilon: Fraction, delta: Fraction) -> list[Mechanism]:
+    """Return mechanisms that together spend the budget to within 0.1 %, and never more.
+
+    delta 0: each draft spends its share, epsilon times its weight over the sum of weights.
+    Otherwise one common factor for all: each draft's scale is factor x base.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for a shape that
+        has no law.
+    """
+    if delta == 0:
+        total = sum((draft.weight for draft in drafts), Fraction(0))
+        return [_pure(draft, epsilon * draft.weight / total) for draft in drafts]
+
+    def price(factor: float) -> float:
+        try:
+            vectors = [priced(draft.at(factor), draft.sensitivity) for draft in drafts]
+        except BudgetError:
+            return math.inf  # beyond the scales that are certified
+        return epsilon_at(vectors, delta)
+
+    start = math.sqrt(len(drafts) * (1 + 2 * math.log(1 / float(delta)))) / float(epsilon)
+    guess = min(float(_pure_factor(drafts, epsilon)), start)
+    factor = least_factor(price, round_down(epsilon), guess)
+    if factor is None:
+        _explain(drafts, guess)
+    return [draft.at(factor) for draft in drafts]
+
+
+def _pure_factor(drafts: Sequence[Draft], epsilon: Fraction) -> Fraction:
+    """Return the factor at which laws of loss shift / scale add up to epsilon."""
+    return sum((draft.weight for draft in drafts), Fraction(0)) / epsilon
+
+
+def _pure(draft: Draft, share: Fraction) -> Mechanism:
+    def price(factor: float) -> float:
+        try:
+            found = pure_epsilon([priced(draft.at(factor), draft.sensitivity)])
+        except BudgetError:
+            return math.inf
+        return math.inf if found is None else round_up(found)
+
+    goal = round_down(share / Fraction(ROOM))
+    start = round_up(draft.weight / Fraction(goal)) * ROOM
+    factor = least_factor(price, goal, start)
+    if factor is None:
+        _explain([draft], start)
+    return draft.at(factor)
+
+
+def _explain(drafts: Sequence[Draft], factor: float) -> NoReturn:
+    """Raise the reason why no factor fits: a law's own one if there is one."""
+    for draft in drafts:
+        draft.at(factor)
+    reason = "delta is below what the composition can certify, or epsilon is too small"
+    raise BudgetError("DP-BUDGET-004", place=drafts[0].place, reason=reason)
