@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 from flint import arb, ctx
@@ -20,6 +20,7 @@ from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
 LEAST_SCALE, LARGEST_SCALE = 1e-3, 2.0**50
+LARGEST_CENTER = 2.0**62
 
 QUANTILE_ERROR = 2.0**-40
 """Claimed bound, in scales, on the error of a float quantile for tails above 2**-20.
@@ -81,7 +82,7 @@ class Mechanism(ABC):
                 cls._refuse(name, f"{least!r} to {most!r}", place)
 
     @classmethod
-    def _refuse(cls, name: str, admissible: str, place: Place | None = None) -> None:
+    def _refuse(cls, name: str, admissible: str, place: Place | None = None) -> NoReturn:
         raise BudgetError(
             "DP-MECH-005", place=place, mechanism=cls.name, name=name, admissible=admissible
         )
@@ -247,3 +248,13 @@ def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
     k = np.floor(position)
     rest = position - k
     return k, (rest > error) & (rest < 1.0 - error)
+
+
+def number(
+    kind: type[Mechanism], value: str | float | None, name: str, place: Place | None
+) -> Fraction:
+    """Return the exact number of a declared shape parameter; raise DP-MECH-003 for a word."""
+    try:
+        return exact(str(value))
+    except ValueError:
+        raise BudgetError("DP-MECH-003", place=place, mechanism=kind.name, known=name) from None

@@ -19,10 +19,9 @@ import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
-from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags
-from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.exponential import ExponentialLoss
+from dprelease.privacy.loss import Floats
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,10 @@ class Laplace(Symmetric):
         """Return exp(-(k - 1/2) / scale) / 2."""
         return (-(arb(2 * k - 1) / 2) / arb(self.scale)).exp() / 2
 
-    def losses(self, shift: int) -> tuple[LaplaceLoss, ...]:
+    def losses(self, shift: int) -> tuple[ExponentialLoss, ...]:
         """Return the loss of the continuous law, which bounds that of the rounded one."""
-        return (LaplaceLoss(self.scale, shift),)
+        scale = Fraction(self.scale)
+        return (ExponentialLoss(scale, scale, shift),)
 
     @property
     def mean_absolute_error(self) -> float:
@@ -61,54 +61,6 @@ class Laplace(Symmetric):
         """Return the square root of sum over k >= 1 of (2k - 1) 2 P(K >= k)."""
         q = math.exp(-1.0 / self.scale)
         return math.sqrt(math.exp(-0.5 / self.scale) * (1 + q)) / -math.expm1(-1.0 / self.scale)
-
-
-@dataclass(frozen=True)
-class LaplaceLoss(MonotoneLoss):
-    """The loss of continuous Laplace noise against itself moved by `shift` steps."""
-
-    scale: float
-    shift: int
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Return shift / scale, rounded up: the largest loss."""
-        return round_up(Fraction(self.shift) / Fraction(self.scale))
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
-    def span(self) -> float:
-        """Return the largest loss: no mass lies beyond."""
-        return self.pure_epsilon
-
-    def delta(self, epsilon: float | Fraction) -> float:
-        """Return 1 - exp((epsilon - ratio) / 2) inside, 0 above, 1 - exp(epsilon) below."""
-        ratio = Fraction(self.shift) / Fraction(self.scale)
-        if epsilon >= ratio:
-            return 0.0
-        edge = below(epsilon)
-        exponent = edge if edge <= -ratio else (edge - ratio) / 2
-        return min(1.0, least_above(lambda: -ball(exponent).expm1()))
-
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the masses of loss intervals: two atoms at +-ratio, densities between."""
-        ratio = self.pure_epsilon
-        inside = np.clip(edges, -ratio, ratio)
-        ends = np.concatenate(([-ratio], inside, [ratio]))
-        width = -np.expm1(-np.diff(ends) / 2)
-        p = 0.5 * np.exp((ends[1:] - ratio) / 2) * width
-        q = 0.5 * np.exp((-ends[:-1] - ratio) / 2) * width
-        top, bottom = np.searchsorted(edges, [ratio, -ratio])
-        far = 0.5 * math.exp(-ratio)
-        p[top] += 0.5
-        q[top] += far
-        p[bottom] += far
-        q[bottom] += 0.5
-        return p, q
 
 
 MECHANISM = Laplace

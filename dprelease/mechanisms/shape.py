@@ -18,3 +18,11 @@ class Shape:
     admissible: str
     choices: tuple[str, ...] = ()
     in_units: bool = False
+
+
+DEBIAS = Shape(
+    "debias",
+    "whether the mean of the noise, to the nearest step, is taken away (the default)",
+    "true or false",
+    choices=("true", "false"),
+)

@@ -166,11 +166,12 @@ def test_a_delta_below_what_transforms_can_certify_gives_no_guarantee() -> None:
 
 
 @settings(max_examples=8)
-@given(st.sampled_from(registry.names()), st.floats(1.0, 50.0), st.integers(1, 30))
-def test_more_noise_never_costs_more(name: str, scale: float, slots: int) -> None:
+@given(st.sampled_from(KINDS), st.floats(1.0, 50.0), st.integers(1, 30))
+def test_more_noise_never_costs_more(kind: tuple[str, int], scale: float, slots: int) -> None:
+    laws = [law_of(kind[0], scale * factor, kind[1]) for factor in (1.0, 1.3, 2.0)]
+    sensitivity = Sensitivity(slots, (Move(1, 1),))
     prices = [
-        epsilon_at([vector(name, scale * factor, slots=slots)], Fraction(1, 10**6))
-        for factor in (1.0, 1.3, 2.0)
+        epsilon_at([Priced(law, law.losses, sensitivity)], Fraction(1, 10**6)) for law in laws
     ]
     assert prices[0] >= prices[1] >= prices[2]
 

@@ -1,0 +1,263 @@
+"""Generalized truncated Laplace mechanism, rounded to the lattice.
+
+Release    q + round(Y) - center, Y with a density proportional to exp(-|x| / scale) on
+           [lower, upper], lower < 0 < upper, drawn independently for every cell.
+Guarantee  One cell that moves by at most D <= min(-lower, upper) steps: a privacy loss of at most
+           D / scale, but for outputs that only one of the two answers can give, whose probability
+           is max(a, b) (exp(D / scale) - 1) / (2 - a - b), a = exp(lower / scale) and
+           b = exp(-upper / scale). Rounding and centring are post-processing.
+Source     Mugunthan, Xiao and Kagal (generalized truncated Laplace); symmetric: Geng, Ding, Guo and
+           Kumar 2018, arXiv 1810.00877v3, Theorem 1. The paper says that any short side works, and
+           that the noise has mean zero: the first holds between two bounds only, see `bounds`, the
+           second for the symmetric law only; `design` takes the nearest step to the mean away.
+Units      q, Y, scale, lower, upper and center in lattice steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from flint import arb
+
+from dprelease.errors import Place
+from dprelease.mechanisms.base import (
+    LARGEST_CENTER,
+    ONE_STEP,
+    QUANTILE_ERROR,
+    Mechanism,
+    certain,
+    number,
+)
+from dprelease.mechanisms.shape import DEBIAS, Shape
+from dprelease.numerics.balls import ball
+from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.moments import Moments, of_density, of_tails
+from dprelease.privacy.truncation import Ends, TruncatedLoss, balanced, bounds, other_end
+from dprelease.privacy.unit import Sensitivity
+
+SUMMED = 2**20
+"""Largest support, in steps, whose moments are summed step by step."""
+
+TRIALS = 25
+MOST_EPSILON = 100.0
+
+
+@dataclass(frozen=True)
+class TruncatedLaplace(Mechanism):
+    """Laplace noise cut off on either side; `design` solves the ends for a delta."""
+
+    name: ClassVar[str] = "truncated_laplace"
+    summary: ClassVar[str] = "Laplace noise within fixed bounds; approximate, no tails"
+    use: ClassVar[str] = "an error bound that always holds, for a delta"
+    pure: ClassVar[bool] = False
+    norm: ClassVar[int] = 1
+    shapes = (
+        Shape("delta", "chance that one cell's output gives a unit away", "above 0, below 1/2"),
+        Shape(
+            "short_side",
+            "the side that is cut nearer; auto: the least mean absolute error",
+            "upper, lower, none or auto",
+            choices=("upper", "lower", "none", "auto"),
+        ),
+        Shape("upper", "where the noise ends above", "see the error message", in_units=True),
+        Shape("lower", "where it ends below, a length", "see the error message", in_units=True),
+        DEBIAS,
+    )
+    examples = (
+        {"delta": "1e-6"},
+        {"delta": "1e-3", "short_side": "upper"},
+        {"delta": "0.01", "short_side": "lower", "debias": "false"},
+    )
+    domains = {"center": (-LARGEST_CENTER, LARGEST_CENTER)}  # noqa: RUF012
+
+    lower: float
+    upper: float
+    center: float = 0.0
+
+    @classmethod
+    def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        super()._certify(values, place)
+        if values["center"] != math.floor(values["center"]):
+            cls._refuse("center", "a whole number", place)
+        if not -LARGEST_CENTER <= values["lower"] <= -values["scale"] / 2**20:
+            cls._refuse("lower", "below 0, by more than scale / 2^20", place)
+        if not values["scale"] / 2**20 <= values["upper"] <= LARGEST_CENTER:
+            cls._refuse("upper", "above 0, by more than scale / 2^20", place)
+
+    @classmethod
+    def design(
+        cls,
+        scale: float,
+        sensitivity: Sensitivity = ONE_STEP,
+        place: Place | None = None,
+        /,
+        *,
+        debias: str | float = "true",
+        **shape: str | float,
+    ) -> Self:
+        """Return the law of a scale whose delta, at epsilon = shift / scale, is the declared one.
+
+        The shift is the largest of `sensitivity`. Declared is `delta`, and at most one of `upper`,
+        `lower` (lengths, steps) and `short_side`.
+
+        Raises
+        ------
+        BudgetError
+            DP-MECH-005 with the admissible range of the length, or of delta.
+        """
+        least = sensitivity.largest_shift / MOST_EPSILON
+        if not scale >= least:
+            cls._refuse("scale", f"at least {least!r} for this shift", place)
+        cls.of(place, scale=scale, lower=-scale, upper=scale)
+        delta = number(cls, shape.pop("delta", None), "delta", place)
+        if not 0 < delta < Fraction(1, 2):
+            cls._refuse("delta", "above 0, below 1/2", place)
+        ends = Ends(Fraction(scale), sensitivity.largest_shift, delta)
+        side = str(shape.pop("short_side", "auto"))
+        if len(shape) > 1 or not shape.keys() <= {"upper", "lower"}:
+            cls._refuse("upper", "declared without `lower`", place)
+        if shape:
+            ((name, text),) = shape.items()
+            length = cls._length(ends, name, number(cls, text, name, place), place)
+            lower, upper = (length[1], length[0]) if name == "upper" else length
+        else:
+            lower, upper = cls._best(ends, side)
+        law = cls.of(place, scale=scale, lower=-lower, upper=upper)
+        return (
+            law
+            if debias == "false"
+            else cls.of(place, scale=scale, lower=-lower, upper=upper, center=round(law.mean))
+        )
+
+    @classmethod
+    def _length(
+        cls, ends: Ends, name: str, length: Fraction, place: Place | None
+    ) -> tuple[float, float]:
+        """Return a declared length and that of the other side; raise if there is none."""
+        least = max(bounds(ends)[0], float(ends.shift))
+        try:
+            held = float(length)
+            return held, other_end(ends, held)
+        except (ValueError, OverflowError):
+            cls._refuse(name, f"above {least!r} steps for this scale, shift and delta", place)
+
+    @classmethod
+    def _best(cls, ends: Ends, side: str) -> tuple[float, float]:
+        """Return the lengths below and above that have the least mean absolute error."""
+        even = balanced(ends)
+        if side == "none":
+            return even, even
+        least = max(bounds(ends)[0] * (1 + 2.0**-30), float(ends.shift))
+        trials = [(even, even)] if side == "auto" else []
+        for i in range(1, TRIALS):
+            short = even * (least / even) ** (i / TRIALS)
+            if short < even:
+                trials.append((other_end(ends, short), short))
+        if not trials:
+            return even, even
+        lower, upper = min(trials, key=lambda pair: _spread(float(ends.scale), *pair))
+        return (upper, lower) if side == "lower" else (lower, upper)
+
+    @property
+    def symmetric(self) -> bool:
+        """Return whether both sides are alike."""
+        return self.lower == -self.upper and self.center == 0.0
+
+    @cached_property
+    def _edges(self) -> tuple[float, float, float]:
+        """Return a, b and 2 - a - b."""
+        low, high = self.lower / self.scale, -self.upper / self.scale
+        return math.exp(low), math.exp(high), -math.expm1(low) - math.expm1(high)
+
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return floor(x - center + 1/2) for the quantile x, exponential on either side of zero."""
+        a, b, total = self._edges
+        near, far, reach = (b, a, -self.upper) if upper else (a, b, self.lower)
+        position = np.log(u * total + near)
+        position *= -self.scale
+        across = u * total > -math.expm1(reach / self.scale)
+        if across.any():
+            position[across] = self.scale * np.log((1.0 - u[across]) * total + far)
+        if not upper:
+            np.negative(position, out=position)
+        position += 0.5 - self.center
+        return certain(position, (2 * self.scale + abs(self.center)) * QUANTILE_ERROR)
+
+    def tail(self, k: int, upper: bool) -> arb:
+        """Return a ball around P(K >= k), or P(K <= k); exactly 0 and 1 beyond the ends."""
+        x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
+        low, high = Fraction(self.lower), Fraction(self.upper)
+        near, far, out = (high, -low, x) if upper else (-low, high, -x)
+        if out >= near:
+            return arb(0)
+        if out <= -far:
+            return arb(1)
+        scale = Fraction(self.scale)
+        ends = [ball(-side / scale).exp() for side in (near, far)]
+        total = 2 - ends[0] - ends[1]
+        if out >= 0:
+            return (ball(-out / scale).exp() - ends[0]) / total
+        return 1 - (ball(out / scale).exp() - ends[1]) / total
+
+    def losses(self, shift: int) -> tuple[TruncatedLoss, ...]:
+        """Return the losses of moves up and down; those of the continuous law bound the rounded."""
+        scale, low, high = Fraction(self.scale), -Fraction(self.lower), Fraction(self.upper)
+        up = TruncatedLoss(scale, low, high, shift)
+        return (up,) if low == high else (up, TruncatedLoss(scale, high, low, shift))
+
+    @cached_property
+    def _moments(self) -> Moments:
+        """Return the moments of the rounded noise, about its centre."""
+        reach = int(max(-self.lower, self.upper)) + 1
+        if reach <= SUMMED:
+            return of_tails(
+                self._tails(self.upper, reach), self._tails(-self.lower, reach), int(self.center)
+            )
+        found = _continuous(self.scale, -self.lower, self.upper, self.center)
+        return Moments(found.mean, found.absolute, math.hypot(found.deviation, math.sqrt(1 / 12)))
+
+    def _tails(self, end: float, reach: int) -> Floats:
+        """Return P(N >= j), j = 1 .. reach, on the side that ends at `end`."""
+        out = np.arange(1, reach + 1) - 0.5
+        inside = np.minimum(out - end, 0.0) / self.scale  # exp(-out) - exp(-end), without loss
+        tails: Floats = np.exp(-out / self.scale) * -np.expm1(inside) / self._edges[2]
+        return tails
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of the rounded noise less the centre."""
+        return self._moments.mean - self.center
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Return E |N - center|."""
+        return self._moments.absolute
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return the standard deviation of the rounded noise."""
+        return self._moments.deviation
+
+
+def _continuous(scale: float, low: float, high: float, center: float) -> Moments:
+    cuts = [
+        np.linspace(-low, 0.0, 2 + int(low / scale)),
+        np.linspace(0.0, high, 2 + int(high / scale)),
+    ]
+    points = np.unique(np.concatenate([*cuts, [np.clip(center, -low, high)]]))
+    return of_density(lambda x: np.exp(-np.abs(x) / scale), points, center)
+
+
+def _spread(scale: float, low: float, high: float) -> float:
+    """Return the mean absolute deviation of the continuous noise from its mean."""
+    mean = _continuous(scale, low, high, 0.0).mean
+    return _continuous(scale, low, high, mean).absolute
+
+
+MECHANISM = TruncatedLaplace

@@ -1,0 +1,98 @@
+"""The loss of two-sided exponential noise, whose two sides may have different scales.
+
+The density is continuous and falls like exp(x / left) below zero, like exp(-x / right) above.
+Against itself moved up by `shift`, the loss is shift / left below zero, falls linearly up to
+`shift`, and is -shift / right beyond. The law is log-concave, so the divergence grows with the
+shift.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.rounding import round_up
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
+
+SAFE = 1.0 + 2.0**-40
+"""More than floats err in a few dozen operations."""
+
+
+@dataclass(frozen=True)
+class ExponentialLoss(MonotoneLoss):
+    """The loss of the law with these two scales (exact, steps) against itself moved up.
+
+    The loss of a move down is that of the law with its scales exchanged.
+    """
+
+    left: Fraction
+    right: Fraction
+    shift: int
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return the largest loss, shift / left, rounded up."""
+        return round_up(self.shift / self.left)
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
+    def span(self) -> float:
+        """Return the largest loss on either side: no mass lies beyond."""
+        return round_up(self.shift / min(self.left, self.right))
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return P(Y < x) - exp(epsilon) P(Y + shift < x), x where the loss is epsilon."""
+        left, right, shift = self.left, self.right, self.shift
+        if epsilon >= shift / left:
+            return 0.0
+        edge = below(epsilon)
+        if edge <= -shift / right:
+            return min(1.0, least_above(lambda: -ball(edge).expm1()))
+        x = (shift / left - edge) * left * right / (left + right)
+
+        def value() -> arb:
+            above = ball(right / (left + right)) * ball(-x / right).exp()
+            moved = ball(left / (left + right)) * ball((x - shift) / left + edge).exp()
+            return 1 - above - moved
+
+        return min(1.0, least_above(value))
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the masses of loss intervals: two atoms at the ends, densities between."""
+        left, right, shift = float(self.left), float(self.right), float(self.shift)
+        top, bottom = shift / left, -shift / right
+        inside = np.clip(edges, bottom, top)
+        ends = np.concatenate(([bottom], inside, [top]))
+        # Where the loss is l: x = (top - l) left right / (left + right), from shift down to 0.
+        x = np.clip((top - ends) * (left / (left + right) * right), 0.0, shift)
+        width = np.diff(ends) * (left / (left + right) * right)
+        below_zero, above_zero = left / (left + right), right / (left + right)
+        p = above_zero * np.exp(-x[1:] / right) * -np.expm1(-width / right)
+        q = below_zero * np.exp((x[:-1] - shift) / left) * -np.expm1(-width / left)
+        first, last = np.searchsorted(edges, [top, bottom])
+        p[first] += below_zero
+        q[first] += below_zero * math.exp(-shift / left)
+        p[last] += above_zero * math.exp(-shift / right)
+        q[last] += above_zero
+        return p, q
+
+    def renyi(self, order: float) -> float:
+        """Return the Rényi divergence of an order above 1, rounded up."""
+        left, right, shift, a = float(self.left), float(self.right), self.shift, order - 1.0
+        top, slope = shift / left, 1 / left + 1 / right
+        rate = 1 / right + a * slope
+        below_zero, above_zero = left / (left + right), right / (left + right)
+        # All terms over exp(a top), so that none overflows.
+        between = above_zero / right * -math.expm1(-shift * rate) / rate
+        beyond = above_zero * math.exp(-shift / right - a * shift * slope)
+        total = below_zero + between + beyond
+        return max(0.0, min(self.pure_epsilon, (a * top + math.log(total)) / a)) * SAFE

@@ -1,0 +1,180 @@
+"""Truncated two-sided exponential noise: where it may end, and what it loses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.rounding import round_up
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The question: which ends give `delta` at epsilon = shift / scale. Lengths in steps."""
+
+    scale: Fraction
+    shift: int
+    delta: Fraction
+
+    @property
+    def growth(self) -> float:
+        """Return exp(epsilon) - 1 over delta, about."""
+        epsilon = float(self.shift / self.scale)
+        return math.expm1(min(epsilon, 700.0)) / float(self.delta)
+
+
+def balanced(ends: Ends) -> float:
+    """Return the length of both sides of the symmetric law, a little beyond the exact one.
+
+    scale ln(1 + (e^epsilon - 1) / (2 delta)): Geng et al. 2018, arXiv 1810.00877v3, Theorem 1.
+    """
+    length = float(ends.scale) * math.log1p(ends.growth / 2)
+    return _certified(ends, length, None)
+
+
+def bounds(ends: Ends) -> tuple[float, float]:
+    """Return the open lower and the closed upper bound, about, of the length of a short side.
+
+    With b = exp(-short / scale): the other end's a = 2 - b - b (e^epsilon - 1) / delta lies in
+    (0, b] exactly between these lengths. The paper's "any" is wrong.
+    """
+    scale = float(ends.scale)
+    return scale * math.log(max((ends.growth + 1) / 2, 1.0)), scale * math.log1p(ends.growth / 2)
+
+
+def other_end(ends: Ends, length: float) -> float:
+    """Return the length of the other side, a little beyond the exact one.
+
+    Raises
+    ------
+    ValueError
+        If no other side gives this delta, or one side is shorter than the shift.
+    """
+    if length < ends.shift:
+        raise ValueError("a side is shorter than the shift")
+    scale, b = float(ends.scale), math.exp(-length / float(ends.scale))
+    if length <= bounds(ends)[1]:
+        a = 2 - b - b * ends.growth
+        # Near the lower bound nothing is left of a: refuse what rounding could have made.
+        if a <= 2.0**-40:
+            raise ValueError("the side is too short for this delta")
+    else:
+        a = (2 - b) / (1 + ends.growth)
+    other = -scale * math.log(a)
+    if other < ends.shift:
+        raise ValueError("the other side is shorter than the shift")
+    return _certified(ends, other, length)
+
+
+def _certified(ends: Ends, length: float, fixed: float | None) -> float:
+    """Return `length`, moved outward until balls say that delta is at most the declared one."""
+    for i in range(24):
+        # Where the exact length is the logarithm of a small difference, more than a bit is lost.
+        length *= 1.0 + 2.0 ** (2 * i - 50)
+        sides = (Fraction(length), Fraction(length if fixed is None else fixed))
+        loss = TruncatedLoss(ends.scale, *sides, ends.shift)
+        mirrored = TruncatedLoss(ends.scale, *sides[::-1], ends.shift)
+        if max(loss.least_delta(), mirrored.least_delta()) <= ends.delta:
+            return length
+    raise ValueError("no length near the exact one can be certified")
+
+
+@dataclass(frozen=True)
+class TruncatedLoss(MonotoneLoss):
+    """The loss of exp(-|x| / scale) on [-low, high] against itself moved up by `shift` steps.
+
+    Outputs below -low + shift have an infinite loss. A shift beyond either side counts as one that
+    gives everything away: a bound, and no law is designed for it.
+    """
+
+    scale: Fraction
+    low: Fraction
+    high: Fraction
+    shift: int
+
+    @property
+    def _hopeless(self) -> bool:
+        return self.shift > min(self.low, self.high)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return infinity: some outputs tell the answers apart."""
+        return math.inf
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
+    def span(self) -> float:
+        """Return the largest finite loss."""
+        return round_up(self.shift / self.scale)
+
+    def least_delta(self) -> float:
+        """Return the probability of an infinite loss, rounded up."""
+        return self.delta(self.shift / self.scale)
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return P(Y < x) - exp(epsilon) P(Y + shift < x), x where the loss is epsilon."""
+        if self._hopeless:
+            return 1.0
+        ratio = self.shift / self.scale
+        edge = below(epsilon)
+        cut = min(self.high, max(self.shift - self.low, (self.shift - edge * self.scale) / 2))
+        if edge >= ratio:
+            cut = self.shift - self.low
+        elif edge <= -ratio:
+            cut = self.high
+
+        def value() -> arb:
+            moved = self._below(cut - self.shift)
+            return self._below(cut) - (ball(edge).exp() * moved if moved != 0 else 0)
+
+        return min(1.0, least_above(value))
+
+    def _below(self, x: Fraction) -> arb:
+        """Return a ball around P(Y < x), -low <= x <= high."""
+        a, b = (ball(-side / self.scale).exp() for side in (self.low, self.high))
+        if x <= 0:
+            if x <= -self.low:
+                return arb(0)
+            return a * ball((x + self.low) / self.scale).expm1() / (2 - a - b)
+        return 1 - b * ball((self.high - x) / self.scale).expm1() / (2 - a - b)
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the masses of loss intervals: atoms at +-shift / scale and at both infinities."""
+        p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+        if self._hopeless:
+            p[-1] = q[0] = 1.0
+            return p, q
+        scale, shift = float(self.scale), float(self.shift)
+        low, high, ratio = float(self.low), float(self.high), shift / scale
+        total = -math.expm1(-low / scale) - math.expm1(-high / scale)
+        inside = np.clip(edges, -ratio, ratio)
+        ends = np.concatenate(([-ratio], inside, [ratio]))
+        x = (ratio - ends) * (scale / 2)
+        width = -np.expm1(-np.diff(ends) / 2)
+        # Between 0 and shift both densities fall away from their peaks, as far as the cut reaches.
+        p += np.exp(-x[1:] / scale) * width / total
+        q += np.exp((x[:-1] - shift) / scale) * width / total
+        first, last = np.searchsorted(edges, [ratio, -ratio])
+        top, bottom = -math.expm1((shift - low) / scale), -math.expm1((shift - high) / scale)
+        far = math.exp(-ratio)
+        p[first] += top / total
+        q[first] += far * top / total
+        p[last] += far * bottom / total
+        q[last] += bottom / total
+        p[-1] += math.exp(-low / scale) * math.expm1(ratio) / total
+        q[0] += math.exp(-high / scale) * math.expm1(ratio) / total
+        return p, q
+
+    def renyi(self, order: float) -> float:
+        """Return infinity: some outputs have an infinite loss."""
+        return math.inf
