@@ -241,8 +241,24 @@ CREATE TABLE t AS SELECT * FROM (VALUES
 
 
 NUMBERS = st.sampled_from(
-    'age|"x""y"|1|2.5|-3|1e308|12345678901234567890123456789012345678901|abs(age)|NULL|-age'
-    "|coalesce(age, 0)|year(day)|month(at)|age * age|(age + 1)|CASE WHEN ok THEN age END".split("|")
+    [
+        "age",
+        '"x""y"',
+        "1",
+        "2.5",
+        "-3",
+        "1e308",
+        "12345678901234567890123456789012345678901",
+        "abs(age)",
+        "NULL",
+        "-age",
+        "coalesce(age, 0)",
+        "year(day)",
+        "month(at)",
+        "age * age",
+        "(age + 1)",
+        "CASE WHEN ok THEN age END",
+    ]
 )
 TEXTS = st.sampled_from(["sex", "gr", "'F'", "''", "'%'", "lower(sex)", "trim(gr)", "NULL"])
 DATES = st.sampled_from(["day", "'2024-01-01'", "DATE '9999-12-31'", "NULL"])

@@ -15,7 +15,7 @@ import numpy as np
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.frames import to_arrow
 from dprelease.exact.scratch import make_private, remove_stale
-from dprelease.exact.sources import Opened, open_files, stored_columns
+from dprelease.exact.sources import Opened, open_files, pattern, stored_columns
 from dprelease.exact.table import ExactTable
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
@@ -166,7 +166,7 @@ class Engine:
         if self._opened is None or source is None or source.kind != "parquet":
             return
         for file in self._opened.files:
-            sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(str(file))})"
+            sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(pattern(file))})"
             rows = self._ask(sql)
             stored = _top_level(rows)
             for name in stored_columns(self.declared):
@@ -177,7 +177,9 @@ class Engine:
 
     def _lock(self) -> None:
         files = self._opened.files if self._opened else ()
-        allowed = ", ".join(quoting.text(str(file)) for file in files)
+        # A file whose name looks like a pattern is asked for by an escaped name.
+        spelled = {name for file in files for name in (str(file), pattern(file))}
+        allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
         for setting in (
             f"SET allowed_paths = [{allowed}]",
             "SET enable_external_access = false",

@@ -42,7 +42,7 @@ def open_files(declared: Declared, source: Source) -> Opened:
         DP-DATA-001 if nothing is there, DP-DATA-009 for an unreadable CSV header.
     """
     files = _files(declared, source)
-    names = "[" + ", ".join(quoting.text(str(file)) for file in files) + "]"
+    names = f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
     match source.kind:
         case "parquet":
             by_name = "true" if len(files) > 1 else "false"
@@ -61,6 +61,11 @@ def open_files(declared: Declared, source: Source) -> Opened:
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS dp_database (READ_ONLY, TYPE duckdb)"
     return Opened(files[:1], (attach,), ".".join(["dp_database", *parts]))
+
+
+def pattern(file: Path) -> str:
+    """Return a file's name as the engine has to see it: there every name is a pattern."""
+    return glob.escape(str(file))
 
 
 def _files(declared: Declared, source: Source) -> tuple[Path, ...]:

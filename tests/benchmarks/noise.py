@@ -51,7 +51,8 @@ def run() -> list[Speed]:
     for name in registry.names():
         plain = unsafe.normal if "gaussian" in name else unsafe.laplace
         for scale in (10.0, 1000.0, 2.0**20):
-            law = registry.get(name).of(scale=scale)
+            kind = registry.get(name)
+            law = kind.design(scale, **kind.examples[0])
             ours = _rate(lambda law=law: sample(law, DRAWS, bits))
             theirs = _rate(lambda s=scale, plain=plain: np.rint(plain(0.0, s, DRAWS)))
             found.append(Speed(name, scale, ours, theirs))

@@ -258,6 +258,36 @@ def test_csv_is_never_sniffed(tmp_path: Path) -> None:
     assert vectors(query) == first == {"march": [11, 0], "n": [11, 0]}
 
 
+@pytest.mark.parametrize("name", ["t[1]", "a*b", "q?x", "plain"])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_a_file_that_is_there_is_no_pattern(name: str, ending: str, tmp_path: Path) -> None:
+    """Of `t[1].csv` and `t1.csv` the first is read, though as a pattern it names the second."""
+    right = pd.DataFrame({"k": ["a"], "n": [3]})
+    for stem, frame in ((name, right), ("t1", right * 2), ("aXb", right * 2), ("qyx", right * 2)):
+        file = tmp_path / f"{stem}.{ending}"
+        if ending == "parquet":
+            frame.to_parquet(file)
+        elif ending == "csv":
+            frame.to_csv(file, index=False)
+        else:
+            frame.to_json(file, orient="records", lines=True)
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    query = query_of(f"{name}.{ending}", tmp_path, columns, columns={"n": {"sum": "n"}})
+    assert vectors(query)["n"] == [3, 0]
+
+
+def test_a_json_line_that_can_t_be_read_is_a_row_of_missing_values(tmp_path: Path) -> None:
+    """It counts as one row with nothing known, and no line beside it is touched."""
+    lines = ['{"k": "a", "n": 1}', '{"k": "a", "n": ', "no json", '{"k": "a", "n": 3}']
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    asked = {"columns": {"rows": {"count": "*"}, "n": {"sum": "n"}}}
+    found = vectors(query_of("t.jsonl", tmp_path, columns, **asked))
+    assert found == {"rows": [2, 0], "n": [4, 0]}
+    total = vectors(query_of("t.jsonl", tmp_path, columns, group_by=[], **asked))
+    assert total == {"rows": [4], "n": [4]}
+
+
 def test_a_row_with_a_bad_byte_is_a_missing_row(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"k,n\na,1\n\xff\xfe,2\na,3\n")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
