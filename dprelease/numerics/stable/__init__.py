@@ -1,0 +1,28 @@
+"""The symmetric alpha-stable law with characteristic function exp(-|t|^alpha), alpha in [1, 2].
+
+Float64 functions from tables (`tables`), whose nodes come from a contour integral without
+cancellation (`contour`), and rigorous balls (`balls`).
+"""
+
+from dprelease.numerics.stable.balls import pdf_ball, sf_ball
+from dprelease.numerics.stable.tables import (
+    LARGEST_ALPHA,
+    QUANTILE_RELATIVE_ERROR,
+    RELATIVE_ERROR,
+    log_pdf,
+    pdf,
+    quantile,
+    sf,
+)
+
+__all__ = [
+    "LARGEST_ALPHA",
+    "QUANTILE_RELATIVE_ERROR",
+    "RELATIVE_ERROR",
+    "log_pdf",
+    "pdf",
+    "pdf_ball",
+    "quantile",
+    "sf",
+    "sf_ball",
+]
