@@ -13,6 +13,7 @@ from dprelease.numerics.stable.tables import (
     pdf,
     quantile,
     sf,
+    tail_series,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "quantile",
     "sf",
     "sf_ball",
+    "tail_series",
 ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
 
 from flint import acb, arb, ctx
 
@@ -14,19 +17,24 @@ MOST_BITS = 1 << 13
 
 def pdf_ball(alpha: float, x: arb) -> arb:
     """Return a ball around the density at x >= 0, alpha in [1, 2], to the context's precision."""
-    return _evaluate(alpha, x)[0]
+    if alpha == 1.0:
+        return 1 / (arb.pi() * (1 + x * x))
+    if alpha == 2.0:
+        return (-x * x / 4).exp() / (2 * arb.pi().sqrt())
+    return _refined(alpha, x, 0, _density)
 
 
 def sf_ball(alpha: float, x: arb) -> arb:
     """Return a ball around P(X > x), x >= 0, alpha in [1, 2], to the context's precision."""
-    return _evaluate(alpha, x)[1]
-
-
-def _evaluate(alpha: float, x: arb) -> tuple[arb, arb]:
     if alpha == 1.0:
-        return 1 / (arb.pi() * (1 + x * x)), _arctangent(x)
+        return _arctangent(x)
     if alpha == 2.0:
-        return (-x * x / 4).exp() / (2 * arb.pi().sqrt()), (x / 2).erfc() / 2
+        return (x / 2).erfc() / 2
+    return _refined(alpha, x, 1, _tail)
+
+
+def _refined(alpha: float, x: arb, place: int, integral: Callable[[arb, arb], arb]) -> arb:
+    """Return the series or the integral, with as many more bits as cancellation takes."""
     wanted = ctx.prec
     near = float(x)
     terms = series.terms_needed(alpha, near, wanted + SPARE_BITS)
@@ -34,11 +42,10 @@ def _evaluate(alpha: float, x: arb) -> tuple[arb, arb]:
     while True:
         with ctx.workprec(wanted + extra):
             exact = arb(alpha)
-            found = series.tails(exact, x, terms) if terms else _integrals(exact, x)
-        accurate = all(value.rel_accuracy_bits() >= wanted for value in found)
+            found = series.tails(exact, x, terms)[place] if terms else integral(exact, x)
         # A ball `x` that is itself wide gives wide answers at any precision.
-        hopeless = x.rel_accuracy_bits() < wanted + SPARE_BITS and x != 0
-        if accurate or hopeless or extra > MOST_BITS:
+        hopeless = x != 0 and x.rel_accuracy_bits() < wanted + SPARE_BITS
+        if found.rel_accuracy_bits() >= wanted or hopeless or extra > MOST_BITS:
             return found
         extra, terms = 2 * extra, None
 
@@ -47,37 +54,66 @@ def _arctangent(x: arb) -> arb:
     return (1 / x).atan() / arb.pi() if x > 1 else arb(1) / 2 - x.atan() / arb.pi()
 
 
-def _integrals(alpha: arb, x: arb) -> tuple[arb, arb]:
-    """Return pdf and sf by rigorous quadrature along t = exp(v + i theta), theta = pi / (4 alpha).
+@dataclass(frozen=True)
+class _Path:
+    """t = exp(v + i theta), theta = pi / (4 alpha), v from `low` to `high`.
 
-    There both Re(-i x t) and Re(t^alpha) are positive. The sf integrand i exp(i x t - t^alpha) dv
-    starts at the quarter turn that is left of the pole of i / t: 1/2 - theta / pi.
-
-    Beyond the ends: exp(z) - 1, z = i x t - t^alpha, is at most |z| in size for Re z <= 0, which
-    bounds the real part of the sf integrand below -L; for r >= R, |integrand| <= exp(-rate r) with
-    the rate of the comment below.
+    There both Re(-i x t) and Re(t^alpha) are positive. Beyond `high`, r = |t| >= end, the integrand
+    of the density, in r, is at most exp(-rate r): r^alpha >= end^(alpha - 1) r.
     """
-    bits = ctx.prec
-    theta = arb.pi() / (4 * alpha)
-    turn = acb(0, theta).exp()
-    spin, power_turn = acb(0, 1) * turn * x, (acb(0, theta) * alpha).exp()
 
-    def core(v: acb) -> acb:
-        return (spin * v.exp() - power_turn * (v * alpha).exp()).exp()
+    alpha: arb
+    x: arb
+    theta: arb
+    low: float
+    high: float
 
-    low = -(bits * math.log(2) + 8) - math.log(1 + float(x))
-    high = _end(float(alpha), float(x), bits)
-    tiny = arb(2) ** -bits
-    f = acb.integral(lambda v, _: turn * v.exp() * core(v), low, high, abs_tol=tiny)
-    g = acb.integral(lambda v, _: acb(0, 1) * core(v), low, high, abs_tol=tiny)
-    start, end = arb(low).exp(), arb(high).exp()
-    # For r >= end: x r sin(theta) + r^alpha cos(pi / 4) >= rate r, as alpha >= 1.
-    rate = x * theta.sin() + end ** (alpha - 1) * (arb.pi() / 4).cos()
-    beyond = (-rate * end).exp() / rate
-    rest_f = (start + beyond).abs_upper()
-    rest_g = (start * x + start**alpha + beyond / end).abs_upper()
-    turned = arb.pi() / 2 - theta
-    return (f.real + arb(0, rest_f)) / arb.pi(), (g.real + turned + arb(0, rest_g)) / arb.pi()
+    @classmethod
+    def of(cls, alpha: arb, x: arb) -> Self:
+        """Return a path whose ends leave out less than 2**-bits."""
+        bits = ctx.prec
+        low = -(bits * math.log(2) + 8) - math.log(1 + float(x))
+        high = _end(float(alpha), float(x), bits)
+        return cls(alpha, x, arb.pi() / (4 * alpha), low, high)
+
+    def integral(self, factor: Callable[[acb], acb]) -> acb:
+        """Return a ball around the integral of factor(v) exp(i x t - t^alpha) dv."""
+        spin = acb(0, 1) * acb(0, self.theta).exp() * self.x
+        turn = (acb(0, self.theta) * self.alpha).exp()
+
+        def integrand(v: acb, _analytic: bool) -> acb:
+            return factor(v) * (spin * v.exp() - turn * (v * self.alpha).exp()).exp()
+
+        return acb.integral(integrand, self.low, self.high, abs_tol=arb(2) ** -ctx.prec)
+
+    @property
+    def beyond(self) -> arb:
+        """Return a bound of the integral of exp(-rate r) dr from the end on."""
+        end = arb(self.high).exp()
+        rate = self.x * self.theta.sin() + end ** (self.alpha - 1) * (arb.pi() / 4).cos()
+        return (-rate * end).exp() / rate
+
+
+def _density(alpha: arb, x: arb) -> arb:
+    """Return the real part of the integral of exp(i x t - t^alpha) dt, over pi."""
+    path = _Path.of(alpha, x)
+    turn = acb(0, path.theta).exp()
+    found = path.integral(lambda v: turn * v.exp()).real
+    rest = arb(path.low).exp() + path.beyond
+    return (found + arb(0, rest.abs_upper())) / arb.pi()
+
+
+def _tail(alpha: arb, x: arb) -> arb:
+    """Return the real part of the integral of (i / t) exp(i x t - t^alpha) dt, over pi.
+
+    The pole at zero leaves pi / 2 - theta of its quarter turn. Below `low` the integrand, but for
+    its imaginary constant, is at most |i x t - t^alpha| in size, since |exp(z) - 1| <= |z| there.
+    """
+    path = _Path.of(alpha, x)
+    found = path.integral(lambda _: acb(0, 1)).real + arb.pi() / 2 - path.theta
+    start, end = arb(path.low).exp(), arb(path.high).exp()
+    rest = start * x + start**alpha + path.beyond / end
+    return (found + arb(0, rest.abs_upper())) / arb.pi()
 
 
 def _end(alpha: float, x: float, bits: int) -> float:

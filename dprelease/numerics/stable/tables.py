@@ -20,7 +20,7 @@ LARGEST_ALPHA = 2.0 - 2.0**-20
 RELATIVE_ERROR = 2.0**-40
 """Bound on the relative error of pdf and sf for |x| up to 1e12; the tests compare with balls."""
 
-QUANTILE_RELATIVE_ERROR = 2.0**-39
+QUANTILE_RELATIVE_ERROR = 2.0**-41
 """Bound on |error| / (1 + x) of the quantile for u >= 2**-20; smaller u give a guess."""
 
 CHUNK = 2**14
@@ -73,6 +73,11 @@ def quantile(alpha: float, u: Floats) -> Floats:
     if alpha == 2.0:
         return np.asarray(-math.sqrt(2.0) * special.ndtri(u))
     return _in_chunks(_tables(alpha).quantile, u)
+
+
+def tail_series(alpha: float) -> tuple[float, ...]:
+    """Return a_1, a_2, ... of sf(x) = sum of a_k x^(-alpha k), x from 40 on; 1 < alpha < 2."""
+    return _tables(alpha).series
 
 
 def _in_chunks(function: Callable[[Floats], Floats], x: Floats) -> Floats:
