@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
+from dprelease.mechanisms import registry
 from tests.release.build import SCHEMA, write
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +49,8 @@ def test_json_answers(tmp_path: Path) -> None:
     published = json.loads(call("run", release, "--json")[1])
     assert published["files"] == ["all.parquet", "by_city.parquet", "manifest.json"]
     assert json.loads(call("verify", published["output"], "--json")[1])["ok"] is True
-    assert json.loads(call("mechanisms", "--json")[1])[0]["name"] == "discrete_gaussian"
+    names = [row["name"] for row in json.loads(call("mechanisms", "--json")[1])]
+    assert names == list(registry.names())
     assert "by_city" in json.loads(call("run", release, "--dry-run", "--json")[1])["sql"]
     failed = json.loads(call("run", release, "--json")[1])
     assert failed["findings"][0]["code"] == "DP-OUTPUT-001"

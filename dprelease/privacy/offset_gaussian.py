@@ -1,0 +1,207 @@
+"""Offset-symmetric Gaussian tails: the law in units of its sigma, and its loss.
+
+The density is exp(-z^2 / 2 - r |z|) / N, N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r): |Z| is a normal
+variable less r, given that it exceeds r. Against itself moved up by d, the loss is
+d (d / 2 + r) + d |z| below zero, (d - 2 z)(d + 2 r) / 2 between 0 and d, and the negative of its
+mirror image beyond: it falls everywhere. The law is log-concave, so the divergence grows with d.
+
+Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy": eqs. (2), (9), (56) and
+Theorem 1, derived anew here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb, ctx
+from scipy import special
+
+from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
+
+ROOT = math.sqrt(2.0)
+FAR = 186.0
+"""Twice the exponent beyond which less than 1e-40 of the law lies."""
+
+NARROW = 2.0**-8
+UNSEEN = 760
+"""Exponent at which a tail is below the least float."""
+LARGEST_ORDER = 1e6
+ASYMPTOTIC = 2**10
+
+
+def upper_ball(z: arb, r: arb) -> arb:
+    """Return a ball around P(Z > z), z >= 0: Q(z + r) / (2 Q(r)), eq. (2)."""
+    root = arb(2).sqrt()
+    return ((z + r) / root).erfc() / (2 * (r / root).erfc())
+
+
+def ln_upper(z: Floats, r: float) -> Floats:
+    """Return ln(2 P(Z > z)), z >= 0."""
+    with np.errstate(divide="ignore"):  # ln 0 at infinity
+        tail = np.log(special.erfcx((z + r) / ROOT) / special.erfcx(r / ROOT))
+    found: Floats = tail - z * (z / 2 + r)
+    return found
+
+
+def side_mass(low: Floats, high: Floats, r: float) -> Floats:
+    """Return P(low < Z <= high) for 0 <= low <= high; relative error below 2**-32."""
+    width, middle = high - low, (low + high) / 2
+    norm = math.sqrt(2 * math.pi) * float(special.erfcx(r / ROOT))
+    with np.errstate(invalid="ignore", over="ignore"):
+        slope = middle + r
+        bend = 1 + width**2 * (slope**2 - 1) / 24
+        narrow = np.exp(-middle * (middle / 2 + r)) / norm * width * bend
+        first = ln_upper(low, r)
+        wide = np.exp(first) / 2 * -np.expm1(ln_upper(high, r) - first)
+    use = width * (1 + low + r) < NARROW
+    return np.where(use, narrow, np.where(np.isinf(high), np.exp(first) / 2, wide))
+
+
+def mass(low: Floats, high: Floats, r: float) -> Floats:
+    """Return P(low < Z <= high) for any low <= high."""
+    above = side_mass(np.maximum(low, 0.0), np.maximum(high, 0.0), r)
+    return above + side_mass(np.maximum(-high, 0.0), np.maximum(-low, 0.0), r)
+
+
+def moments(r: float) -> tuple[float, float]:
+    """Return E |Z| = h - r and E Z^2 = 1 + r^2 - r h, h = phi(r) / Q(r): eq. (9)."""
+    with ctx.workprec(200):
+        exact = arb(r)
+        root = arb(2).sqrt()
+        hazard = (-(exact**2) / 2).exp() * (2 / arb.pi()).sqrt() / (exact / root).erfc()
+        return float(hazard - exact), float(1 + exact**2 - exact * hazard)
+
+
+def peak(r: float) -> float:
+    """Return the density at zero."""
+    return 1.0 / (math.sqrt(2 * math.pi) * float(special.erfcx(r / ROOT)))
+
+
+def reach(r: float) -> float:
+    """Return z beyond which, on either side, less than 1e-40 of the law lies."""
+    return math.sqrt(r * r + FAR) - r
+
+
+@dataclass(frozen=True)
+class OffsetGaussianLoss(MonotoneLoss):
+    """The loss of the law with offset `r` against itself moved up by `d` (exact), in sigmas."""
+
+    d: Fraction
+    r: Fraction
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return infinity."""
+        return math.inf
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
+    def kink(self) -> Fraction:
+        """Return the loss at zero, d (d / 2 + r)."""
+        return self.d * (self.d / 2 + self.r)
+
+    @property
+    def span(self) -> float:
+        """Return the loss at 1e-40 of the lower tail."""
+        return float(self.kink) + float(self.d) * reach(float(self.r))
+
+    def cut(self, edge: Fraction) -> Fraction:
+        """Return z where the loss is `edge`."""
+        if edge >= self.kink:
+            return (self.kink - edge) / self.d
+        if edge <= -self.kink:
+            return self.d - (self.kink + edge) / self.d
+        return self.d / 2 - edge / (self.d + 2 * self.r)
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return P(Z < z) - exp(epsilon) P(Z + d < z), z where the loss is epsilon: Theorem 1."""
+        edge = below(epsilon)
+        z = self.cut(edge)
+        if z < 0 and -z * (-z / 2 + self.r) > UNSEEN:
+            return LEAST_FLOAT
+
+        def value() -> arb:
+            return self._below(z) - ball(edge).exp() * self._below(z - self.d)
+
+        return min(1.0, least_above(value))
+
+    def _below(self, z: Fraction) -> arb:
+        r = ball(self.r)
+        return upper_ball(ball(-z), r) if z <= 0 else 1 - upper_ball(ball(z), r)
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the masses of the loss intervals, by the outputs where they end."""
+        z = self._cuts(edges)
+        ends = np.concatenate(([np.inf], z, [-np.inf]))
+        d, r = float(self.d), float(self.r)
+        return mass(ends[1:], ends[:-1], r), mass(ends[1:] - d, ends[:-1] - d, r)
+
+    def _cuts(self, edges: Floats) -> Floats:
+        d, r, kink = float(self.d), float(self.r), float(self.kink)
+        inner = d / 2 - edges / (d + 2 * r)
+        outer = (kink - np.abs(edges)) / d
+        found = np.where(edges >= kink, outer, np.where(edges <= -kink, d - outer, inner))
+        return np.asarray(found, dtype=np.float64)
+
+    def renyi(self, order: float) -> float:
+        """Return the Renyi divergence of an order above 1, rounded up: eq. (56)."""
+        a = Fraction(order)
+
+        def value() -> arb:
+            d = ball(self.d)
+            lower = _tail_integral(self.r - (a - 1) * self.d)
+            slope = self.r + (a - 1) * (self.d + 2 * self.r)
+            shrink = (-d * (d / 2 + ball(slope))).exp()
+            middle = _tail_integral(slope) - shrink * _tail_integral(slope + self.d)
+            upper = (-ball((2 * a - 1) * self.kink)).exp() * _tail_integral(self.r + a * self.d)
+            total = (lower + middle + upper) / (2 * _tail_integral(self.r))
+            return ball(self.kink) + total.log() / ball(a - 1)
+
+        return least_above(value, 256)
+
+    def rho(self) -> float:
+        """Return a bound of the zero-concentrated guarantee: sup over a > 1 of renyi(a) / a.
+
+        The divergence grows with a: between two orders of a geometric grid, that of the upper one
+        over the lower order is a bound. Beyond the grid, with C = ln(2 sqrt(pi / 2) / T) + r^2 / 2,
+        T = exp(r^2 / 2) sqrt(2 pi) Q(r), it is at most d^2 / 2 + C / (a (a - 1)). Theorem 2.
+        """
+        orders = np.geomspace(1.0 + 2.0**-12, LARGEST_ORDER, 600)
+        found = [self.renyi(float(order)) for order in orders]
+        grid = max(
+            later / order for later, order in zip(found, [1.0, *orders[:-1].tolist()], strict=True)
+        )
+        d, r = float(self.d), float(self.r)
+        rest = -math.log(float(special.erfcx(r / ROOT))) + math.log(2) + r * r / 2
+        beyond = d * d / 2 + rest / (LARGEST_ORDER * (LARGEST_ORDER - 1))
+        return float(max(grid, beyond)) * (1 + 2.0**-40)
+
+
+def _tail_integral(x: Fraction) -> arb:
+    """Return a ball around the integral over u > 0 of exp(-u^2 / 2 - x u)."""
+    b = ball(x)
+    if x > ASYMPTOTIC:
+        return _mills_series(b)
+    return (b * b / 2).exp() * (arb.pi() / 2).sqrt() * (b / arb(2).sqrt()).erfc()
+
+
+def _mills_series(b: arb) -> arb:
+    """Return the sum of (-1)^k (2k - 1)!! / b^(2k + 1): the first term left out bounds the rest.
+
+    Balls of erfc lose all their digits where the exponent is in the millions.
+    """
+    term = 1 / b
+    total, small, k = arb(0), term * arb(2) ** -ctx.prec, 0
+    while term.abs_lower() > small and (2 * k + 1) < b * b:
+        total += term
+        k += 1
+        term *= -(2 * k - 1) / (b * b)
+    return total + arb(0, term.abs_upper())
