@@ -9,9 +9,11 @@ from functools import cache
 
 from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.selection.base import Selection
 
-NOT_MECHANISMS = frozenset({"base", "registry", "shape"})
+NOT_MECHANISMS = frozenset({"base", "registry", "selection", "shape"})
 
 
 @cache
@@ -35,15 +37,33 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
     BudgetError
         DP-MECH-004 if there is none; the message gives the nearest name.
     """
-    if name not in names():
-        close = get_close_matches(name, names(), n=1)
+    _find(name, names(), place)
+    return _load(name)
+
+
+def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
         nearest = f"; did you mean '{close[0]}'" if close else ""
         raise BudgetError(
-            "DP-MECH-004", place=place, name=name, nearest=nearest, known=", ".join(names())
+            "DP-MECH-004", place=place, name=name, nearest=nearest, known=", ".join(known)
         )
-    return _load(name)
 
 
 def pure_names() -> tuple[str, ...]:
     """Return the names of the mechanisms that can give a pure guarantee."""
     return tuple(name for name in names() if _load(name).pure)
+
+
+@cache
+def selection_names() -> tuple[str, ...]:
+    """Return the names of all ways to choose a candidate, sorted; imports none of them."""
+    found = (module.name for module in pkgutil.iter_modules(selections.__path__))
+    return tuple(sorted(name for name in found if name not in NOT_MECHANISMS))
+
+
+def get_selection(name: str, place: Place | None = None) -> type[Selection]:
+    """Return the class of a way to choose a candidate by name; raises as `get`."""
+    _find(name, selection_names(), place)
+    found: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
+    return found

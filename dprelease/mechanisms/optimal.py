@@ -1,0 +1,327 @@
+"""Optimal lattice noise: the least error for one cell, found by linear programming.
+
+Release    q + K, K on finitely many integers, P(K = k) = masses[|k|] over their sum.
+Guarantee  By design (epsilon, delta) for one cell that moves by at most D steps, epsilon = D /
+           scale: proved in rational arithmetic before a law comes out. It is priced from its masses
+           alone, whatever scale stands beside them.
+Source     `numerics.least_noise`. Geng and Viswanath 2013, arXiv 1305.1330v3, bound the program's
+           value; with delta 0 the staircase (arXiv 1212.1186v3) is the optimum.
+Units      q, K and scale in lattice steps; masses are whole numbers without a unit.
+
+A solver's last digits depend on the machine. So the masses themselves are the parameter: an event
+holds them, and nobody solves the program again. They never rise with |k|; for such laws
+delta(epsilon) grows with the shift (see `least_noise`): the curve of a shift covers smaller ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+from flint import arb
+
+from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms.base import ONE_STEP, Symmetric
+from dprelease.mechanisms.shape import Shape
+from dprelease.mechanisms.staircase import MEASURES, Staircase
+from dprelease.numerics import whole_masses
+from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.lattice import Flags
+from dprelease.numerics.least_noise import solve
+from dprelease.numerics.rounding import exact, round_down
+from dprelease.privacy.loss import Floats, Pieces, below
+from dprelease.privacy.unit import Move, Sensitivity
+
+LARGEST_SHIFT = 512
+FINE_ENOUGH = 256
+LARGEST_EPSILON = 20
+LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
+TABLE_ERROR = 2.0**-40
+"""Bound on the relative error of a tabulated tail, with the width of one word's interval."""
+
+
+@dataclass(frozen=True)
+class Optimal(Symmetric):
+    """Noise with whole-number masses, none above the one before."""
+
+    name: ClassVar[str] = "optimal"
+    summary: ClassVar[str] = "least error at epsilon and delta, by linear program; bounded"
+    use: ClassVar[str] = "one answer with small shifts under an (epsilon, delta) budget; yardstick"
+    pure: ClassVar[bool] = False
+    norm: ClassVar[int] = 1
+    shapes: ClassVar[tuple[Shape, ...]] = (
+        Shape("delta", "delta of one cell", "1e-20 to 0.5"),
+        Shape("optimise", "error that is made least", "mae or mse", MEASURES),
+    )
+    examples: ClassVar[tuple[Mapping[str, str | float], ...]] = (
+        {"delta": "1e-9"},
+        {"delta": "1e-6", "optimise": "mse"},
+    )
+
+    masses: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
+        object.__setattr__(self, "scale", float(self.scale))
+        self._certify({"scale": self.scale})
+        if not whole_masses.admissible(self.masses):
+            self._refuse("masses", whole_masses.ADMISSIBLE)
+
+    @classmethod
+    def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
+        """Return the law of a scale and of masses written as `parameters` does; raises as base."""
+        known = "masses, scale"
+        for name in parameters.keys() - {"scale", "masses"}:
+            raise BudgetError(
+                "DP-MECH-002", place=place, mechanism=cls.name, name=name, known=known
+            )
+        try:
+            scale, text = float(exact(str(parameters["scale"]))), str(parameters["masses"])
+        except (KeyError, ValueError, OverflowError):
+            raise BudgetError("DP-MECH-003", place=place, mechanism=cls.name, known=known) from None
+        cls._certify({"scale": scale}, place)
+        masses = whole_masses.read(text)
+        if masses is None:
+            cls._refuse("masses", whole_masses.ADMISSIBLE, place)
+            raise AssertionError
+        return cls(scale, masses)
+
+    @classmethod
+    def design(
+        cls,
+        scale: float,
+        sensitivity: Sensitivity = ONE_STEP,
+        place: Place | None = None,
+        /,
+        **shape: str | float,
+    ) -> Self:
+        """Return the law of least error at epsilon = largest shift / scale and the shape's delta.
+
+        Raises
+        ------
+        BudgetError
+            DP-MECH-001 for a scale whose law would be too long, or whose epsilon is above 20;
+            DP-MECH-005 for a delta out of range, a shift above 512, another measure.
+        """
+        scale = float(scale)
+        cls._certify({"scale": scale}, place)
+        for name in shape.keys() - {"delta", "optimise"}:
+            raise BudgetError(
+                "DP-MECH-002",
+                place=place,
+                mechanism=cls.name,
+                name=name,
+                known="delta, optimise",
+            )
+        delta = cls._delta(shape.get("delta", "1e-9"), place)
+        measure = shape.get("optimise", "mae")
+        if measure not in MEASURES:
+            cls._refuse("optimise", " or ".join(MEASURES), place)
+        shift = sensitivity.largest_shift
+        if shift > LARGEST_SHIFT:
+            cls._refuse(
+                "largest shift",
+                f"at most {LARGEST_SHIFT} lattice steps (finer lattices gain next to nothing: take "
+                "the staircase, or a truncated Laplace law)",
+                place,
+            )
+        longest = (whole_masses.LONGEST - 4 * shift) / math.log1p(1 / (2 * delta))
+        if not shift / LARGEST_EPSILON <= scale <= longest:
+            raise BudgetError(
+                "DP-MECH-001",
+                place=place,
+                mechanism=cls.name,
+                least=shift / LARGEST_EPSILON,
+                largest=f"{longest:.6g}",
+            )
+        return cls(scale, _solved(scale, delta, shift, 1 if measure == "mae" else 2))
+
+    @classmethod
+    def _delta(cls, value: str | float, place: Place | None) -> float:
+        try:
+            delta = exact(str(value))
+        except ValueError:
+            delta = Fraction(0)
+        if not LEAST_DELTA <= delta <= LARGEST_DELTA:
+            admissible = "1e-20 to 0.5; with delta 0 the staircase has the least error"
+            cls._refuse("delta", admissible, place)
+        return round_down(delta)
+
+    @property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """Return the texts of masses and scale; `of(**dict(parameters))` is equal to self."""
+        return (("masses", whole_masses.write(self.masses)), ("scale", repr(self.scale)))
+
+    @cached_property
+    def _total(self) -> int:
+        return whole_masses.total(self.masses)
+
+    @cached_property
+    def _from(self) -> tuple[int, ...]:
+        """Return the sum of the masses from k on, for k from 0 to one beyond the last."""
+        sums = [0]
+        for mass in reversed(self.masses):
+            sums.append(sums[-1] + mass)
+        return tuple(reversed(sums))
+
+    @cached_property
+    def _tails(self) -> Floats:
+        return np.array([float(Fraction(part, self._total)) for part in self._from])[::-1]
+
+    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
+        """Return the largest k with u < P(K >= k), from a table of tails."""
+        ascending = self._tails
+        place = np.searchsorted(ascending, u, side="right")
+        at, beyond = ascending[np.minimum(place, len(ascending) - 1)], ascending[place - 1]
+        sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
+        k = np.maximum(len(ascending) - 1.0 - place, 0.0)
+        return k, sure
+
+    def upper_tail(self, k: int) -> arb:
+        """Return the exact tail, a ratio of whole numbers."""
+        part = self._from[k] if k < len(self._from) else 0
+        return arb(part) / self._total
+
+    def losses(self, shift: int) -> tuple[OptimalLoss, ...]:
+        """Return the exact loss."""
+        return (OptimalLoss(self, shift),)
+
+    def _moment(self, power: int) -> float:
+        parts = sum(k**power * mass for k, mass in enumerate(self.masses))
+        return float(Fraction(2 * parts, self._total))
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Return E |K|, from the whole numbers."""
+        return self._moment(1)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return the square root of E K^2."""
+        return math.sqrt(self._moment(2))
+
+
+@lru_cache(maxsize=256)
+def _solved(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
+    """Return whole masses that are proved to be (shift / scale, delta)-private for the shift.
+
+    What the solver's tolerance and the rounding lose is taken from delta beforehand, by the least
+    of a few shares that suffices.
+    """
+    # Two floats below: a price at any decimal that reads to shift / scale is covered as well.
+    ratio = math.nextafter(round_down(Fraction(shift) / Fraction(scale)), 0.0)
+    epsilon = Fraction(math.nextafter(ratio, 0.0))
+    factor = 1 / whole_masses.rational_exp(-epsilon)  # <= exp(epsilon): the excess only grows
+    for share in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        aim = delta * (1 - share)
+        masses = whole_masses.rounded(solve(float(epsilon), aim, shift, power), epsilon, aim)
+        if not whole_masses.admissible(masses):
+            continue
+        if whole_masses.excess(masses, factor, shift) <= Fraction(delta):
+            return masses
+    raise ArithmeticError("the solver's digits do not suffice")
+
+
+def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") -> float:
+    """Return the least error of one cell, lattice steps: what others are measured against.
+
+    "mae": the mean absolute error; "mse": the root of the mean square error. The least of all
+    symmetric laws on the integers that never rise away from 0 and are (epsilon, delta)-private for
+    moves by up to `shift`; to about 1e-8, relative. Shifts above 256 are scaled: a finer lattice
+    changes less than 1e-5 of the error.
+    """
+    if measure not in MEASURES:
+        raise ValueError("the measure is mae or mse")
+    if delta == 0:
+        moves = Sensitivity(1, (Move(shift, 1),))
+        law = Staircase.design(shift / epsilon, moves, optimise=measure)
+        return law.mean_absolute_error if measure == "mae" else law.standard_deviation
+    coarse = min(shift, FINE_ENOUGH)
+    found = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
+    return (found if measure == "mae" else math.sqrt(found)) * (shift / coarse)
+
+
+@dataclass(frozen=True)
+class OptimalLoss:
+    """The loss of a law of whole-number masses against itself moved by `shift` steps."""
+
+    law: Optimal
+    shift: int
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return infinity: the farthest outputs tell the neighbors apart."""
+        return math.inf
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss has finitely many values."""
+        return None
+
+    @property
+    def span(self) -> float:
+        """Return the largest finite loss."""
+        pieces = self._atoms
+        return float(np.max(pieces.high[np.isfinite(pieces.high)], initial=0.0))
+
+    @cached_property
+    def _sorted(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+        """Return (P, Q) masses of losses above 0, largest loss first, and sums before each."""
+        masses = self.law.masses + (0,) * self.shift
+        ks = range(-((self.shift - 1) // 2), len(self.law.masses))
+        pairs = [(masses[abs(k)], masses[k + self.shift]) for k in ks]
+        pairs.sort(key=lambda pair: -Fraction(*pair) if pair[1] else -math.inf)
+        p, q = [0], [0]
+        for own, other in pairs:
+            p.append(p[-1] + own)
+            q.append(q[-1] + other)
+        return pairs, p, q
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return P(E) - exp(epsilon) Q(E) over the outputs E with a loss above epsilon, exactly.
+
+        Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
+        """
+        edge = below(epsilon)
+        pairs, p, q = self._sorted
+
+        def value() -> arb:
+            factor = ball(abs(edge)).exp()
+            low, high = 0, len(pairs)
+            while low < high:
+                middle = (low + high) // 2
+                own, other = pairs[middle]
+                # Where balls can't tell, own = factor other nearly: it adds nothing to their sum.
+                low, high = (middle + 1, high) if own > factor * other else (low, middle)
+            gain = (arb(p[low]) - factor * q[low]) / self.law._total
+            return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
+
+        return min(1.0, least_above(value))
+
+    @cached_property
+    def _atoms(self) -> Pieces:
+        reach = len(self.law.masses)
+        size = 2 * reach - 1
+        both = np.array([float(Fraction(mass, self.law._total)) for mass in self.law.masses])
+        law = np.concatenate((both[:0:-1], both))
+        p = np.concatenate((law, np.zeros(min(self.shift, size))))
+        q = np.concatenate((np.zeros(min(self.shift, size)), law))
+        with np.errstate(divide="ignore"):
+            loss = np.log(p / np.where(q > 0, q, 1.0)) + np.where(q > 0, 0.0, np.inf)
+        return Pieces(p, q, loss, loss)
+
+    def pieces(self, width: float) -> Pieces:
+        """Return the atoms."""
+        return self._atoms
+
+    def renyi(self, order: float) -> float:
+        """Return infinity: the support is bounded."""
+        return math.inf
+
+
+MECHANISM = Optimal

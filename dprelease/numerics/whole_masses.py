@@ -1,0 +1,117 @@
+"""Symmetric laws on finitely many integers with whole-number masses: text, making, proof.
+
+`masses[k]` stands for P(K = k) = P(K = -k) times the sum over all integers; none is above the one
+before it. As text: base 16, separated by spaces, "*n" behind a mass that stands n times in a row.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import groupby, pairwise
+
+from flint import ctx
+
+from dprelease.numerics.balls import ball
+from dprelease.numerics.least_noise import Noise
+
+LONGEST = 8192
+DUST = 2**8
+"""What rounding up leaves at the far end; some 2**40 stand for delta."""
+MOST_DIGITS = 64
+ADMISSIBLE = (
+    f"1 to {LONGEST} whole numbers in base 16, of at most {MOST_DIGITS} digits, above 0 and none "
+    "above the one before"
+)
+_MASS = re.compile(r"([0-9a-f]{1,64})(?:\*([0-9]{1,4}))?")
+
+
+def write(masses: Sequence[int]) -> str:
+    """Return the text of masses; `read` gives them back."""
+    runs = ((mass, sum(1 for _ in run)) for mass, run in groupby(masses))
+    return " ".join(f"{mass:x}" if n == 1 else f"{mass:x}*{n}" for mass, n in runs)
+
+
+def read(text: str) -> tuple[int, ...] | None:
+    """Return the masses of a text; None for anything that is not admissible."""
+    found: list[int] = []
+    for part in text.split(" "):
+        match = _MASS.fullmatch(part)
+        if match is None:
+            return None
+        found += [int(match[1], 16)] * int(match[2] or 1)
+        if len(found) > LONGEST:
+            return None
+    return tuple(found) if admissible(found) else None
+
+
+def admissible(masses: Sequence[int]) -> bool:
+    """Return whether the masses are positive whole numbers, not too many, and never rise."""
+    if not 1 <= len(masses) <= LONGEST or any(type(mass) is not int for mass in masses):
+        return False
+    falling = all(a >= b for a, b in pairwise(masses))
+    return falling and masses[-1] > 0 and masses[0] < 16**MOST_DIGITS
+
+
+def total(masses: Sequence[int]) -> int:
+    """Return the sum over all integers."""
+    return 2 * sum(masses) - masses[0]
+
+
+def excess(masses: Sequence[int], factor: Fraction, shift: int) -> Fraction:
+    """Return the sum over k of (masses[k] - factor masses[k + shift])+ over `total`.
+
+    For masses that never rise and a factor >= 1 only k > -shift / 2 count.
+    """
+    n, d = factor.numerator, factor.denominator
+    gains = 0
+    for k in range(-((shift - 1) // 2), len(masses)):
+        after = masses[k + shift] if k + shift < len(masses) else 0
+        gains += max(0, d * masses[abs(k)] - n * after)
+    return Fraction(gains, d * total(masses))
+
+
+def rational_exp(x: Fraction) -> Fraction:
+    """Return a rational number >= exp(x), by less than a relative 2**-110; |x| <= 100."""
+    with ctx.workprec(256):
+        bits = (ball(x).exp() * 2**128).ceil()
+        # The ball is far narrower than a unit here; the next whole number is on the safe side.
+        return Fraction(int(bits.upper().ceil().unique_fmpz() or 0) + 1, 2**128)
+
+
+def rounded(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ...]:
+    """Return whole masses near a solution of the linear program, private to nearly its digits.
+
+    Where the solution spends nothing, a follower is rounded up to e^-epsilon times its leader.
+    """
+    bits = math.ceil(-math.log2(delta) + 1.5 * float(epsilon)) + 40
+    fall = rational_exp(-epsilon)
+    shift = len(noise.first)
+
+    def follower(mass: int) -> int:
+        return -(-mass * fall.numerator // fall.denominator)
+
+    masses = [round(Fraction(float(p)) * 2**bits) for p in noise.first]
+    if noise.blocks:
+        for k in range(1, (shift - 1) // 2 + 1):
+            masses[shift - k] = max(masses[shift - k], follower(masses[k]))
+        masses[-1] = max(masses[-1], follower(masses[0]))
+    _never_rise(masses)
+    for _ in range(noise.blocks * shift):
+        masses.append(follower(masses[-shift]))
+    spent = [math.floor(Fraction(float(t)) * 2**bits) for t in noise.spent]
+    for i, p in enumerate(noise.window):
+        least = follower(max(0, masses[-shift] - spent[i]))
+        masses.append(max(least, round(Fraction(float(p)) * 2**bits)))
+    _never_rise(masses)
+    while masses and masses[-1] < DUST:
+        masses.pop()
+    return tuple(masses)
+
+
+def _never_rise(masses: list[int]) -> None:
+    """Raise each mass to the largest one behind it."""
+    for k in range(len(masses) - 2, -1, -1):
+        masses[k] = max(masses[k], masses[k + 1])

@@ -1,0 +1,235 @@
+"""Choices among candidates: exact laws, exact draws, and the guarantee on neighboring scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq
+from scipy import stats
+
+from dprelease.errors import BudgetError
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.selection.base import Selection
+from dprelease.numerics.lazy_uniform import LazyUniform
+from tests.replay import Keyed, OutOfBits, Replay
+from tests.two_arm import ERROR_RATE
+
+NAMES = registry.selection_names()
+KINDS = [registry.get_selection(name) for name in NAMES]
+EPSILON = Fraction(7, 5)
+ALL_ONES = 2**64 - 1
+
+
+@pytest.fixture(autouse=True)
+def precise() -> Iterator[None]:
+    before, ctx.prec = ctx.prec, 150
+    yield
+    ctx.prec = before
+
+
+def direct_law(name: str, rate: Fraction, scores: tuple[int, ...]) -> list[arb]:
+    """Return the probabilities from the papers' algorithms, by sums over all orders."""
+
+    def coin(score: int) -> arb:
+        exponent = rate * (score - max(scores))
+        return arb(fmpq(exponent.numerator, exponent.denominator)).exp()
+
+    if name == "exponential":
+        total = sum((coin(score) for score in scores), arb(0))
+        return [coin(score) / total for score in scores]
+    found = [arb(0) for _ in scores]
+    for order in permutations(range(len(scores))):
+        left = arb(1) / math.factorial(len(scores))
+        for i in order:
+            found[i] += left * coin(scores[i])
+            left *= 1 - coin(scores[i])
+    return found
+
+
+SCORES = [(0,), (4, 4), (5, 3), (2, 2, 1), (0, -7, 3, 3), (10, 9, 8, 7, 0), (1, 1, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scores", SCORES, ids=str)
+@pytest.mark.parametrize(("sensitivity", "monotonic"), [(1, False), (3, False), (1, True)])
+def test_law_is_that_of_the_paper(
+    kind: type[Selection], scores: tuple[int, ...], sensitivity: int, monotonic: bool
+) -> None:
+    rate = EPSILON / (sensitivity * (1 if monotonic else 2))
+    found = kind(EPSILON, sensitivity, monotonic).law(scores)
+    for own, direct in zip(found, direct_law(kind.name, rate, scores), strict=True):
+        assert own.overlaps(direct)
+        assert own.rad() < 1e-40
+    assert sum(found, arb(0)).overlaps(arb(1))
+
+
+def test_ties_share_equally() -> None:
+    for kind in KINDS:
+        law = kind(EPSILON).law((3, 3, 3, -5))
+        assert law[0].overlaps(law[1])
+        assert law[1].overlaps(law[2])
+        assert law[0] > law[3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sensitivity", [1, 2])
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_neighboring_scores_differ_by_at_most_epsilon(
+    kind: type[Selection], sensitivity: int, monotonic: bool
+) -> None:
+    choice = kind(EPSILON, sensitivity, monotonic)
+    bound = arb(7) / 5
+    worst = -math.inf
+    moves = range(-sensitivity, sensitivity + 1)
+    for scores in [(0, 0, 0), (0, 4, 5), (0, 30, 30), (9, 0, 1)]:
+        law = choice.law(scores)
+        for move in product(moves, repeat=3):
+            if monotonic and min(move) < 0 < max(move):
+                continue
+            other = choice.law([score + step for score, step in zip(scores, move, strict=True)])
+            for p, q in zip(law, other, strict=True):
+                loss = (p / q).log()
+                assert loss < bound + arb(2) ** -100
+                worst = max(worst, float(loss))
+    assert worst > 0.5 * float(bound)
+
+
+def test_a_monotonic_rate_does_not_serve_other_scores() -> None:
+    """The check can fail: scores that move apart lose more than epsilon at the double rate."""
+    for kind in KINDS:
+        choice = kind(EPSILON, 1, True)
+        losses = [
+            float((p / q).log())
+            for p, q in zip(choice.law((0, 12, 12)), choice.law((-1, 13, 13)), strict=True)
+        ]
+        assert max(losses) > float(EPSILON) * 1.5
+
+
+def test_permute_and_flip_never_expects_less() -> None:
+    """Its expected score is at least that of the exponential mechanism (ibid., Theorem 3)."""
+    for scores in SCORES:
+        means = []
+        for name in ("exponential", "permute_and_flip"):
+            law = registry.get_selection(name)(EPSILON).law(scores)
+            means.append(sum((p * score for p, score in zip(law, scores, strict=True)), arb(0)))
+        assert means[1] >= means[0] or means[1].overlaps(means[0])
+
+
+@pytest.mark.parametrize("scores", [(4, 4), (5, 3), (2, 2, 1), (0, -7, 3)], ids=str)
+def test_enumerated_exponential_law(scores: tuple[int, ...]) -> None:
+    """All prefixes of 8 bits: the mass of the decided ones brackets every probability."""
+    choice = registry.get_selection("exponential")(EPSILON)
+    found, open_mass = [Fraction(0)] * len(scores), Fraction(0)
+    for prefix in range(2**8):
+        low = choice.choose(scores, Replay([prefix << 56], fill=0))
+        high = choice.choose(scores, Replay([(prefix << 56) | (2**56 - 1)], fill=ALL_ONES // 3))
+        if low == high:
+            found[low] += Fraction(1, 2**8)
+        else:
+            open_mass += Fraction(1, 2**8)
+    assert open_mass <= Fraction(len(scores), 2**8)
+    for low_mass, p in zip(found, choice.law(scores), strict=True):
+        assert float(low_mass) <= p
+        assert p <= float(low_mass + open_mass)
+
+
+def test_enumerated_permute_and_flip_law() -> None:
+    """Two candidates, 4 bits for each coin and for the choice among heads."""
+    choice = registry.get_selection("permute_and_flip")(EPSILON)
+    scores, depth = (5, 3), 4
+    found, open_mass = [Fraction(0)] * 2, Fraction(0)
+    ends = (0, 2 ** (64 - depth) - 1)
+    for prefix in product(range(2**depth), repeat=3):
+        words = [[(word << (64 - depth)) | end for word in prefix] for end in ends]
+        results = {
+            choice.choose(scores, Replay([a, b, c], fill=ALL_ONES // 3))
+            for a in (words[0][0], words[1][0])
+            for b in (words[0][1], words[1][1])
+            for c in (words[0][2], words[1][2])
+        }
+        if len(results) == 1:
+            found[results.pop()] += Fraction(1, 2 ** (3 * depth))
+        else:
+            open_mass += Fraction(1, 2 ** (3 * depth))
+    assert open_mass < Fraction(1, 4)
+    for low_mass, p in zip(found, choice.law(scores), strict=True):
+        assert float(low_mass) <= p
+        assert p <= float(low_mass + open_mass)
+
+
+def p_value(choice: Selection, law: tuple[arb, ...], scores: tuple[int, ...], n: int) -> float:
+    bits = Keyed(f"{choice.name} {scores}")
+    counts = np.bincount([choice.choose(scores, bits) for _ in range(n)], minlength=len(scores))
+    expected = np.array([float(p) for p in law]) * n
+    statistic = float(np.sum((counts - expected) ** 2 / expected))
+    return float(stats.chi2.sf(statistic, len(scores) - 1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_arms(kind: type[Selection]) -> None:
+    """Draws agree with their law, and disagree with laws of a rate 30 % off."""
+    scores, n = (3, 1, 0, 3, -2), 10000
+    choice = kind(EPSILON)
+    assert p_value(choice, choice.law(scores), scores, n) > ERROR_RATE
+    for wrong in (Fraction(7, 10), Fraction(13, 10)):
+        assert p_value(choice, kind(EPSILON * wrong).law(scores), scores, n) < ERROR_RATE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_number_of_words_depends_on_the_number_of_candidates_alone(
+    kind: type[Selection],
+) -> None:
+    drawn = set()
+    for scores in ((0, 0, 0, 0), (100, 0, 0, 0), (-(10**30), 10**30, 5, 5)):
+        bits = Keyed("same")
+        kind(EPSILON).choose(scores, bits)
+        drawn.add(bits.drawn)
+    assert len(drawn) == 1
+
+
+def test_a_word_on_a_boundary_is_refined() -> None:
+    """Two equal sums: U just below 1/2 in all 64 bits needs no more, a boundary inside does."""
+    half = [arb(1), arb(2)]
+    assert LazyUniform(Replay([2**63 - 1])).place(lambda: half) == 0
+    assert LazyUniform(Replay([2**63])).place(lambda: half) == 1
+    third = [arb(1), arb(3)]
+    word = 2**64 // 3  # its interval holds 1/3 = 0.0101...
+    with pytest.raises(OutOfBits):
+        LazyUniform(Replay([word])).place(lambda: third)
+    assert LazyUniform(Replay([word, 0])).place(lambda: third) == 0
+    assert LazyUniform(Replay([word, word, ALL_ONES])).place(lambda: third) == 1
+
+
+def test_extreme_scores_are_chosen_and_never_chosen() -> None:
+    for kind in KINDS:
+        choice = kind(Fraction(100))
+        assert {choice.choose((0, 10**40, 0), Keyed(str(i))) for i in range(50)} == {1}
+        assert {choice.choose((7,), Keyed(str(i))) for i in range(5)} == {0}
+        assert choice.choose(np.array([1, 50]), Keyed("numpy")) == 1
+
+
+def test_bad_parameters_are_refused() -> None:
+    for kind in KINDS:
+        assert Fraction(kind(Fraction(1, 3)).pure_epsilon) >= Fraction(1, 3)
+        for epsilon in (Fraction(0), Fraction(-1), Fraction(101), 1.0):
+            with pytest.raises(BudgetError, match=rf"DP-MECH-005.*'epsilon'[\s\S]*{kind.name}"):
+                kind(epsilon)
+        for sensitivity in (0, -1, 1.5, 2**63, True):
+            with pytest.raises(BudgetError, match=r"DP-MECH-005.*'sensitivity'"):
+                kind(EPSILON, sensitivity)
+        for scores in ((), (1.5, 2), ("1",)):
+            with pytest.raises(BudgetError, match=r"DP-MECH-005.*'scores'"):
+                kind(EPSILON).choose(scores, Keyed("bad"))
+
+
+def test_registry_finds_them() -> None:
+    assert NAMES == ("exponential", "permute_and_flip")
+    assert [kind.name for kind in KINDS] == list(NAMES)
+    assert "selection" not in registry.names()
+    with pytest.raises(BudgetError, match="did you mean 'exponential'"):
+        registry.get_selection("exponentail")
