@@ -1,7 +1,9 @@
-"""Tails of the discrete Gaussian law: sums of exp(-k^2 / (2 scale^2)) over the integers.
+"""Sums of exp(-(k / scale)^2 / 2 - ratio |k| / scale) over the integers, and their tails.
 
-Rigorous balls, by direct summation for small scales and by the Euler-Maclaurin formula with its
-remainder bound for large ones; floats by the same two ways.
+Ratio 0 is the discrete Gaussian law. With h = 1 / scale, a weight times h phi(ratio) is
+h phi(k h + ratio): a normal density on a grid that starts off the origin. Rigorous balls by direct
+summation where terms fall fast, by the Euler-Maclaurin formula with its remainder bound elsewhere;
+floats by the same two ways.
 """
 
 from __future__ import annotations
@@ -14,76 +16,97 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from scipy import special
 
+from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 
 DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
 MOST_TERMS = 1000
-REACH = 41.0
-"""Scales covered by tables: the mass beyond is below 1e-365, so below the least float."""
+UNSEEN = 840.5
+"""Exponent beyond which no table reaches: the mass there is below 1e-364, so below the floats."""
 
 
-def upper_tail(scale: float, k: int) -> arb:
+def upper_tail(scale: float, ratio: float, k: int) -> arb:
     """Return a ball around P(K >= k) for k >= 1, at the precision of the flint context."""
-    return _upper_tail(scale, k, ctx.prec)
+    return _weight_from(scale, ratio, k, ctx.prec) / total(scale, ratio)
+
+
+def total(scale: float, ratio: float) -> arb:
+    """Return a ball around the sum of all weights, that of zero being 1."""
+    return 1 + 2 * _weight_from(scale, ratio, 1, ctx.prec)
 
 
 @lru_cache(maxsize=4096)
-def _upper_tail(scale: float, k: int, precision: int) -> arb:  # noqa: ARG001
-    # `precision` only tells cached balls apart; a ball of any precision encloses the tail.
-    if scale < DIRECT_BELOW:
-        return _direct_sum(scale, k) / (1 + 2 * _direct_sum(scale, 1))
-    # Poisson summation: all integers sum to scale sqrt(2 pi) (1 + 2 exp(-2 pi^2 scale^2) + ...).
-    twice = 2 * (-2 * (arb.pi() * arb(scale)) ** 2).exp()
-    return _euler_maclaurin(scale, k) / (1 + _within(twice, 2 * twice))
+def _weight_from(scale: float, ratio: float, k: int, precision: int) -> arb:  # noqa: ARG001
+    # `precision` only tells cached balls apart; a ball of any precision encloses the sum.
+    h, r = 1 / arb(scale), ball(ratio)
+    # Direct: few terms, or a fall by exp(-1) from term to term, where the other sum may diverge.
+    if scale < DIRECT_BELOW * (1 + ratio) or (Fraction(k) / Fraction(scale) + Fraction(ratio)) > (
+        Fraction(scale)
+    ):
+        return _direct_sum(h, r, k)
+    return _euler_maclaurin(h, r, k)
+
+
+def _direct_sum(h: arb, r: arb, k: int) -> arb:
+    """Return a ball around the sum over j >= k >= 1 of exp(-(j h)^2 / 2 - r j h).
+
+    The ratio of two terms changes by exp(-h^2) each time: two products for each term.
+    """
+    first = (-((k * h) ** 2) / 2 - r * k * h).exp()
+    fall = (-(2 * k + 1) * h * h / 2 - r * h).exp()
+    change = (-h * h).exp()
+    term, sum_of_terms = first, arb(0)
+    least = arb(2) ** -(ctx.prec + 8)
+    while True:
+        sum_of_terms += term
+        term *= fall
+        fall *= change
+        rest = term / (1 - fall)  # ratios only fall: a geometric series bounds the rest
+        if rest <= sum_of_terms * least or not fall < 1:
+            return sum_of_terms + _within(arb(0), rest)
 
 
 def _within(low: arb, high: arb) -> arb:
     return (low + high) / 2 + arb(0, (high - low).abs_upper())
 
 
-def _direct_sum(scale: float, k: int) -> arb:
-    """Return a ball around the sum over j >= k >= 1 of exp(-j^2 / (2 scale^2))."""
-    rate = -1 / (2 * arb(scale) ** 2)
-    last = k + int(scale * math.sqrt(1.4 * (ctx.prec + 32))) + 2
-    total = arb(0)
-    for j in range(k, last):
-        total += (rate * (j * j)).exp()
-    # Ratios of terms beyond fall below exp(rate (2 last + 1)): a geometric series bounds the rest.
-    rest = (rate * (last * last)).exp() / (1 - (rate * (2 * last + 1)).exp())
-    return total + _within(arb(0), rest)
+def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
+    """Return the same by the midpoint formula: an integral, and derivatives where it starts.
 
-
-def _euler_maclaurin(scale: float, k: int) -> arb:
-    """Return a ball around sum over j >= k of h phi(j h), h = 1 / scale, phi the normal density.
-
-    Midpoint form: Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a), a = (k - 1/2) h, with
-    b_i = -B_2i(1/2) / (2i)!. Remainder after p terms: at most |B_2p| / (2p)! h^(2p) times
-    sqrt((2p)! Q(a)), a bound of the integral of |phi^(n)| = |He_n| phi from a on (Cauchy-Schwarz).
+    The sum over j >= k of h phi(j h + r) is Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a),
+    a = (k - 1/2) h + r, b_i = -B_2i(1/2) / (2i)!. The remainder after p terms is at most
+    |B_2p| / (2p)! h^(2p) times the integral of |phi^(2p)| = |He_2p| phi from a on.
     """
-    h = 1 / arb(scale)
-    a = (arb(2 * k - 1) / 2) * h
-    total = (a / arb(2).sqrt()).erfc() / 2
-    spread = total.abs_upper().sqrt()
+    a = (arb(2 * k - 1) / 2) * h + r
     density = (-(a * a) / 2).exp() / (2 * arb.pi()).sqrt()
-    target = spread * arb(2) ** -(ctx.prec + 8)
+    found = (a / arb(2).sqrt()).erfc() / 2
+    target = found * arb(2) ** -(ctx.prec + 8)
     hermite = [arb(1), a]  # phi^(n) = (-1)^n He_n phi
     power, order = h * h, 1
     while True:
         coefficient = -_bernoulli_at_half(2 * order) / math.factorial(2 * order)
-        total -= _ball(coefficient) * power * hermite[2 * order - 1] * density
-        bound = (
-            _ball(_bernoulli_size(2 * order))
-            * power
-            * spread
-            * arb(math.factorial(2 * order)).sqrt()
-        )
+        found -= ball(coefficient) * power * hermite[2 * order - 1] * density
+        bound = ball(_bernoulli_size(2 * order)) * power * density * _spread(2 * order, a)
         if bound <= target or order > MOST_TERMS:
-            return total + arb(0, bound.abs_upper())
+            exact = found + arb(0, bound.abs_upper())
+            return exact * (2 * arb.pi()).sqrt() * (r * r / 2).exp() / h
         for n in (2 * order - 1, 2 * order):
             hermite.append(a * hermite[n] - n * hermite[n - 1])
         power *= h * h
         order += 1
+
+
+def _spread(n: int, a: arb) -> arb:
+    """Return a bound of the integral of |He_n| phi from a > 0 on, over phi(a).
+
+    With x = a + t, He_n(x) = sum of C(n, i) a^(n-i) He_i(t) and phi(x) <= phi(a) exp(-t^2 / 2); the
+    integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most sqrt(2 pi i!) / 2 (Cauchy-Schwarz).
+    """
+    bound, size = arb(0), a.abs_upper()
+    for i in range(n, -1, -1):
+        bound += math.comb(n, i) * arb(math.factorial(i)).sqrt() * size ** (n - i)
+    return bound * (arb.pi() / 2).sqrt()
 
 
 @lru_cache(maxsize=2048)
@@ -100,38 +123,55 @@ def _bernoulli_size(n: int) -> Fraction:
     return abs(_bernoulli(n)) / math.factorial(n)
 
 
-def _ball(x: Fraction) -> arb:
-    return arb(fmpq(x.numerator, x.denominator))
-
-
 @lru_cache(maxsize=64)
-def weights(scale: float) -> Floats:
-    """Return P(K = k) for k = 0 .. 41 scales, scale < 1024; relative error below 2**-38."""
-    k = np.arange(int(REACH * scale) + 2, dtype=np.float64)
-    mass = np.exp(-0.5 * (k / scale) ** 2)
+def weights(scale: float, ratio: float = 0.0) -> Floats:
+    """Return P(K = k) for all k >= 0 that floats tell from 0, scale < 1024; error below 2**-38."""
+    reach = math.sqrt(ratio * ratio + 2 * UNSEEN) - ratio
+    y = np.arange(int(reach * scale) + 2, dtype=np.float64) / scale
+    mass = np.exp(-y * (y / 2 + ratio))
     mass /= 1.0 + 2.0 * float(np.sum(mass[:0:-1]))
     mass.setflags(write=False)
     return mass
 
 
 @lru_cache(maxsize=64)
-def tails(scale: float) -> Floats:
-    """Return P(K >= k) for k = 0 .. 41 scales, scale < 1024; relative error below 2**-37.
+def tails(scale: float, ratio: float = 0.0) -> Floats:
+    """Return P(K >= k) for the same k; relative error below 2**-37.
 
     Summed from the far end: all terms are positive, so n of them cost at most n 2**-53.
     """
-    mass = weights(scale)
+    mass = weights(scale, ratio)
     table = np.cumsum(mass[::-1])[::-1].copy()
     table.setflags(write=False)
     return table
 
 
-def large_scale_quantile(scale: float, u: Floats) -> Floats:
+@lru_cache(maxsize=64)
+def size(scale: float, ratio: float) -> float:
+    """Return the sum of all weights over scale; relative error below 2**-50."""
+    with ctx.workprec(128):
+        return float(total(scale, ratio) / arb(scale))
+
+
+def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
     """Return the real x at which the tail, continued by Euler-Maclaurin, is u; scale >= 1024.
 
-    x = scale (z - z h^2 / 24) + 1/2 with z the normal quantile: the next term is of order h^3.
+    x = scale (z - z h^2 / 24 - ratio) + 1/2, Q(z) = u phi(ratio) size: `quantile_error` bounds what
+    the next terms add.
     """
-    z = special.ndtri(u)
-    z *= -(scale - 1.0 / (24.0 * scale))
+    z = special.ndtri(
+        u * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * size(scale, ratio))
+    )
+    z *= -(1.0 - 1.0 / (24.0 * scale * scale))
+    z -= ratio
+    z *= scale
     z += 0.5
     return z
+
+
+def quantile_error(scale: float, ratio: float) -> float:
+    """Return a bound, in steps, on what `large_scale_quantile` leaves out for u above 2**-20.
+
+    In units of h^4, with z < ratio + 8: 7/5760 (z^3 + 3 z), and half the square of z / 24 times z.
+    """
+    return scale**-3 * (8.0 + (ratio + 8.0) ** 3 / 100)

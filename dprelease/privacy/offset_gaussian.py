@@ -139,12 +139,19 @@ class OffsetGaussianLoss(MonotoneLoss):
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the masses of the loss intervals, by the outputs where they end."""
-        z = self._cuts(edges)
+        z = self.cuts(edges)
         ends = np.concatenate(([np.inf], z, [-np.inf]))
         d, r = float(self.d), float(self.r)
         return mass(ends[1:], ends[:-1], r), mass(ends[1:] - d, ends[:-1] - d, r)
 
-    def _cuts(self, edges: Floats) -> Floats:
+    def at(self, z: Floats) -> Floats:
+        """Return the loss of outputs, in floats."""
+        d, r = float(self.d), float(self.r)
+        found: Floats = d * (d / 2 - z) + r * (np.abs(z - d) - np.abs(z))
+        return found
+
+    def cuts(self, edges: Floats) -> Floats:
+        """Return z where the loss is each edge, in floats."""
         d, r, kink = float(self.d), float(self.r), float(self.kink)
         inner = d / 2 - edges / (d + 2 * r)
         outer = (kink - np.abs(edges)) / d

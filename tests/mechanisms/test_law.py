@@ -198,7 +198,8 @@ def test_moments_and_bias(name: str, shape: int, scale: float) -> None:
     size = law.root_mean_square_error / n**0.5
     assert abs(np.abs(draws).mean() - law.mean_absolute_error) < 6 * size
     centred = draws - law.mean
-    kurtosis = max(3.0, float(np.mean(centred**4)) / law.standard_deviation**4)
+    seen = float(np.mean(centred**4)) / law.standard_deviation**4
+    kurtosis = max(3.0, seen, law.standard_deviation**-2)  # the last: one step, hardly ever
     tolerance = 6 * law.standard_deviation**2 * (kurtosis / n) ** 0.5
     assert abs(np.mean(centred**2) - law.standard_deviation**2) < tolerance
 
@@ -245,7 +246,9 @@ def test_the_number_of_words_depends_on_bits_alone() -> None:
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_neighbors_have_the_same_outputs(name: str, shape: int) -> None:
     """Sets of outputs of q and q + 1 coincide, on the integers: no low bits tell q (V01, V02)."""
-    scale = next(s for s in (2.0, 8.0, 32.0, 128.0) if law_of(name, s, shape).half_width(0.999) >= 6)
+    scale = next(
+        s for s in (2.0, 8.0, 32.0, 128.0) if law_of(name, s, shape).half_width(0.999) >= 6
+    )
     draws = sample(law_of(name, scale, shape), 10**6, Keyed("outputs"))
     for value in (0, 2**53 - 1, 2**53, 2**53 + 2):
         near, other = {int(d) + value for d in draws}, {int(d) + value + 1 for d in draws}
