@@ -50,7 +50,7 @@ def test_json_answers(tmp_path: Path) -> None:
     assert published["files"] == ["all.parquet", "by_city.parquet", "manifest.json"]
     assert json.loads(call("verify", published["output"], "--json")[1])["ok"] is True
     names = [row["name"] for row in json.loads(call("mechanisms", "--json")[1])]
-    assert names == list(registry.names())
+    assert names == [*registry.names(), *registry.selection_names()]
     assert "by_city" in json.loads(call("run", release, "--dry-run", "--json")[1])["sql"]
     failed = json.loads(call("run", release, "--json")[1])
     assert failed["findings"][0]["code"] == "DP-OUTPUT-001"

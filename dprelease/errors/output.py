@@ -17,4 +17,12 @@ TEMPLATES: dict[str, Template] = {
         cause="The output '{name}' is there, but it is not a release: it has no manifest.",
         fix="choose another folder; --overwrite replaces releases only.",
     ),
+    "DP-OUTPUT-004": Template(
+        cause="The chart '{name}' needs matplotlib, which is not installed.",
+        fix="install the extra: pip install 'dprelease[plot]'.",
+    ),
+    "DP-OUTPUT-005": Template(
+        cause="The chart '{name}' is none of the kinds of image that can be drawn.",
+        fix="end its name with one of {formats}.",
+    ),
 }

@@ -13,7 +13,9 @@ from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.selection.base import Selection
 
-NOT_MECHANISMS = frozenset({"base", "offset_lattice", "registry", "selection", "shape"})
+NOT_MECHANISMS = frozenset(
+    {"base", "efficiency", "offset_lattice", "registry", "selection", "shape"}
+)
 
 
 @cache

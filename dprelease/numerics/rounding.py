@@ -71,3 +71,8 @@ def decimal_digits(x: Fraction) -> int | None:
         while rest % prime == 0:
             rest, digits = rest // prime, digits + 1
     return digits if rest == 1 else None
+
+
+def finite(x: float) -> float | None:
+    """Return a number as JSON has it: null for one that does not exist."""
+    return x if math.isfinite(x) else None

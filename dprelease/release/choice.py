@@ -8,15 +8,17 @@ from fractions import Fraction
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.query.resolve import Measure
-from dprelease.release.draft import Draft, Shape, solve
+from dprelease.release.draft import Draft, Shape, solve, typical_error
 from dprelease.schema.release import AUTO, BudgetSpec
 
 AUTO_FAMILIES = ("discrete_laplace", "discrete_gaussian")
 """What `auto` chooses from: laws on the integers themselves, whose answers stay whole."""
+
+ALONE = Fraction(1, 10**10)
+"""Least delta at which what the accountant allows for its own errors is well below 1/1024 of it."""
 
 COARSE = 64
 """Steps that sensitivities are scaled down to while candidates are compared."""
@@ -153,7 +155,7 @@ def _candidates(wish: Wish, budget: BudgetSpec, share: Fraction) -> Iterator[Dra
 
 
 def _delta_share(wishes: Sequence[Wish], budget: BudgetSpec) -> Fraction:
-    """Return the delta of one cell of laws that need one: half the budget's, shared equally."""
+    """Return the delta of one cell of laws that need one: equal shares of the budget's."""
     cells = 0
     for wish in wishes:
         if not wish.is_auto:
@@ -161,7 +163,14 @@ def _delta_share(wishes: Sequence[Wish], budget: BudgetSpec) -> Fraction:
             if any(shape.name == "delta" for shape in kind.shapes):
                 sensitivity = wish.measure.sensitivity
                 cells += sensitivity.slots * max(move.cells for move in sensitivity.moves)
-    return budget.delta / (2 * cells) if cells else Fraction(0)
+    return delta_of_cell(budget.delta, cells) if cells else Fraction(0)
+
+
+def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
+    """Return the delta of one cell's law; the rest is what composing the cells needs."""
+    if cells == 1 and delta >= ALONE:
+        return delta * Fraction(1023, 1024)
+    return delta / (2 * cells)
 
 
 def _error(drafts: Sequence[Draft], budget: BudgetSpec) -> float:
@@ -172,15 +181,9 @@ def _error(drafts: Sequence[Draft], budget: BudgetSpec) -> float:
     except BudgetError:
         return float("inf")
     return sum(
-        _typical(mechanism) / draft.sensitivity.largest_shift
+        typical_error(mechanism) / draft.sensitivity.largest_shift
         for mechanism, draft in zip(found, coarse, strict=True)
     )
-
-
-def _typical(mechanism: Mechanism) -> float:
-    """Return the mean absolute error, or the median one where there is no mean."""
-    mean = mechanism.mean_absolute_error
-    return mean if mean < float("inf") else float(mechanism.half_width(0.5))
 
 
 def _coarse(sensitivity: Sensitivity) -> Sensitivity:

@@ -18,6 +18,8 @@ from dprelease.privacy.unit import Sensitivity
 ROOM = 1.0 + 2.0**-40
 """A pure split leaves this much, so that rounded shares can't add up to more than the budget."""
 
+NO_MEAN = 1000.0
+
 Shape = Mapping[str, str | float]
 
 
@@ -53,6 +55,15 @@ class Draft:
 def priced(mechanism: Mechanism, sensitivity: Sensitivity) -> Priced:
     """Return what the accountant needs of one vector."""
     return Priced(mechanism, mechanism.losses, sensitivity)
+
+
+def typical_error(mechanism: Mechanism) -> float:
+    """Return the mean absolute error; a thousand times the median one where there is no mean.
+
+    So a law with a mean comes first, and laws without one are still told apart.
+    """
+    mean = mechanism.mean_absolute_error
+    return mean if math.isfinite(mean) else NO_MEAN * mechanism.half_width(0.5)
 
 
 def solve(drafts: Sequence[Draft], epsilon: Fraction, delta: Fraction) -> list[Mechanism]:

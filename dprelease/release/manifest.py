@@ -8,11 +8,11 @@ import math
 from importlib import metadata
 from typing import Any
 
-from dprelease.numerics.rounding import plain_text
+from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.resolve import Measure, Query
-from dprelease.release.plan import Guarantee, Plan, PlannedColumn, finite
+from dprelease.release.plan import Guarantee, Plan, PlannedColumn
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP

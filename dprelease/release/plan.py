@@ -11,7 +11,7 @@ from typing import Any
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.numerics.rounding import plain_text, round_up
+from dprelease.numerics.rounding import finite, plain_text, round_up
 from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Neighbours
@@ -125,11 +125,6 @@ def _column_json(column: PlannedColumn) -> dict[str, Any]:
     }
 
 
-def finite(x: float) -> float | None:
-    """Return a number as JSON has it: null for one that does not exist."""
-    return x if math.isfinite(x) else None
-
-
 def make_plan(queries: Sequence[Query], budget: BudgetSpec, place: Placer | None = None) -> Plan:
     """Return the plan that spends the budget to within 0.1 %, and never more.
 
@@ -139,7 +134,7 @@ def make_plan(queries: Sequence[Query], budget: BudgetSpec, place: Placer | None
         DP-BUDGET-001 to 004, DP-MECH-001 to 005; `place` gives the place of a column.
     """
     where = place or (lambda query, column: Place(key=f"queries.{query}.columns.{column}"))
-    _check_budget(budget, where("", ""))
+    check_budget(budget, where("", ""))
     wishes = [
         (query, Wish(measure, where(query.name, measure.name)))
         for query in queries
@@ -180,7 +175,8 @@ def _guarantee(vectors: Sequence[Priced], budget: BudgetSpec) -> Guarantee:
     )
 
 
-def _check_budget(budget: BudgetSpec, place: Place) -> None:
+def check_budget(budget: BudgetSpec, place: Place) -> None:
+    """Raise BudgetError DP-BUDGET-001 or 002 for an epsilon or a delta out of range."""
     if not LEAST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
         raise BudgetError(
             "DP-BUDGET-001",

@@ -36,6 +36,8 @@ class Selection(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    use: ClassVar[str]
+    """When to use it, in a line."""
 
     epsilon: Fraction
     sensitivity: int = 1

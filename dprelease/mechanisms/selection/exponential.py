@@ -23,6 +23,7 @@ class Exponential(Selection):
 
     name: ClassVar[str] = "exponential"
     summary: ClassVar[str] = "a candidate with probability proportional to exp(rate score); pure"
+    use: ClassVar[str] = "few candidates, or a law that is easy to write down"
 
     def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
         return LazyUniform(bits).place(lambda: list(accumulate(self.weights(scores))))

@@ -26,6 +26,7 @@ class PermuteAndFlip(Selection):
 
     name: ClassVar[str] = "permute_and_flip"
     summary: ClassVar[str] = "the first candidate, in random order, whose coin shows heads; pure"
+    use: ClassVar[str] = "the choice among declared candidates: never worse than exponential"
 
     def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
         best = max(scores)

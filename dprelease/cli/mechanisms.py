@@ -1,0 +1,143 @@
+"""The noise that there is, and how much of it a budget needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dprelease.cli.reporting import AsJson, reporting, respond, table
+
+if TYPE_CHECKING:
+    from dprelease.release.comparison import Compared
+
+app = typer.Typer(help="List the mechanisms, or compare them under a budget.")
+
+Number = typer.Option(show_default=False, metavar="NUMBER")
+
+
+@app.callback(invoke_without_command=True)
+def listing(context: typer.Context, as_json: AsJson = False) -> None:
+    """List the mechanisms: parameters, guarantee, tail, and when to use which."""
+    if context.invoked_subcommand is not None:
+        return
+    with reporting(as_json):
+        found = _listed()
+        heads = ("mechanism", "guarantee", "what it is", "declared beside the name", "when to use")
+        rows = [heads]
+        for row in found:
+            shapes = "; ".join(f"{s['name']}: {s['admissible']}" for s in row["shapes"]) or "-"
+            guarantee = "pure" if row["pure"] else "approximate"
+            if row["kind"] == "selection":
+                guarantee = f"chooses a candidate, {guarantee}"
+            rows.append((row["name"], guarantee, row["summary"], shapes, row["use"]))
+        respond(as_json, found, _cards(rows))
+
+
+def _listed() -> list[dict[str, Any]]:
+    from dprelease.mechanisms import registry
+
+    found: list[dict[str, Any]] = []
+    for name in registry.names():
+        kind = registry.get(name)
+        shapes = [
+            {"name": s.name, "meaning": s.meaning, "admissible": s.admissible} for s in kind.shapes
+        ]
+        found.append(
+            {
+                "name": name,
+                "kind": "noise",
+                "summary": kind.summary,
+                "use": kind.use,
+                "pure": kind.pure,
+                "shapes": shapes,
+            }
+        )
+    for name in registry.selection_names():
+        choice = registry.get_selection(name)
+        found.append(
+            {
+                "name": name,
+                "kind": "selection",
+                "summary": choice.summary,
+                "use": choice.use,
+                "pure": True,
+                "shapes": [],
+            }
+        )
+    return found
+
+
+def _cards(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return one paragraph for each mechanism: lines fit a terminal."""
+    heads, *bodies = rows
+    cards = []
+    for name, guarantee, *rest in bodies:
+        lines = [f"{name} ({guarantee})"]
+        lines += [
+            f"    {head}: {text}" for head, text in zip(heads[2:], rest, strict=True) if text != "-"
+        ]
+        cards.append("\n".join(lines))
+    return "\n\n".join(cards)
+
+
+@app.command()
+def compare(
+    epsilon: Annotated[str, Number],
+    delta: Annotated[str, typer.Option(metavar="NUMBER", help="0 for a pure guarantee.")] = "0",
+    sensitivity: Annotated[
+        int, typer.Option(min=1, max=2**40, help="Steps by which one unit can move an answer.")
+    ] = 1,
+    answers: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Answers that one unit can move.")
+    ] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the errors into this PNG, SVG or PDF file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the errors of all mechanisms, each at its best shape, under one budget."""
+    with reporting(as_json):
+        from dprelease.release.comparison import compare as compared
+        from dprelease.release.comparison import requested
+
+        if plot is not None:
+            from dprelease.release.drawing import check_target
+
+            check_target(plot)
+        rows = compared(requested(epsilon, delta), sensitivity, answers)
+        if plot is not None:
+            from dprelease.release.drawing import draw_comparison
+
+            draw_comparison(rows, plot)
+        respond(as_json, [row.to_json() for row in rows], _words(rows))
+
+
+def _words(rows: list[Compared]) -> str:
+    heads = ("mechanism", "shape", "mean error", "RMSE", "95 %", "99.9 %", "efficiency")
+    lines: list[tuple[str, ...]] = [heads]
+    for row in rows:
+        found = row.to_json()
+        shape = ", ".join(f"{name} {_short(text)}" for name, text in found["shape"].items())
+        efficiency = "-" if row.efficiency is None else f"{100 * row.efficiency:.1f} %"
+        errors = (found["mean_absolute_error"], found["root_mean_square_error"])
+        lines.append(
+            (
+                row.mechanism.name,
+                shape or "-",
+                *("none" if error is None else f"{error:,.6g}" for error in errors),
+                f"{found['error_95']:,}",
+                f"{found['error_99.9']:,}",
+                efficiency,
+            )
+        )
+    return table(lines)
+
+
+def _short(text: str) -> str:
+    try:
+        return f"{float(text):.4g}"
+    except ValueError:
+        return text

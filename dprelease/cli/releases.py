@@ -1,0 +1,119 @@
+"""What is done with a release file or a release: check, plan, run, verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, table
+from dprelease.errors import Findings
+
+if TYPE_CHECKING:
+    from dprelease.release.plan import Plan
+
+ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
+
+
+def check(release: ReleaseFile, as_json: AsJson = False) -> None:
+    """Read a release and its tables, and report every finding; opens no data."""
+    with reporting(as_json):
+        from dprelease.release.prepare import prepare
+        from dprelease.schema.load import read_declaration
+
+        queries, _ = prepare(read_declaration(release))
+        columns = sum(len(query.measures) for query in queries)
+        answer = {"ok": True, "queries": len(queries), "columns": columns}
+        words = f"{release.name} is in order: {len(queries)} queries, {columns} columns."
+        respond(as_json, answer, words)
+
+
+def plan(release: ReleaseFile, as_json: AsJson = False) -> None:
+    """Print noise, expected error and price of every column; opens no data."""
+    with reporting(as_json):
+        from dprelease.release.prepare import prepare
+        from dprelease.schema.load import read_declaration
+
+        _, found = prepare(read_declaration(release))
+        respond(as_json, found.to_json(), _plan_words(found))
+
+
+def run(
+    release: ReleaseFile,
+    output: Annotated[
+        Path | None, typer.Option(help="Publish into this folder instead of the declared one.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the release that is there.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the SQL; open no data, publish nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish a release: noised Parquet files and a manifest, all or nothing."""
+    with reporting(as_json):
+        from dprelease.schema.load import read_declaration
+
+        declaration = read_declaration(release)
+        if dry_run:
+            from dprelease.release.prepare import prepare
+            from dprelease.sql.compiler import assumed_types, compile_query
+
+            queries, _ = prepare(declaration)
+            texts = {q.name: compile_query(q, assumed_types(q)).sql for q in queries}
+            words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
+            respond(as_json, {"sql": texts}, words)
+            return
+        from dprelease.release.pipeline import run as publish
+
+        with progress_bar(len(declaration.spec.queries) + 1) as progress:
+            target = publish(declaration, output=output, overwrite=overwrite, progress=progress)
+        files = sorted(path.name for path in target.iterdir())
+        answer = {"output": str(target), "files": files}
+        respond(as_json, answer, f"Published {', '.join(files)} in {target}.")
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Recompute everything about a release that can be recomputed without the data."""
+    with reporting(as_json):
+        from dprelease.release.verify import verify as check_release
+
+        report = check_release(folder)
+        if report.findings:
+            if as_json:
+                typer.echo(json.dumps(report.to_json(), indent=2))
+                raise typer.Exit(report.findings[0].exit_code)
+            fail(Findings(report.findings), as_json)
+        guarantee = report.guarantee
+        lines = [f"ok  {line}" for line in report.checked]
+        if guarantee is not None:
+            delta = float(guarantee.delta)
+            lines.append(f"The release is ({guarantee.epsilon:.6g}, {delta:g})-private.")
+        respond(as_json, report.to_json(), "\n".join(lines))
+
+
+def _plan_words(found: Plan) -> str:
+    guarantee = found.guarantee
+    pure = "" if guarantee.accountant == "pure" else f", delta {float(guarantee.delta):g}"
+    heads = ("column", "cells", "mechanism", "scale", "mean error", "95 % margin", "unit")
+    rows = [heads]
+    for column in found.columns:
+        rows.append(
+            (
+                f"{column.query.name}.{column.measure.name}",
+                f"{column.query.keys.size:,}",
+                column.mechanism.name,
+                f"{column.mechanism.scale:.6g}",
+                f"{column.mean_absolute_error:,.6g}",
+                f"{float(column.margin()):,.6g}",
+                column.measure.unit,
+            )
+        )
+    head = f"epsilon {guarantee.epsilon:.6g}{pure}, neighbours {guarantee.neighbours.value}"
+    return f"{head}\n\n{table(rows)}"

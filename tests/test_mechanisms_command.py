@@ -1,0 +1,140 @@
+"""`dprelease mechanisms` and `dprelease mechanisms compare`, as people and programs call them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.efficiency import efficiency
+from dprelease.mechanisms.laplace import Laplace
+from dprelease.mechanisms.optimal import least_error
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.privacy.accounting import epsilon_at
+from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.release.comparison import compare, requested
+from dprelease.release.draft import priced, typical_error
+
+RUN = CliRunner()
+
+
+def call(*words: str) -> tuple[int, str, str]:
+    done = RUN.invoke(cli.app, ["mechanisms", *words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_list_names_everything() -> None:
+    listed = json.loads(call("--json")[1])
+    names = {(row["name"], row["kind"]) for row in listed}
+    assert names == {(name, "noise") for name in registry.names()} | {
+        (name, "selection") for name in registry.selection_names()
+    }
+    words = call()[1]
+    for row in listed:
+        assert f"{row['name']} (" in words
+        assert row["use"] in words
+        for shape in row["shapes"]:
+            assert shape["meaning"]
+            assert f"{shape['name']}: {shape['admissible']}" in words
+
+
+def test_compared_laws_spend_the_budget_and_never_more() -> None:
+    budget = requested("1", "1e-9")
+    rows = compare(budget, 2, 8)
+    assert {row.mechanism.name for row in rows} == set(registry.names())
+    assert [typical_error(row.mechanism) for row in rows] == sorted(
+        typical_error(row.mechanism) for row in rows
+    )
+    sensitivity = Sensitivity(1, (Move(2, 8),))
+    for row in rows:
+        spent = epsilon_at([priced(row.mechanism, sensitivity)], budget.delta)
+        assert spent <= 1.0
+        if row.mechanism.name != "optimal":  # a step of its whole masses costs more than 0.1 %
+            assert spent > 0.998
+        assert 0.0 < (row.efficiency or 0.0) <= 1 + 1e-6
+
+
+def test_the_best_shapes_are_no_worse_than_the_grid() -> None:
+    """Refined ratios and exponents: many answers lie between Laplace and Gaussian noise."""
+    rows = {row.mechanism.name: row for row in compare(requested("1", "1e-6"), 1, 16)}
+    error = {name: row.mechanism.mean_absolute_error for name, row in rows.items()}
+    between = error["discrete_offset_symmetric_gaussian"]
+    assert between < min(error["discrete_laplace"], error["discrete_gaussian"])
+    assert 0.5 < float(rows["offset_symmetric_gaussian"].shape["ratio"]) < 2.0
+    pure = {row.mechanism.name: row for row in compare(requested("0.1", "0"), 100, 1)}
+    assert set(pure) == set(registry.pure_names())
+    assert 1.65 < float(pure["symmetric_alpha_stable"].shape["alpha"]) < 1.75
+
+
+def test_efficiency_is_the_optimum_over_the_error() -> None:
+    assert efficiency(Laplace(10.0), 10, 0.0) == pytest.approx(
+        least_error(1.0, 0.0, 10) / Laplace(10.0).mean_absolute_error, rel=1e-9
+    )
+    delta = 1e-6
+    law = Laplace(10.0)
+    epsilon = 1.0 + 2 * math.log1p(-delta)  # where 1 - exp((epsilon - 1) / 2) is delta
+    expected = least_error(epsilon, delta, 10) / law.mean_absolute_error
+    assert efficiency(law, 10, delta) == pytest.approx(expected, rel=1e-6)
+    assert efficiency(SymmetricAlphaStable(10.0, 1.0), 10, 0.0) == 0.0
+    assert efficiency(Laplace(0.1), 10, 0.0) is None  # epsilon 100
+    assert efficiency(registry.get("gaussian")(10.0), 10, 0.0) is None  # no pure guarantee
+
+
+def test_words_and_json_agree() -> None:
+    found = json.loads(call("compare", "--epsilon", "1", "--json")[1])
+    assert found[0]["mechanism"] in {"discrete_laplace", "staircase"}
+    assert found[0]["efficiency"] == pytest.approx(1.0, rel=1e-9)
+    words = call("compare", "--epsilon", "1")[1].splitlines()
+    assert [line.split()[0] for line in words[1:]] == [row["mechanism"] for row in found]
+    heavy = next(row for row in found if row["mechanism"] == "symmetric_alpha_stable")
+    assert heavy["root_mean_square_error"] is None
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_charts(tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"errors.{suffix}"
+    assert call("compare", "--epsilon", "2", "--plot", str(target))[0] == 0
+    assert target.stat().st_size > 1000
+    if suffix == "svg":
+        assert target.read_text(encoding="utf-8").lstrip().startswith("<?xml")
+
+
+def test_charts_that_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, words = call("compare", "--epsilon", "1", "--plot", str(tmp_path / "errors.gif"))
+    assert code == 2
+    assert "DP-OUTPUT-005" in words
+    code, _, words = call("compare", "--epsilon", "1", "--plot", str(tmp_path / "no" / "e.png"))
+    assert code == 2
+    assert "DP-OUTPUT-002" in words
+    monkeypatch.setattr("dprelease.release.drawing.find_spec", lambda name: None)
+    code, _, words = call("compare", "--epsilon", "1", "--plot", str(tmp_path / "errors.png"))
+    assert code == 2
+    assert "DP-OUTPUT-004" in words
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--epsilon", "nan"), "DP-BUDGET-001"),
+        (("--epsilon", "0"), "DP-BUDGET-001"),
+        (("--epsilon", "101"), "DP-BUDGET-001"),
+        (("--epsilon", "1", "--delta", "one"), "DP-BUDGET-002"),
+        (("--epsilon", "1", "--delta", "0.5"), "DP-BUDGET-002"),
+    ],
+)
+def test_budgets_out_of_range(words: tuple[str, ...], code: str) -> None:
+    status, out, found = call("compare", *words)
+    assert status == 3
+    assert code in found
+    assert out == ""
+
+
+@pytest.mark.parametrize("option", ["--sensitivity", "--answers"])
+def test_nothing_to_compare(option: str) -> None:
+    assert call("compare", "--epsilon", "1", option, "0")[0] == 2
