@@ -106,7 +106,7 @@ def _best(name: str, budget: BudgetSpec, sensitivity: Sensitivity) -> Compared |
         laws[tuple(shape.items())] = law
         return typical_error(law)
 
-    errors = [(error(shape), shape) for shape in _shapes(kind, budget, sensitivity)]
+    errors = [(error(shape), shape) for shape in shapes_of(kind, budget.delta, sensitivity)]
     _, start = min(errors, key=lambda pair: pair[0])
     _refine(error, start, kind.search)
     if not laws:
@@ -116,12 +116,12 @@ def _best(name: str, budget: BudgetSpec, sensitivity: Sensitivity) -> Compared |
     return Compared(law, dict(key), efficiency(law, shift, round_down(budget.delta)))
 
 
-def _shapes(kind: type[Mechanism], budget: BudgetSpec, sensitivity: Sensitivity) -> Iterator[Shape]:
+def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) -> Iterator[Shape]:
     """Yield the shapes that are searched, or examples where a release file has to declare one."""
     names = {shape.name for shape in kind.shapes}
     if "delta" in names:
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
-        yield {"delta": repr(round_down(delta_of_cell(budget.delta, cells)))}
+        yield {"delta": repr(round_down(delta_of_cell(delta, cells)))}
         return
     needed = names & {field.name for field in fields(kind) if field.default is MISSING}
     searched = [shape for shape in kind.search if needed <= shape.keys()]

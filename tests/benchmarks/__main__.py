@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks import aggregation, noise
+from tests.benchmarks import aggregation, calibration, noise, peers
 
 
 def main() -> None:
@@ -17,7 +17,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    draws = noise.run()
+    beside = peers.run()
+    draws = noise.run(beside)
+    print()
+    calibrations = calibration.run()
     print()
     folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{given.rows}"
     found = aggregation.compare(folder, given.rows)
@@ -32,6 +35,8 @@ def main() -> None:
     if given.json:
         record = {
             "noise": [asdict(row) for row in draws],
+            "peers": beside,
+            "calibration": [asdict(row) for row in calibrations],
             "aggregation": [asdict(r) for r in found],
         }
         given.json.write_text(json.dumps(record, indent=2) + "\n")
