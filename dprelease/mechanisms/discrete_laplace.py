@@ -105,6 +105,22 @@ class DiscreteLaplaceLoss(MonotoneLoss):
 
         return min(1.0, least_above(value))
 
+    def renyi(self, order: float) -> float:
+        """Return the divergence of an order above 1, rounded up: two atoms and a geometric sum."""
+        a = Fraction(order) - 1
+        ratio = self.shift / Fraction(self.scale)
+        fall = (2 * a + 1) / Fraction(self.scale)
+
+        def value() -> arb:
+            q = (-1 / ball(self.scale)).exp()
+            # E exp(a loss), over exp(a ratio).
+            last = (-ball((2 * a + 1) * ratio)).exp()
+            inner = (1 - q) * (-ball(fall)).exp() * -ball(-fall * (self.shift - 1)).expm1()
+            total = (1 + inner / -ball(-fall).expm1() + last) / (1 + q)
+            return ball(ratio) + total.log() / ball(a)
+
+        return least_above(value, 256)
+
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return masses of loss intervals; the loss is (shift - 2k) / scale at k in 0..shift."""
         t, d = self.scale, float(self.shift)

@@ -109,6 +109,10 @@ class GaussianLoss(MonotoneLoss):
         """Return the closed form of Balle and Wang."""
         return normal_delta(self.mu, epsilon)
 
+    def renyi(self, order: float) -> float:
+        """Return order mu^2 / 2, rounded up: the loss is normal."""
+        return round_up(Fraction(order) * Fraction(self.mu) ** 2 / 2)
+
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return masses of N(mu^2/2, mu^2), the loss under P, and N(-mu^2/2, mu^2), under Q."""
         ends = np.concatenate(([-np.inf], edges, [np.inf]))

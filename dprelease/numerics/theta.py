@@ -28,16 +28,47 @@ UNSEEN = 840.5
 
 def upper_tail(scale: float, ratio: float, k: int) -> arb:
     """Return a ball around P(K >= k) for k >= 1, at the precision of the flint context."""
-    return _weight_from(scale, ratio, k, ctx.prec) / total(scale, ratio)
+    return weight_from(scale, ratio, k) / total(scale, ratio)
 
 
 def total(scale: float, ratio: float) -> arb:
     """Return a ball around the sum of all weights, that of zero being 1."""
-    return 1 + 2 * _weight_from(scale, ratio, 1, ctx.prec)
+    return 1 + 2 * weight_from(scale, ratio, 1)
+
+
+def weight_from(scale: float, ratio: float | Fraction, k: int) -> arb:
+    """Return a ball around the sum over j >= k >= 1 of exp(-(j / scale)^2 / 2 - ratio j / scale).
+
+    The ratio may be negative for k = 1: what is then left of the whole lattice, whose sum is known
+    by Poisson's formula.
+    """
+    if ratio >= 0:
+        return _weight_from(scale, ratio, k, ctx.prec)
+    if k != 1:
+        raise ValueError("a rising weight is summed from 1 on")
+    m = ball(-ratio)
+    return (m * m / 2).exp() * _whole_lattice(scale, m) - 1 - weight_from(scale, -ratio, 1)
+
+
+def _whole_lattice(scale: float, m: arb) -> arb:
+    """Return a ball around the sum over all integers of exp(-(j / scale - m)^2 / 2).
+
+    Poisson: scale sqrt(2 pi) times the sum over n of exp(-2 (pi scale n)^2) cos(2 pi scale m n).
+    """
+    s = arb(scale)
+    rate = -2 * (arb.pi() * s) ** 2
+    found, n, least = arb(1), 1, arb(2) ** -(ctx.prec + 8)
+    while True:
+        size = (rate * (n * n)).exp()
+        rest = 2 * size / (1 - (rate * (2 * n + 1)).exp())
+        if rest <= least:
+            return (found + arb(0, rest.abs_upper())) * s * (2 * arb.pi()).sqrt()
+        found += 2 * size * (2 * arb.pi() * s * m * n).cos()
+        n += 1
 
 
 @lru_cache(maxsize=4096)
-def _weight_from(scale: float, ratio: float, k: int, precision: int) -> arb:  # noqa: ARG001
+def _weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) -> arb:  # noqa: ARG001
     # `precision` only tells cached balls apart; a ball of any precision encloses the sum.
     h, r = 1 / arb(scale), ball(ratio)
     # Direct: few terms, or a fall by exp(-1) from term to term, where the other sum may diverge.

@@ -79,6 +79,10 @@ class PrivacyLoss(Protocol):
         """
         ...
 
+    def renyi(self, order: float) -> float:
+        """Return an upper bound of the Rényi divergence of an order above 1; maybe infinite."""
+        ...
+
     def pieces(self, width: float) -> Pieces:
         """Return pieces whose losses differ by about `width` or less, but for far tails."""
         ...

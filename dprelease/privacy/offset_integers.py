@@ -71,6 +71,30 @@ class OffsetIntegerLoss(MonotoneLoss):
             return theta.upper_tail(self.scale, self.ratio, -k)
         return 1 - theta.upper_tail(self.scale, self.ratio, k + 1)
 
+    def renyi(self, order: float) -> float:
+        """Return the divergence of an order above 1, rounded up: three sums like those of masses.
+
+        Over exp((order - 1) kink), the tilted weights below zero have the ratio ratio - (order - 1)
+        d, those up to the shift ratio + (order - 1)(d + 2 ratio), those beyond ratio + (order - 1)
+        d: eq. (56) of Sadeghi and Korki with sums for integrals.
+        """
+        a = Fraction(order) - 1
+        loss = self.continuous
+        slope = loss.r + a * (loss.d + 2 * loss.r)
+
+        def weight(ratio: Fraction, k: int) -> arb:
+            return theta.weight_from(self.scale, ratio, k)
+
+        def value() -> arb:
+            below_zero = 1 + weight(loss.r - a * loss.d, 1)
+            between = weight(slope, 1) - weight(slope, self.shift)
+            tilt = ball(a * (loss.d**2 - 2 * loss.kink)).exp()
+            beyond = tilt * weight(loss.r + a * loss.d, self.shift)
+            moment = (below_zero + between + beyond) / theta.total(self.scale, self.ratio)
+            return ball(loss.kink) + moment.log() / ball(a)
+
+        return least_above(value, 256)
+
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return sums of atoms: one by one, or at large scales by the Euler-Maclaurin formula."""
         if self.scale < theta.TABLE_BELOW:

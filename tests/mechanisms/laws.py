@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import lru_cache
 
 from flint import arb, ctx
 
@@ -50,17 +51,38 @@ def mass(law: Mechanism, k: int) -> arb:
     return law.tail(k, False) - law.tail(k - 1, False)
 
 
+@lru_cache(maxsize=8)
+def masses(law: Mechanism, reach: int) -> tuple[arb, ...]:
+    """Return P(K = k) for k from -reach to reach, as balls."""
+    with ctx.workprec(160):
+        return tuple(mass(law, k) for k in range(-reach, reach + 1))
+
+
+def renyi(law: Mechanism, shift: int, order: float) -> float:
+    """Return about the larger of both Rényi divergences, from the masses that are there."""
+    reach = int(60 * law.scale) + 20 + 2 * shift
+    found = []
+    with ctx.workprec(160):
+        p = masses(law, reach)
+        a = arb(order)
+        for sign in (1, -1):
+            pairs = ((p[i], p[i - sign * shift]) for i in range(shift, len(p) - shift))
+            terms = (q * ((x / q).log() * a).exp() for x, q in pairs if x > 0 and q > 0)
+            found.append(float(sum(terms, arb(0)).log() / (a - 1)))
+    return max(found)
+
+
 def hockey_sticks(law: Mechanism, shift: int, epsilon: float) -> tuple[float, float]:
     """Return lower bounds of sum over k of max(0, P(k) - e^eps P(k - s)) for s = +-shift."""
     reach = int(40 * law.scale) + 20 + shift
     with ctx.workprec(160):
-        masses = [mass(law, k) for k in range(-reach, reach + 1)]
+        p = masses(law, reach)
         factor = arb(epsilon).exp()
         found = []
         for sign in (1, -1):
             total = arb(0)
-            for i in range(shift, len(masses) - shift):
-                gain = masses[i] - factor * masses[i - sign * shift]
+            for i in range(shift, len(p) - shift):
+                gain = p[i] - factor * p[i - sign * shift]
                 total += gain if gain > 0 else 0
             found.append(float(total.lower()))
     return found[0], found[1]

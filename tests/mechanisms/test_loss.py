@@ -14,7 +14,7 @@ from dprelease.mechanisms import registry
 from dprelease.privacy.event import Event
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
-from tests.mechanisms.laws import KINDS, hockey_sticks, law_of, laws
+from tests.mechanisms.laws import KINDS, hockey_sticks, law_of, laws, renyi
 from tests.reference.read import number, rows
 
 NAMES = registry.names()
@@ -58,6 +58,21 @@ def test_the_check_of_delta_can_fail(name: str, shape: int) -> None:
     assert any(claim(least, e) < max(hockey_sticks(law, 2, e)) for e in (0.0, 0.1))
     noisier = law_of(name, 7.5 * 1.1, shape, 2).losses(2)
     assert any(claim(noisier, e) < max(hockey_sticks(law, 2, e)) for e in (0.0, 0.1))
+
+
+@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.7, 6.0), 3))
+def test_renyi_covers_the_masses(name: str, shape: int, scale: float) -> None:
+    """The claimed curve lies above the masses' own, grows with the order, and is tight if exact."""
+    law = law_of(name, scale, shape, 3)
+    before = 0.0
+    for order in (1.0625, 2.0, 8.5):
+        claimed = max(loss.renyi(order) for loss in law.losses(3))
+        found = renyi(law, 3, order)
+        assert claimed >= found * (1 - 1e-9)
+        assert claimed >= before * (1 - 1e-9)
+        if name.startswith("discrete"):
+            assert claimed == pytest.approx(found, rel=1e-9)
+        before = claimed
 
 
 PIECES = [
