@@ -1,0 +1,1 @@
+"""The results of three papers, computed again with the package."""
