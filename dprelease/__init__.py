@@ -15,13 +15,24 @@ from dprelease.version import __version__
 if TYPE_CHECKING:
     from dprelease.accessor.session import Session
     from dprelease.release.api import Release, read_release
+    from dprelease.release.calibration import calibrate
     from dprelease.release.verify import verify
 
-__all__ = ["Release", "Session", "__version__", "errors", "mechanisms", "read_release", "verify"]
+__all__ = [
+    "Release",
+    "Session",
+    "__version__",
+    "calibrate",
+    "errors",
+    "mechanisms",
+    "read_release",
+    "verify",
+]
 
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
+    "calibrate": "dprelease.release.calibration",
     "read_release": "dprelease.release.api",
     "verify": "dprelease.release.verify",
 }

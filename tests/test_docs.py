@@ -51,7 +51,7 @@ def test_the_five_minutes(folder: Path) -> None:
         for line in "".join(blocks("console")).splitlines()
         if line.startswith("$ dprelease")
     ]
-    assert [words[0] for words in shown] == ["check", "plan", "run", "verify"]
+    assert [words[0] for words in shown] == ["check", "plan", "run", "verify", "mechanisms"]
     for words in shown:
         run(folder, "-m", "dprelease", *words)
     assert (folder / "out/by_state/by_state_sex.parquet").exists()

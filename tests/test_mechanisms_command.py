@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import dprelease
 from dprelease import cli
+from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.efficiency import efficiency
 from dprelease.mechanisms.laplace import Laplace
@@ -17,7 +19,8 @@ from dprelease.mechanisms.optimal import least_error
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.comparison import compare, requested
+from dprelease.release.calibration import requested
+from dprelease.release.comparison import compare
 from dprelease.release.draft import priced, typical_error
 
 RUN = CliRunner()
@@ -138,3 +141,24 @@ def test_budgets_out_of_range(words: tuple[str, ...], code: str) -> None:
 @pytest.mark.parametrize("option", ["--sensitivity", "--answers"])
 def test_nothing_to_compare(option: str) -> None:
     assert call("compare", "--epsilon", "1", option, "0")[0] == 2
+
+
+def test_calibrating_from_python() -> None:
+    """Open shapes are searched, declared ones kept; budgets are spent to within 0.1 %."""
+    law = dprelease.calibrate("offset_symmetric_gaussian", 1, "1e-6", answers=16)
+    other = dprelease.calibrate("offset_symmetric_gaussian", 1, "1e-6", answers=16, ratio=4)
+    assert 0.5 < law.ratio < 2.0
+    assert other.ratio == 4.0
+    assert law.mean_absolute_error < other.mean_absolute_error
+    found = dprelease.calibrate("asymmetric_laplace", "0.5", sensitivity=3, k=1.5)
+    assert max(loss.pure_epsilon for loss in found.losses(3)) == pytest.approx(0.5, rel=1e-3)
+    with pytest.raises(BudgetError, match="DP-BUDGET-003"):
+        dprelease.calibrate("gaussian", 1)
+    with pytest.raises(BudgetError, match="DP-MECH-004"):
+        dprelease.calibrate("gausian", 1)
+    with pytest.raises(BudgetError, match="DP-MECH-003"):
+        dprelease.calibrate("asymmetric_laplace", 1)
+    with pytest.raises(BudgetError, match="DP-MECH-002"):
+        dprelease.calibrate("laplace", 1, ratio=2)
+    short = dprelease.calibrate("truncated_laplace", 1, "1e-6", short_side="upper", debias="false")
+    assert short.upper < -short.lower

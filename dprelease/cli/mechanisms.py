@@ -100,8 +100,8 @@ def compare(
 ) -> None:
     """Print the errors of all mechanisms, each at its best shape, under one budget."""
     with reporting(as_json):
+        from dprelease.release.calibration import requested
         from dprelease.release.comparison import compare as compared
-        from dprelease.release.comparison import requested
 
         if plot is not None:
             from dprelease.release.drawing import check_target

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dprelease.errors import Place
 from dprelease.mechanisms import registry
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.comparison import shapes_of
+from dprelease.release.calibration import shapes_of
 from dprelease.release.draft import Draft, solve
 
 SENSITIVITY = Sensitivity(1, (Move(1, 16),))
