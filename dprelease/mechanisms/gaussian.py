@@ -109,6 +109,15 @@ class GaussianLoss(MonotoneLoss):
         """Return the closed form of Balle and Wang."""
         return normal_delta(self.mu, epsilon)
 
+    @property
+    def rho(self) -> float:
+        """Return mu^2 / 2, rounded up."""
+        return round_up(Fraction(self.mu) ** 2 / 2)
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return mu^2 / 2, rounded up: that of every order."""
+        return self.rho
+
     def renyi(self, order: float) -> float:
         """Return order mu^2 / 2, rounded up: the loss is normal."""
         return round_up(Fraction(order) * Fraction(self.mu) ** 2 / 2)

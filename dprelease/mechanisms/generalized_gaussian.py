@@ -222,6 +222,16 @@ class PowerLoss:
         last = beyond[-1] if ends[-1] > 0 else 1 - beyond[-1]
         return np.concatenate(([first], np.where(far, outside, inside), [last]))
 
+    @property
+    def rho(self) -> float | None:
+        """Return mu^2 / 2 at p = 2, rounded up; None elsewhere."""
+        mu = self.normal_mu
+        return None if mu is None else mu * mu / 2 * (1 + 2.0**-50)
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return infinity unless p = 2: no bound is known here."""
+        return math.inf if self.rho is None else self.rho
+
     def renyi(self, order: float) -> float:
         """Return an upper bound of the divergence of an order > 1; infinity where none is found.
 

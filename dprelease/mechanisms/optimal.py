@@ -319,6 +319,15 @@ class OptimalLoss:
         """Return the atoms."""
         return self._atoms
 
+    @property
+    def rho(self) -> None:
+        """Return None: the curve has to be searched."""
+        return None
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return the largest loss over the order: no divergence exceeds the loss."""
+        return self.pure_epsilon / order * (1.0 + 2.0**-50)
+
     def renyi(self, order: float) -> float:
         """Return infinity: the support is bounded."""
         return math.inf

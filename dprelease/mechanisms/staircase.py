@@ -287,6 +287,15 @@ class StaircaseLoss:
         p, q = np.array([top, middle, bottom]), np.array([bottom, middle, top])
         return Pieces(p, q, loss, loss)
 
+    @property
+    def rho(self) -> None:
+        """Return None: the curve has to be searched."""
+        return None
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return the largest loss over the order: no divergence exceeds the loss."""
+        return self.pure_epsilon / order * (1.0 + 2.0**-50)
+
     def renyi(self, order: float) -> float:
         """Return the divergence of an order > 1, rounded up (relative error 2**-50)."""
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,8 +12,8 @@ import numpy as np
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.convolution import Composer
 from dprelease.privacy.dominating import LOSS_ERROR, MASS_FACTOR, NEAR, move_grid, slot_grid
-from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.privacy.priced import Priced, kinds_of
+from dprelease.privacy.unit import Move
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
@@ -29,15 +27,6 @@ Typical errors are below 1e-16; no certified bound exists, which `verify` and th
 
 LARGEST_PRICE = 128.0
 """Above this epsilon a price is reported as infinite: no budget reaches so far."""
-
-
-@dataclass(frozen=True)
-class Priced:
-    """One noisy vector, as far as its price goes; equal keys have equal losses."""
-
-    key: Hashable
-    losses: Callable[[int], tuple[PrivacyLoss, ...]]
-    sensitivity: Sensitivity
 
 
 def pure_epsilon(vectors: Sequence[Priced]) -> Fraction | None:
@@ -109,25 +98,20 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
     """Return epsilon of the composed privacy-loss distributions, or infinity if none is found."""
     if any(_too_dear(vector, delta) for vector in vectors):
         return math.inf
-    counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
-    kinds: dict[tuple[Hashable, Sensitivity], Priced] = {}
-    for vector in vectors:
-        key = (vector.key, vector.sensitivity)
-        counts[key] += vector.sensitivity.slots
-        kinds[key] = vector
-    width = _grid_width([(vector, counts[key]) for key, vector in kinds.items()])
+    kinds = kinds_of(vectors)
+    width = _grid_width(kinds)
     composer = Composer(delta * 1e-5 / (2 * len(kinds)))
     try:
         # Exponents of tail bounds may overflow on the way to a bound that is then not used.
         with np.errstate(all="ignore"):
-            parts = [_several(v, counts[key], width, composer) for key, v in kinds.items()]
+            parts = [_several(vector, slots, width, composer) for vector, slots in kinds]
             composed = composer.all(parts)
     except (OverflowError, MemoryError):
         return math.inf
     coordinates = sum(
-        counts[key] * max(move.cells for move in kinds[key].sensitivity.moves) for key in kinds
+        slots * max(move.cells for move in vector.sensitivity.moves) for vector, slots in kinds
     )
-    compared = sum(counts[key] for key in kinds if len(kinds[key].sensitivity.moves) > 1)
+    compared = sum(slots for vector, slots in kinds if len(vector.sensitivity.moves) > 1)
     allowance = (composer.count + 2) * FFT_ERROR + compared * (NEAR + FFT_ERROR)
     room = (delta - allowance) / MASS_FACTOR**coordinates
     if room <= 0.0:

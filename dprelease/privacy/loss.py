@@ -64,6 +64,11 @@ class PrivacyLoss(Protocol):
         ...
 
     @property
+    def rho(self) -> float | None:
+        """Return the zero-concentrated guarantee, rounded up, if a closed form bounds D_a / a."""
+        ...
+
+    @property
     def span(self) -> float:
         """Return a loss beyond which, on either side, P has a mass below 1e-40.
 
@@ -83,6 +88,10 @@ class PrivacyLoss(Protocol):
         """Return an upper bound of the Rényi divergence of an order above 1; maybe infinite."""
         ...
 
+    def concentration_beyond(self, order: float) -> float:
+        """Return a bound of D_a / a for every a >= `order`; infinity if none is known."""
+        ...
+
     def pieces(self, width: float) -> Pieces:
         """Return pieces whose losses differ by about `width` or less, but for far tails."""
         ...
@@ -90,6 +99,20 @@ class PrivacyLoss(Protocol):
 
 class MonotoneLoss(ABC):
     """A loss whose masses between any two losses are known: pieces are intervals of losses."""
+
+    @property
+    @abstractmethod
+    def pure_epsilon(self) -> float:
+        """Return the largest loss, rounded up; infinity if it has no bound."""
+
+    @property
+    def rho(self) -> float | None:
+        """Return None: the curve has to be searched."""
+        return None
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return the largest loss over the order: no divergence exceeds the loss."""
+        return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     @property
     @abstractmethod

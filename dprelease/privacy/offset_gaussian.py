@@ -29,7 +29,6 @@ FAR = 186.0
 NARROW = 2.0**-8
 UNSEEN = 760
 """Exponent at which a tail is below the least float."""
-LARGEST_ORDER = 1e6
 ASYMPTOTIC = 2**10
 
 
@@ -174,22 +173,15 @@ class OffsetGaussianLoss(MonotoneLoss):
 
         return least_above(value, 256)
 
-    def rho(self) -> float:
-        """Return a bound of the zero-concentrated guarantee: sup over a > 1 of renyi(a) / a.
+    def concentration_beyond(self, order: float) -> float:
+        """Return d^2 / 2 + C / (a (a - 1)), a the order, C = r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2.
 
-        The divergence grows with a: between two orders of a geometric grid, that of the upper one
-        over the lower order is a bound. Beyond the grid, with C = ln(2 sqrt(pi / 2) / T) + r^2 / 2,
-        T = exp(r^2 / 2) sqrt(2 pi) Q(r), it is at most d^2 / 2 + C / (a (a - 1)). Theorem 2.
+        The integral below zero is at most exp(m^2 / 2) sqrt(2 pi), m = (a - 1) d - r, and those
+        beyond at most as much again; the norm is sqrt(2 pi) erfcx(r / sqrt 2): Theorem 2.
         """
-        orders = np.geomspace(1.0 + 2.0**-12, LARGEST_ORDER, 600)
-        found = [self.renyi(float(order)) for order in orders]
-        grid = max(
-            later / order for later, order in zip(found, [1.0, *orders[:-1].tolist()], strict=True)
-        )
         d, r = float(self.d), float(self.r)
-        rest = -math.log(float(special.erfcx(r / ROOT))) + math.log(2) + r * r / 2
-        beyond = d * d / 2 + rest / (LARGEST_ORDER * (LARGEST_ORDER - 1))
-        return float(max(grid, beyond)) * (1 + 2.0**-40)
+        rest = r * r / 2 - math.log(float(special.erfcx(r / ROOT))) + math.log(2)
+        return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
 
 def _tail_integral(x: Fraction) -> arb:

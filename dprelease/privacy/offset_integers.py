@@ -17,6 +17,7 @@ from flint import arb
 from dprelease.numerics import theta
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Integers
+from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 from dprelease.privacy.offset_gaussian import UNSEEN, OffsetGaussianLoss, peak, side_mass
 
@@ -94,6 +95,24 @@ class OffsetIntegerLoss(MonotoneLoss):
             return ball(loss.kink) + moment.log() / ball(a)
 
         return least_above(value, 256)
+
+    @property
+    def rho(self) -> float | None:
+        """Return d^2 / 2, rounded up, at ratio 0: ibid., Theorem 4."""
+        return round_up(self.continuous.d**2 / 2) if self.ratio == 0 else None
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return d^2 / 2 + C / (a (a - 1)), a the order.
+
+        Weights below zero, tilted, are at most exp(m^2 / 2), m = (a - 1) d - ratio, times those of
+        ratio 0 around m, whose sum is at most scale sqrt(2 pi) + 1; the others are at most the
+        untilted ones. So C = ratio^2 / 2 + ln(2 (scale sqrt(2 pi) + 1) / total + 1).
+        """
+        d, r = float(self.continuous.d), self.ratio
+        weights = theta.size(self.scale, self.ratio)
+        above = (math.sqrt(2 * math.pi) + 1 / self.scale) / weights
+        rest = r * r / 2 + math.log(2 * above + 1)
+        return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return sums of atoms: one by one, or at large scales by the Euler-Maclaurin formula."""

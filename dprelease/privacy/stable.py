@@ -122,6 +122,15 @@ class StableLoss:
             np.concatenate((half.high, -half.low)),
         )
 
+    @property
+    def rho(self) -> None:
+        """Return None: the curve has to be searched."""
+        return None
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return the largest loss over the order: no divergence exceeds the loss."""
+        return self.pure_epsilon / order * (1.0 + 2.0**-50)
+
     def renyi(self, order: float) -> float:
         """Return an upper bound of the Rényi divergence of an order above 1."""
         return min(self.pure_epsilon, renyi_bound(self.pieces(0.0), order))

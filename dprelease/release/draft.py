@@ -11,8 +11,9 @@ from typing import NoReturn
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.calibrate import least_factor
+from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Sensitivity
 
 ROOM = 1.0 + 2.0**-40

@@ -12,8 +12,9 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import finite, plain_text, round_up
-from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
+from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Measure, Query
 from dprelease.release.choice import Wish, drafts_of

@@ -1,0 +1,165 @@
+"""Rényi curves added up, zero-concentrated guarantees, and their epsilon at a delta."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dprelease.privacy.priced import Priced, kinds_of
+
+FIRST, LAST = 1.0 + 2.0**-12, 1e6
+CLOSE = 1e-4
+"""How far, relatively, the bound of rho may lie above a value of the curve."""
+
+MOST_ORDERS = 300
+SAFE = 1.0 + 2.0**-40
+"""More than floats err in the sums here: each term is rounded up already."""
+
+
+def renyi_of(vectors: Sequence[Priced], order: float) -> float:
+    """Return an upper bound of the Rényi divergence of an order above 1 of all vectors together.
+
+    Divergences of one order add up, also when each vector is chosen by the answers before it
+    (Mironov 2017, arXiv 1702.07476v3, Proposition 1). Infinity where one has no bound.
+    """
+    total = 0.0
+    for vector, slots in kinds_of(vectors):
+        worst = max(
+            move.cells * loss.renyi(order)
+            for move in vector.sensitivity.moves
+            for loss in vector.losses(move.shift)
+        )
+        total += slots * worst
+    return total * SAFE
+
+
+def rho_of(vectors: Sequence[Priced]) -> float:
+    """Return a rho for which all vectors are rho-zCDP together, rounded up; infinity if unknown.
+
+    rho bounds D_a / a over all orders a > 1 (Bun and Steinke 2016, arXiv 1605.02065v1, Definition
+    1.1 and Lemma 1.7). (a - 1) D_a is the logarithm of a moment generating function, so it is
+    convex: between two orders the chord bounds it, and D_a / a with it. Intervals are halved where
+    that bound is largest, until it lies within `CLOSE` of a value of the curve.
+    """
+    known = 0.0
+    rest = []
+    for vector in vectors:
+        exact = _known(vector)
+        known += 0.0 if exact is None else exact
+        if exact is None:
+            rest.append(vector)
+    # Where D_a / a is constant in a, it adds to the largest value of the rest.
+    return (known + _largest_ratio(rest)) * SAFE
+
+
+def _known(vector: Priced) -> float | None:
+    """Return the rho of a vector all of whose losses have one in closed form."""
+    worst = 0.0
+    for move in vector.sensitivity.moves:
+        for loss in vector.losses(move.shift):
+            if loss.rho is None:
+                return None
+            worst = max(worst, move.cells * loss.rho)
+    return vector.sensitivity.slots * worst
+
+
+def _largest_ratio(vectors: Sequence[Priced]) -> float:
+    """Return a bound of D_a / a over all orders, by branch and bound."""
+    beyond = _beyond(vectors)
+    if not vectors or math.isinf(beyond):
+        return beyond
+    curve = _Curve(vectors)
+    best = max(curve.ratio(FIRST), curve.ratio(LAST))
+    heap = [(-curve.bound(FIRST, LAST), FIRST, LAST)]
+    # Up to the first order: D_a <= D_FIRST.
+    ends = max(beyond, curve.divergence(FIRST))
+    while -heap[0][0] > max(best * (1 + CLOSE), ends) and len(curve.known) < MOST_ORDERS:
+        _, low, high = heapq.heappop(heap)
+        middle = 1.0 + math.sqrt((low - 1.0) * (high - 1.0))
+        best = max(best, curve.ratio(middle))
+        for part in ((low, middle), (middle, high)):
+            heapq.heappush(heap, (-curve.bound(*part), *part))
+    return max(ends, -heap[0][0])
+
+
+@dataclass
+class _Curve:
+    vectors: Sequence[Priced]
+
+    def __post_init__(self) -> None:
+        self.known: dict[float, float] = {}
+
+    def divergence(self, order: float) -> float:
+        if order not in self.known:
+            self.known[order] = renyi_of(self.vectors, order)
+        return self.known[order]
+
+    def ratio(self, order: float) -> float:
+        return self.divergence(order) / order
+
+    def bound(self, low: float, high: float) -> float:
+        """Return the largest value on the interval of the chord of (a - 1) D_a over a (a - 1)."""
+        ends = [(order - 1.0) * self.divergence(order) for order in (low, high)]
+        if math.isinf(ends[1]):
+            return math.inf
+        slope = (ends[1] - ends[0]) / (high - low)
+        start = ends[0] - slope * low
+
+        def over(order: float) -> float:
+            return (start + slope * order) / (order * (order - 1.0))
+
+        found = max(over(low), over(high))
+        # Where the derivative is zero: slope a^2 + 2 start a - start = 0.
+        inside = start * (start + slope)
+        if slope > 0.0 and inside >= 0.0:
+            for sign in (-1.0, 1.0):
+                order = (-start + sign * math.sqrt(inside)) / slope
+                if low < order < high:
+                    found = max(found, over(order))
+        return found
+
+
+def _beyond(vectors: Sequence[Priced]) -> float:
+    """Return a bound of D_a / a for all orders from `LAST` on; infinity if there is none."""
+    total = 0.0
+    for vector, slots in kinds_of(vectors):
+        worst = max(
+            move.cells * loss.concentration_beyond(LAST)
+            for move in vector.sensitivity.moves
+            for loss in vector.losses(move.shift)
+        )
+        total += slots * worst
+    return total * SAFE
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """Return a delta that every rho-zCDP mechanism has at `epsilon`, rounded up.
+
+    The least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1): Canonne, Kamath and
+    Steinke 2020, arXiv 2004.00010v5, Corollary 13. Every order gives a valid delta; the search for
+    the best is by bisection on the derivative of the logarithm, which rises.
+    """
+    if rho == 0.0:
+        return 0.0
+    low, high = 1.0 + 2.0**-40, (epsilon + 1.0) / (2.0 * rho) + 2.0
+    for _ in range(200):
+        order = (low + high) / 2
+        slope = (2 * order - 1) * rho - epsilon + math.log1p(-1.0 / order)
+        low, high = (order, high) if slope < 0 else (low, order)
+    order = high
+    exponent = (order - 1) * (order * rho - epsilon) + order * math.log1p(-1.0 / order)
+    exponent -= math.log(order - 1)
+    # Terms of the exponent err by less than 2**-48 of their sizes.
+    sizes = (order - 1) * (order * rho + abs(epsilon)) + order + abs(math.log(order - 1)) + 1
+    return min(1.0, math.exp(min(0.0, exponent + sizes * 2.0**-46)))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon that every rho-zCDP mechanism has at `delta`, rounded up by bisection."""
+    low, high = 0.0, rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)) + 2.0**-40
+    while high - low > 2.0**-44 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_delta(rho, middle) > delta else (low, middle)
+    return high

@@ -1,0 +1,107 @@
+"""Rényi curves, zero-concentrated guarantees and their conversion against references and grids."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprelease.mechanisms import registry
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_delta, zcdp_epsilon
+from dprelease.privacy.unit import Move, Sensitivity
+from tests.mechanisms.laws import KINDS, law_of
+from tests.reference.read import rows
+
+FAMILIES = {
+    "laplace": "laplace",
+    "discrete_laplace_sens1": "discrete_laplace",
+    "gaussian_sens1": "gaussian",
+    "discrete_gaussian_sens1": "discrete_gaussian",
+}
+ONE = Sensitivity(1, (Move(1, 1),))
+
+
+def vector(name: str, scale: float, sensitivity: Sensitivity = ONE, shape: int = 0) -> Priced:
+    law = law_of(name, scale, shape, sensitivity.largest_shift)
+    return Priced(law, law.losses, sensitivity)
+
+
+@pytest.mark.parametrize("row", [row for row in rows("rdp") if row["family"] in FAMILIES], ids=str)
+def test_renyi_reference(row: dict[str, str]) -> None:
+    name, scale = FAMILIES[row["family"]], float(row["parameter"])
+    if name == "laplace":  # in lattice steps: sensitivity 1 of the reference is 1000 of them
+        law = registry.get(name)(scale * 1000)
+        found = law.losses(1000)[0].renyi(float(row["order"]))
+    else:
+        scale = math.sqrt(scale) if name == "discrete_gaussian" else scale  # given as a variance
+        found = registry.get(name)(scale).losses(1)[0].renyi(float(row["order"]))
+    exact = float(row["renyi_divergence"])
+    assert found >= exact * (1 - 1e-12)
+    assert found == pytest.approx(exact, rel=1e-11)
+
+
+@pytest.mark.parametrize("row", rows("zcdp_delta"), ids=str)
+def test_zcdp_delta_reference(row: dict[str, str]) -> None:
+    found, exact = zcdp_delta(float(row["rho"]), float(row["epsilon"])), float(row["delta"])
+    assert found >= exact * (1 - 1e-13)
+    assert found == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("row", rows("zcdp_epsilon"), ids=str)
+def test_zcdp_epsilon_reference(row: dict[str, str]) -> None:
+    found, exact = zcdp_epsilon(float(row["rho"]), float(row["delta"])), float(row["epsilon_cks"])
+    assert found >= exact * (1 - 1e-13)
+    assert found == pytest.approx(exact, rel=1e-9)
+
+
+def test_divergences_add_up() -> None:
+    parts = [vector("laplace", 9.0), vector("gaussian", 5.0, Sensitivity(3, (Move(2, 2),)))]
+    single = [loss.renyi(4.0) for loss in (*parts[0].losses(1), *parts[1].losses(2))]
+    assert renyi_of(parts, 4.0) == pytest.approx(single[0] + 6 * single[1], rel=1e-9)
+    either = Sensitivity(1, (Move(1, 2), Move(3, 1)))
+    both = vector("gaussian", 5.0, either)
+    assert renyi_of([both], 4.0) == pytest.approx(4 * 9 / 50, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "shape"), KINDS)
+def test_rho_bounds_the_whole_curve(name: str, shape: int) -> None:
+    """rho lies above D_a / a at every order, and little above the largest."""
+    part = vector(name, 7.0, Sensitivity(2, (Move(3, 1),)), shape)
+    rho = rho_of([part])
+    orders = np.geomspace(1e-4, 1e5, 60) + 1.0
+    ratios = [renyi_of([part], float(order)) / float(order) for order in orders]
+    # Values close to order 1 are bounds that floats make a little too large.
+    assert rho >= max(ratios) * (1 - 5e-4)
+    if math.isfinite(rho):
+        assert rho <= max(ratios) * 1.02
+
+
+def test_rho_of_normal_noise_is_half_the_square() -> None:
+    assert rho_of([vector("gaussian", 5.0), vector("gaussian", 10.0)]) == pytest.approx(
+        0.5 / 25 + 0.5 / 100, rel=1e-12
+    )
+    assert rho_of([vector("discrete_gaussian", 5.0)]) == pytest.approx(0.02, rel=1e-4)
+    assert math.isinf(rho_of([vector("truncated_laplace", 5.0)]))
+    assert rho_of([]) == 0.0
+
+
+@settings(max_examples=30)
+@given(st.floats(1e-6, 30.0), st.floats(1e-12, 1e-2))
+def test_epsilon_and_delta_are_inverse(rho: float, delta: float) -> None:
+    epsilon = zcdp_epsilon(rho, delta)
+    assert zcdp_delta(rho, epsilon) <= delta
+    assert epsilon == 0.0 or zcdp_delta(rho, epsilon * (1 - 1e-9)) > delta * (1 - 1e-9)
+    by_epsilon = [zcdp_delta(rho, epsilon * factor) for factor in (0.5, 1.0, 2.0)]
+    assert all(a >= b for a, b in pairwise(by_epsilon))
+
+
+def test_a_rho_that_is_too_small_is_noticed() -> None:
+    """The check of the curve can fail: a tenth less noise costs more than the claim."""
+    claimed = rho_of([vector("laplace", 7.0)])
+    less = vector("laplace", 6.3)
+    assert any(renyi_of([less], a) / a > claimed for a in (1.01, 2.0, 4.0))
