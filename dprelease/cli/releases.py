@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,25 +96,78 @@ def verify(
         if guarantee is not None:
             delta = float(guarantee.delta)
             lines.append(f"The release is ({guarantee.epsilon:.6g}, {delta:g})-private.")
+            if guarantee.rho is not None:
+                lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
         respond(as_json, report.to_json(), "\n".join(lines))
 
 
 def _plan_words(found: Plan) -> str:
-    guarantee = found.guarantee
-    pure = "" if guarantee.accountant == "pure" else f", delta {float(guarantee.delta):g}"
-    heads = ("column", "cells", "mechanism", "scale", "mean error", "95 % margin", "unit")
-    rows = [heads]
+    heads = (
+        "column",
+        "cells",
+        "mechanism",
+        "parameters",
+        "sensitivity",
+        "mean error",
+        "margin",
+        "at",
+        "unit",
+        "price alone",
+    )
+    rows: list[tuple[str, ...]] = [heads]
     for column in found.columns:
+        shape = ", ".join(
+            f"{name} {_short(text)}" for name, text in column.mechanism.parameters if text != "0.0"
+        )
+        confidence = float(column.confidence)
         rows.append(
             (
                 f"{column.query.name}.{column.measure.name}",
                 f"{column.query.keys.size:,}",
                 column.mechanism.name,
-                f"{column.mechanism.scale:.6g}",
+                shape,
+                str(column.measure.sensitivity),
                 f"{column.mean_absolute_error:,.6g}",
-                f"{float(column.margin()):,.6g}",
+                f"{float(column.margin(confidence)):,.6g}",
+                f"{100 * confidence:g} %",
                 column.measure.unit,
+                f"{found.alone(column):.4g}",
             )
         )
-    head = f"epsilon {guarantee.epsilon:.6g}{pure}, neighbours {guarantee.neighbours.value}"
-    return f"{head}\n\n{table(rows)}"
+    return "\n\n".join([_guarantee_words(found), table(rows), *_reading_words(found)])
+
+
+def _guarantee_words(found: Plan) -> str:
+    guarantee = found.guarantee
+    at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
+    lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
+    if guarantee.rho is not None:
+        lines.append(f"rho {guarantee.rho:.6g} (zero-concentrated)")
+    if guarantee.delta and math.isfinite(guarantee.pure_epsilon):
+        lines.append(f"epsilon {guarantee.pure_epsilon:.6g} without any delta")
+    for choice in dict.fromkeys(column.chosen_by for column in found.columns):
+        if choice != "declared":
+            lines.append(f"chosen: {choice}")
+    return "\n".join(lines)
+
+
+def _reading_words(found: Plan) -> list[str]:
+    from dprelease.release.guarantee import reading
+
+    read = reading(found.guarantee)
+    posteriors = ", ".join(
+        f"{100 * row['prior']:g} % to {100 * row['posterior']:.4g} %"
+        for row in read["largest_posterior"]
+    )
+    return [
+        "Whoever guesses whether a unit is in the data errs at least "
+        f"{read['least_total_error']:.4g} (false alarms plus misses; 1 is blind guessing).\n"
+        f"A belief in a statement about a unit can rise at most from {posteriors}."
+    ]
+
+
+def _short(text: str) -> str:
+    try:
+        return f"{float(text):.6g}"
+    except ValueError:
+        return text if len(text) < 24 else f"({len(text)} characters)"

@@ -44,6 +44,31 @@ TEMPLATES: dict[str, Template] = {
         cause="No noise that can be certified fits the budget: {reason}.",
         fix="give the release a larger budget, fewer columns, or coarser steps.",
     ),
+    "DP-BUDGET-005": Template(
+        cause="The budget is an {kind}, but {name} declares {found}.",
+        fix="give all parts of a release in the budget's own terms, or as weights.",
+    ),
+    "DP-BUDGET-006": Template(
+        cause="The budget has no epsilon and no rho, and '{column}' has no price and no accuracy.",
+        fix="give the budget an epsilon or a rho, or the column a moe, relative_moe or epsilon.",
+    ),
+    "DP-BUDGET-007": Template(
+        cause="What has a declared price or accuracy costs {price} of the {amount} that {name} "
+        "has: {columns}.",
+        fix="ask for less accuracy, declare a larger budget, or leave more to the other columns.",
+    ),
+    "DP-BUDGET-008": Template(
+        cause="'{column}' can't have a margin of error of {moe}: no noise is that small here.",
+        fix="ask for a larger margin, a finer step, or another mechanism.",
+    ),
+    "DP-BUDGET-009": Template(
+        cause="The budget's rho is {found}; it has to lie between {least} and {largest}.",
+        fix="give a rho in that range; common values lie between 0.01 and 3.",
+    ),
+    "DP-BUDGET-010": Template(
+        cause="'{column}' uses '{mechanism}', which has no zero-concentrated guarantee.",
+        fix="use another mechanism, or give the budget an epsilon and a delta.",
+    ),
     "DP-BUDGET-090": Template(
         cause="The session can't pay for {what}: it costs {price}, and {left} is left.",
         fix="ask for less, or publish what there is; a new budget for the same people adds up.",

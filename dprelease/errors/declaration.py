@@ -118,8 +118,8 @@ TEMPLATES: dict[str, Template] = {
         fix="use a relative path without '..', such as out/people; or the option --output.",
     ),
     "DP-RELEASE-004": Template(
-        cause="The weight is not above zero.",
-        fix="give a weight above zero; a weight of 2 halves the noise.",
+        cause="A weight, a price or a margin of error is not above zero.",
+        fix="give a number above zero; a weight of 2 halves the noise of a weight of 1.",
     ),
     "DP-RELEASE-005": Template(
         cause="The confidence is not between 0.5 and 0.999999.",
@@ -132,5 +132,17 @@ TEMPLATES: dict[str, Template] = {
     "DP-RELEASE-007": Template(
         cause="The column name '{name}' is already the name of a key or of a margin.",
         fix="choose another name for the column.",
+    ),
+    "DP-RELEASE-008": Template(
+        cause="The same thing is declared in two ways: {found}.",
+        fix="keep one of them; a release has one definition of privacy.",
+    ),
+    "DP-RELEASE-010": Template(
+        cause="The budget has a share for '{name}', which is no table of this release{nearest}.",
+        fix="declared tables are: {known}.",
+    ),
+    "DP-RELEASE-009": Template(
+        cause="The relative margin of error is not a share at a size.",
+        fix="write for example `relative_moe: 5 % at 1000`.",
     ),
 }

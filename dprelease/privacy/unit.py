@@ -48,6 +48,11 @@ class Sensitivity:
     slots: int
     moves: tuple[Move, ...]
 
+    def __str__(self) -> str:
+        """Return slots x cells x shift, such as "3 x 1 x 50" or "2 x (2 x 10 or 1 x 15)"."""
+        moves = " or ".join(f"{move.cells} x {move.shift:,}" for move in self.moves)
+        return f"{self.slots} x {moves if len(self.moves) == 1 else f'({moves})'}"
+
     @classmethod
     def of(
         cls,

@@ -31,6 +31,8 @@ class Measure:
     mechanism: MechanismSpec
     weight: Fraction
     margin: Fraction | None
+    wanted: Fraction | None = None
+    """Declared margin of error, in the column's unit."""
 
     @property
     def step(self) -> Fraction:
@@ -137,6 +139,7 @@ class _Resolver:
                     mechanism=spec.mechanism or default,
                     weight=spec.weight,
                     margin=spec.margin,
+                    wanted=spec.margin_wanted,
                 )
             )
         return Query(

@@ -12,10 +12,11 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import exact, round_down
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.release.choice import delta_of_cell
 from dprelease.release.draft import Draft, Shape, solve, typical_error
-from dprelease.release.plan import check_budget
+from dprelease.release.guarantee import check_budget
 from dprelease.schema.release import BudgetSpec
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -45,10 +46,9 @@ def calibrate(
         guarantee at delta 0, DP-BUDGET-004 if nothing fits, DP-MECH-001 to 005 for the shape.
     """
     budget = requested(str(epsilon), str(delta))
-    check_budget(budget, Place())
     kind = registry.get(mechanism, Place())
     moves = Sensitivity(1, (Move(sensitivity, answers),))
-    if budget.delta == 0 and not kind.pure:
+    if budget.needs_pure_noise and not kind.pure:
         pure = ", ".join(registry.pure_names())
         raise BudgetError(
             "DP-BUDGET-003", place=Place(), column="this answer", mechanism=kind.name, pure=pure
@@ -62,13 +62,13 @@ def calibrate(
     return solved(kind, {**first, **shape}, budget, moves)  # which says why there is none
 
 
-def requested(epsilon: str, delta: str) -> BudgetSpec:
+def requested(epsilon: str, delta: str) -> Budget:
     """Return the budget that two decimal texts ask for.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-001 or 002 for what is no number.
+        DP-BUDGET-001 or 002 for what is no number, or out of range.
     """
     found = []
     limits = ((epsilon, "001", "1e-9", "100"), (delta, "002", "1e-300", "0.01"))
@@ -80,20 +80,22 @@ def requested(epsilon: str, delta: str) -> BudgetSpec:
             raise BudgetError(
                 f"DP-BUDGET-{code}", place=place, found="not a number", least=least, largest=largest
             ) from None
-    return BudgetSpec(epsilon=found[0], delta=found[1])
+    spec = BudgetSpec(epsilon=found[0], delta=found[1])
+    check_budget(spec, Place())
+    return Budget.of(epsilon=found[0], delta=found[1])
 
 
 def solved(
-    kind: type[Mechanism], shape: Shape, budget: BudgetSpec, sensitivity: Sensitivity
+    kind: type[Mechanism], shape: Shape, budget: Budget, sensitivity: Sensitivity
 ) -> Mechanism:
     """Return the mechanism of one shape that spends the budget; raises as `solve`."""
     draft = Draft(kind, shape, sensitivity, Fraction(1), Place())
-    return solve([draft], budget.epsilon, budget.delta)[0]
+    return solve([draft], budget)[0]
 
 
 def best(
     kind: type[Mechanism],
-    budget: BudgetSpec,
+    budget: Budget,
     sensitivity: Sensitivity,
     declared: Shape = MappingProxyType({}),
 ) -> tuple[Mechanism, Shape] | None:

@@ -9,10 +9,12 @@ from fractions import Fraction
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.query.resolve import Measure
-from dprelease.release.draft import Draft, Shape, solve, typical_error
-from dprelease.schema.release import AUTO, BudgetSpec
+from dprelease.release.draft import Draft, Shape, priced, typical_error
+from dprelease.release.shares import Share, spend
+from dprelease.schema.release import AUTO, DEFAULT_CONFIDENCE
 
 AUTO_FAMILIES = ("discrete_laplace", "discrete_gaussian")
 """What `auto` chooses from: laws on the integers themselves, whose answers stay whole."""
@@ -45,14 +47,25 @@ class Wish:
         """Return the draft of a family and a shape."""
         measure = self.measure
         kind = registry.get(family, self.place)
-        return Draft(kind, shape, measure.sensitivity, measure.weight, self.place)
+        return Draft(
+            kind,
+            shape,
+            measure.sensitivity,
+            measure.weight,
+            self.place,
+            None if measure.wanted is None else measure.wanted / measure.step,
+            float(measure.margin or DEFAULT_CONFIDENCE),
+        )
 
 
-def drafts_of(wishes: Sequence[Wish], budget: BudgetSpec) -> tuple[list[Draft], str]:
+def drafts_of(
+    wishes: Sequence[Wish], share: Share, budget: Budget, *, unlimited: bool = False
+) -> tuple[list[Draft], str]:
     """Return the drafts of least expected error, and how open choices were made.
 
     One candidate serves all open columns of a kind: the one whose errors, each in units of its
-    column's sensitivity, have the least sum while the whole release spends its whole budget.
+    column's sensitivity, have the least sum while the whole release spends its whole budget. Where
+    all columns settle themselves, the candidate of the least price.
 
     Raises
     ------
@@ -61,18 +74,18 @@ def drafts_of(wishes: Sequence[Wish], budget: BudgetSpec) -> tuple[list[Draft], 
     """
     for wish in wishes:
         _check(wish, budget)
-    share = _delta_share(wishes, budget)
-    options = [list(_candidates(wish, budget, share)) for wish in wishes]
+    delta = _delta_share(wishes, budget)
+    options = [list(_candidates(wish, budget, delta)) for wish in wishes]
     longest = max(len(found) for found in options)
     choices = [[found[min(i, len(found) - 1)] for found in options] for i in range(longest)]
     if longest == 1:
         return choices[0], "declared"
-    errors = [_error(choice, budget) for choice in choices]
+    errors = [_error(choice, share, budget, unlimited) for choice in choices]
     best = min(range(longest), key=errors.__getitem__)
     return choices[best], "auto: least expected error"
 
 
-def _check(wish: Wish, budget: BudgetSpec) -> None:
+def _check(wish: Wish, budget: Budget) -> None:
     if wish.is_auto:
         if wish.measure.mechanism.shape:
             name = next(iter(wish.measure.mechanism.shape))
@@ -81,7 +94,7 @@ def _check(wish: Wish, budget: BudgetSpec) -> None:
             )
         return
     kind = registry.get(wish.measure.mechanism.name, wish.place)
-    if budget.delta == 0 and not kind.pure:
+    if budget.needs_pure_noise and not kind.pure:
         raise BudgetError(
             "DP-BUDGET-003",
             place=wish.place,
@@ -136,11 +149,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _candidates(wish: Wish, budget: BudgetSpec, share: Fraction) -> Iterator[Draft]:
+def _candidates(wish: Wish, budget: Budget, share: Fraction) -> Iterator[Draft]:
     families = AUTO_FAMILIES if wish.is_auto else (wish.measure.mechanism.name,)
     for family in families:
         kind = registry.get(family)
-        if budget.delta == 0 and not kind.pure:
+        if budget.needs_pure_noise and not kind.pure:
             continue
         declared = {} if wish.is_auto else declared_shape(wish)
         names = {shape.name for shape in kind.shapes}
@@ -154,7 +167,7 @@ def _candidates(wish: Wish, budget: BudgetSpec, share: Fraction) -> Iterator[Dra
                 yield wish.draft(family, shape)
 
 
-def _delta_share(wishes: Sequence[Wish], budget: BudgetSpec) -> Fraction:
+def _delta_share(wishes: Sequence[Wish], budget: Budget) -> Fraction:
     """Return the delta of one cell of laws that need one: equal shares of the budget's."""
     cells = 0
     for wish in wishes:
@@ -173,17 +186,27 @@ def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
     return delta / (2 * cells)
 
 
-def _error(drafts: Sequence[Draft], budget: BudgetSpec) -> float:
-    """Return the sum of expected errors in units of sensitivities; infinity where nothing fits."""
-    coarse = [replace(draft, sensitivity=_coarse(draft.sensitivity)) for draft in drafts]
+def _error(drafts: Sequence[Draft], share: Share, budget: Budget, unlimited: bool) -> float:
+    """Return the sum of expected errors in units of sensitivities; infinity where nothing fits.
+
+    Columns whose accuracy is declared add nothing; if there are no others, the price.
+    """
+    coarse = [
+        replace(draft, sensitivity=_coarse(draft.sensitivity)) if draft.width is None else draft
+        for draft in drafts
+    ]
     try:
-        found = solve(coarse, budget.epsilon, budget.delta)
+        found = spend(share, coarse, budget, unlimited=unlimited)
     except BudgetError:
         return float("inf")
-    return sum(
+    errors = [
         typical_error(mechanism) / draft.sensitivity.largest_shift
         for mechanism, draft in zip(found, coarse, strict=True)
-    )
+        if draft.width is None
+    ]
+    if errors:
+        return sum(errors)
+    return budget.price([priced(m, d.sensitivity) for m, d in zip(found, coarse, strict=True)])
 
 
 def _coarse(sensitivity: Sensitivity) -> Sensitivity:

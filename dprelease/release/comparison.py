@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dprelease.errors import Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.efficiency import efficiency
 from dprelease.numerics.rounding import finite, round_down
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.release.calibration import best
 from dprelease.release.draft import typical_error
-from dprelease.release.plan import check_budget
-from dprelease.schema.release import BudgetSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +44,14 @@ class Compared:
         }
 
 
-def compare(budget: BudgetSpec, sensitivity: int, answers: int) -> list[Compared]:
+def compare(budget: Budget, sensitivity: int, answers: int) -> list[Compared]:
     """Return every mechanism that fits, the least mean absolute error first.
 
     One privacy unit moves each of `answers` integers by at most `sensitivity` steps; all answers
     together spend the budget. A mechanism that has no noise for it is left out; one whose shape a
     release file has to declare is shown at the best of its examples.
 
-    Raises
-    ------
-    BudgetError
-        DP-BUDGET-001 or 002 for a budget out of range.
     """
-    check_budget(budget, Place())
     moves = Sensitivity(1, (Move(sensitivity, answers),))
     found = []
     for name in registry.names():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -11,7 +11,8 @@ from typing import NoReturn
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.accounting import epsilon_at, pure_epsilon
+from dprelease.privacy.accounting import pure_epsilon
+from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.calibrate import least_factor
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Sensitivity
@@ -33,6 +34,9 @@ class Draft:
     sensitivity: Sensitivity
     weight: Fraction
     place: Place
+    width: Fraction | None = None
+    """Declared margin of error, in lattice steps: it settles the scale whatever the budget."""
+    confidence: float = 0.95
 
     @property
     def base(self) -> Fraction:
@@ -52,6 +56,50 @@ class Draft:
         scale = round_up(self.base * Fraction(factor))
         return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
 
+    def accurate(self) -> Mechanism:
+        """Return the mechanism with the most noise whose margin of error is at most `width`.
+
+        Raises
+        ------
+        BudgetError
+            DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`.
+        """
+        width = self.width or Fraction(0)
+
+        def fits(factor: float) -> bool:
+            try:
+                return self.at(factor).half_width(self.confidence) <= width
+            except BudgetError:
+                return False
+
+        found = _largest_factor(fits, float(width / self.base))
+        if found is None:
+            raise BudgetError(
+                "DP-BUDGET-008",
+                place=self.place,
+                column=self.place.key.rpartition(".")[2],
+                moe=f"{float(width):.6g} lattice steps",
+            )
+        return self.at(found)
+
+
+def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None:
+    """Return nearly the largest factor that fits, to a part in 4096; None if there is none."""
+    low = start
+    for _ in range(80):
+        if fits(low):
+            break
+        low /= 2
+    else:
+        return None
+    high = low * 2
+    while fits(high) and high < start * 2.0**40:
+        low, high = high, high * 2
+    while high / low > 1 + 2.0**-12:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
 
 def priced(mechanism: Mechanism, sensitivity: Sensitivity) -> Priced:
     """Return what the accountant needs of one vector."""
@@ -67,11 +115,11 @@ def typical_error(mechanism: Mechanism) -> float:
     return mean if math.isfinite(mean) else NO_MEAN * mechanism.half_width(0.5)
 
 
-def solve(drafts: Sequence[Draft], epsilon: Fraction, delta: Fraction) -> list[Mechanism]:
-    """Return mechanisms that together spend the budget to within 0.1 %, and never more.
+def solve(drafts: Sequence[Draft], budget: Budget, fixed: Sequence[Priced] = ()) -> list[Mechanism]:
+    """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
 
-    delta 0: each draft spends its share, epsilon times its weight over the sum of weights.
-    Otherwise one common factor for all: each draft's scale is factor x base.
+    Pure budgets: each draft spends its share of what is left, by its weight over the sum of
+    weights. Otherwise one common factor for all: each draft's scale is factor x base.
 
     Raises
     ------
@@ -79,28 +127,33 @@ def solve(drafts: Sequence[Draft], epsilon: Fraction, delta: Fraction) -> list[M
         DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for a shape that
         has no law.
     """
-    if delta == 0:
+    if budget.variant is Variant.PURE:
+        left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((draft.weight for draft in drafts), Fraction(0))
-        return [_pure(draft, epsilon * draft.weight / total) for draft in drafts]
+        return [_pure(draft, left * draft.weight / total) for draft in drafts]
 
     def price(factor: float) -> float:
         try:
             vectors = [priced(draft.at(factor), draft.sensitivity) for draft in drafts]
         except BudgetError:
             return math.inf  # beyond the scales that are certified
-        return epsilon_at(vectors, delta)
+        return budget.price([*fixed, *vectors])
 
-    start = math.sqrt(len(drafts) * (1 + 2 * math.log(1 / float(delta)))) / float(epsilon)
-    guess = min(float(_pure_factor(drafts, epsilon)), start)
-    factor = least_factor(price, round_down(epsilon), guess)
+    guess = _guess(drafts, budget)
+    factor = least_factor(price, round_down(budget.amount), guess)
     if factor is None:
-        _explain(drafts, guess)
+        _explain(drafts, guess, budget)
     return [draft.at(factor) for draft in drafts]
 
 
-def _pure_factor(drafts: Sequence[Draft], epsilon: Fraction) -> Fraction:
-    """Return the factor at which laws of loss shift / scale add up to epsilon."""
-    return sum((draft.weight for draft in drafts), Fraction(0)) / epsilon
+def _guess(drafts: Sequence[Draft], budget: Budget) -> float:
+    amount = float(budget.amount)
+    if budget.variant is Variant.ZERO_CONCENTRATED:
+        return math.sqrt(len(drafts) / (2 * amount))
+    start = math.sqrt(len(drafts) * (1 + 2 * math.log(1 / float(budget.delta)))) / amount
+    # At that factor losses of shift / scale add up to epsilon.
+    total = sum((draft.weight for draft in drafts), Fraction(0))
+    return min(float(total / budget.amount), start)
 
 
 def _pure(draft: Draft, share: Fraction) -> Mechanism:
@@ -115,13 +168,20 @@ def _pure(draft: Draft, share: Fraction) -> Mechanism:
     start = round_up(draft.weight / Fraction(goal)) * ROOM
     factor = least_factor(price, goal, start)
     if factor is None:
-        _explain([draft], start)
+        _explain([draft], start, None)
     return draft.at(factor)
 
 
-def _explain(drafts: Sequence[Draft], factor: float) -> NoReturn:
+def _explain(drafts: Sequence[Draft], factor: float, budget: Budget | None) -> NoReturn:
     """Raise the reason why no factor fits: a law's own one if there is one."""
     for draft in drafts:
-        draft.at(factor)
+        law = draft.at(factor)
+        if (
+            budget is not None
+            and budget.needs_concentration
+            and math.isinf(budget.price([priced(law, draft.sensitivity)]))
+        ):
+            column = draft.place.key.rpartition(".")[2]
+            raise BudgetError("DP-BUDGET-010", place=draft.place, column=column, mechanism=law.name)
     reason = "delta is below what the composition can certify, or epsilon is too small"
     raise BudgetError("DP-BUDGET-004", place=drafts[0].place, reason=reason)

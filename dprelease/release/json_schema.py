@@ -42,8 +42,9 @@ class GuaranteeRecord(PrivacyParameters):
     """The guarantee and how it was composed."""
 
     neighbours: Literal["add_remove", "replace"]
-    accountant: Literal["pure", "pld"]
+    accountant: Literal["pure", "pld", "zcdp"]
     pure_epsilon: str | None
+    rho: str | None
 
 
 class MoveRecord(_Part):
@@ -124,7 +125,7 @@ class Manifest(_Part):
     title: str
     tool: Tool
     declaration: DeclarationRecord
-    dp_variant: Literal["pure", "approximate"]
+    dp_variant: Literal["pure", "approximate", "zero_concentrated"]
     privacy_parameters: PrivacyParameters
     guarantee: GuaranteeRecord
     composition: str

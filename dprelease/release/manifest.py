@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from importlib import metadata
 from typing import Any
 
@@ -12,7 +11,8 @@ from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.resolve import Measure, Query
-from dprelease.release.plan import Guarantee, Plan, PlannedColumn
+from dprelease.release.guarantee import Guarantee, budget_of, reading
+from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
@@ -76,10 +76,10 @@ def build(
             "texts": declaration.texts,
             "sha256": {n: sha256(text.encode()) for n, text in declaration.texts.items()},
         },
-        "dp_variant": "pure" if budget.delta == 0 else "approximate",
+        "dp_variant": budget_of(budget).variant.value,
         "privacy_parameters": {
             "epsilon": repr(plan.guarantee.epsilon),
-            "delta": plain_text(budget.delta),
+            "delta": plain_text(plan.guarantee.delta),
         },
         "guarantee": plan.guarantee.to_json(),
         "composition": _composition(plan.guarantee),
@@ -102,32 +102,16 @@ def _tool() -> dict[str, Any]:
 def _composition(guarantee: Guarantee) -> str:
     if guarantee.accountant == "pure":
         return "The largest privacy losses of all noisy vectors, added (basic composition); exact."
+    if guarantee.accountant == "zcdp":
+        return (
+            "Rényi curves, rounded up, added; rho bounds them over all orders. Epsilon at delta is "
+            "the smaller of what privacy-loss distributions and the conversion of rho say."
+        )
     return (
         "Privacy-loss distributions, rounded to the safe side, composed by dp-accounting with "
         "floating-point Fourier transforms, whose errors are allowed for but not certified; or the "
         "sum of pure losses or the closed form of normal noise where that is smaller."
     )
-
-
-def reading(guarantee: Guarantee) -> dict[str, Any]:
-    """Return what the guarantee means for an attacker who knows everything but one unit."""
-    growth = math.exp(guarantee.epsilon)
-    priors = (0.01, 0.1, 0.5)
-    return {
-        "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + growth),
-        "least_total_error_words": (
-            "Whoever guesses from the release whether a unit is in the data errs at least this "
-            "much: false alarms plus misses, each as a share; 1 is blind guessing, 0 certainty."
-        ),
-        "largest_posterior": [
-            {"prior": prior, "posterior": growth * prior / (1.0 - prior + growth * prior)}
-            for prior in priors
-        ],
-        "largest_posterior_words": (
-            "With this prior belief in a statement about a unit, the release can raise it to the "
-            "posterior at most, except with a probability of about delta."
-        ),
-    }
 
 
 def _unit(query: Query) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,18 +10,24 @@ from typing import Any
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.numerics.rounding import finite, plain_text, round_up
-from dprelease.privacy.accounting import epsilon_at, pure_epsilon
+from dprelease.numerics.rounding import finite, plain_text
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced
-from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Measure, Query
 from dprelease.release.choice import Wish, drafts_of
-from dprelease.release.draft import priced, solve
-from dprelease.schema.release import BudgetSpec
-
-LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**9), Fraction(100)
-LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**300), Fraction(1, 100)
+from dprelease.release.draft import priced
+from dprelease.release.guarantee import (
+    Guarantee,
+    budget_of,
+    check_budget,
+    guarantee_of,
+    reading,
+    unlimited,
+    within,
+)
+from dprelease.release.shares import Share, flat, spend
+from dprelease.schema.release import DEFAULT_CONFIDENCE, BudgetSpec
 
 Placer = Callable[[str, str], Place]
 
@@ -67,30 +72,14 @@ class PlannedColumn:
         """Return the standard deviation of one cell's noise, in the column's unit."""
         return self.mechanism.standard_deviation * float(self.measure.step)
 
+    @property
+    def confidence(self) -> Fraction:
+        """Return the declared confidence of the margin of error, or 95 %."""
+        return self.measure.margin or DEFAULT_CONFIDENCE
+
     def margin(self, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
         return self.mechanism.half_width(confidence) * self.measure.step
-
-
-@dataclass(frozen=True, slots=True)
-class Guarantee:
-    """What the release promises: (epsilon, delta), rounded up, and how it was added up."""
-
-    epsilon: float
-    delta: Fraction
-    neighbours: Neighbours
-    accountant: str
-    pure_epsilon: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the guarantee as JSON values; an infinite pure epsilon is null."""
-        return {
-            "epsilon": repr(self.epsilon),
-            "delta": plain_text(self.delta),
-            "neighbours": self.neighbours.value,
-            "accountant": self.accountant,
-            "pure_epsilon": None if math.isinf(self.pure_epsilon) else repr(self.pure_epsilon),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +88,11 @@ class Plan:
 
     columns: tuple[PlannedColumn, ...]
     guarantee: Guarantee
+    budget: Budget
+
+    def alone(self, column: PlannedColumn) -> float:
+        """Return what one column costs without the others, epsilon or rho as the budget has it."""
+        return self.budget.price([column.priced])
 
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
@@ -108,7 +102,11 @@ class Plan:
         """Return the plan as JSON values."""
         return {
             "guarantee": self.guarantee.to_json(),
-            "columns": [_column_json(column) for column in self.columns],
+            "columns": [
+                {**_column_json(column), "price_alone": finite(self.alone(column))}
+                for column in self.columns
+            ],
+            "reading": reading(self.guarantee),
         }
 
 
@@ -126,13 +124,20 @@ def _column_json(column: PlannedColumn) -> dict[str, Any]:
     }
 
 
-def make_plan(queries: Sequence[Query], budget: BudgetSpec, place: Placer | None = None) -> Plan:
+def make_plan(
+    queries: Sequence[Query],
+    budget: BudgetSpec,
+    place: Placer | None = None,
+    share: Share | None = None,
+) -> Plan:
     """Return the plan that spends the budget to within 0.1 %, and never more.
+
+    `share` divides the budget; without one, columns share it by their weights.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-001 to 004, DP-MECH-001 to 005; `place` gives the place of a column.
+        DP-BUDGET-001 to 010, DP-MECH-001 to 005; `place` gives the place of a column.
     """
     where = place or (lambda query, column: Place(key=f"queries.{query}.columns.{column}"))
     check_budget(budget, where("", ""))
@@ -141,18 +146,20 @@ def make_plan(queries: Sequence[Query], budget: BudgetSpec, place: Placer | None
         for query in queries
         for measure in query.measures
     ]
-    drafts, how = drafts_of([wish for _, wish in wishes], budget)
-    mechanisms = solve(drafts, budget.epsilon, budget.delta)
+    share = share or flat([wish.measure.weight for _, wish in wishes])
+    limit, is_open = budget_of(budget), unlimited(budget)
+    drafts, how = drafts_of([wish for _, wish in wishes], share, limit, unlimited=is_open)
+    mechanisms = spend(share, drafts, limit, unlimited=is_open)
     columns = []
     for (query, wish), draft, mechanism in zip(wishes, drafts, mechanisms, strict=True):
         chosen = "declared" if wish.fixes(draft) else how
         columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))
-    guarantee = _guarantee([column.priced for column in columns], budget)
-    if Fraction(guarantee.epsilon) > budget.epsilon:
+    guarantee = guarantee_of([column.priced for column in columns], budget)
+    if not within(guarantee, budget):
         raise BudgetError(
             "DP-BUDGET-004", place=where("", ""), reason="the price exceeds the budget"
         )
-    return Plan(tuple(columns), guarantee)
+    return Plan(tuple(columns), guarantee, limit)
 
 
 def price(events: Sequence[Event], budget: BudgetSpec) -> Guarantee:
@@ -161,36 +168,4 @@ def price(events: Sequence[Event], budget: BudgetSpec) -> Guarantee:
     for event in events:
         mechanism = registry.get(event.mechanism).of(**dict(event.parameters))
         vectors.append(priced(mechanism, event.sensitivity))
-    return _guarantee(vectors, budget)
-
-
-def _guarantee(vectors: Sequence[Priced], budget: BudgetSpec) -> Guarantee:
-    pure = pure_epsilon(vectors)
-    epsilon = epsilon_at(vectors, budget.delta)
-    return Guarantee(
-        epsilon=epsilon,
-        delta=budget.delta,
-        neighbours=budget.neighbours,
-        accountant="pure" if budget.delta == 0 else "pld",
-        pure_epsilon=math.inf if pure is None else round_up(pure),
-    )
-
-
-def check_budget(budget: BudgetSpec, place: Place) -> None:
-    """Raise BudgetError DP-BUDGET-001 or 002 for an epsilon or a delta out of range."""
-    if not LEAST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
-        raise BudgetError(
-            "DP-BUDGET-001",
-            place=place,
-            found=plain_text(budget.epsilon),
-            least="1e-9",
-            largest=LARGEST_EPSILON,
-        )
-    if budget.delta != 0 and not LEAST_DELTA <= budget.delta <= LARGEST_DELTA:
-        raise BudgetError(
-            "DP-BUDGET-002",
-            place=place,
-            found=plain_text(budget.delta),
-            least="1e-300",
-            largest="0.01",
-        )
+    return guarantee_of(vectors, budget)

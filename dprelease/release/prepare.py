@@ -5,6 +5,7 @@ from __future__ import annotations
 from dprelease.errors import Place
 from dprelease.query.resolve import Query, resolve
 from dprelease.release.plan import Plan, make_plan
+from dprelease.release.shares import shares_of
 from dprelease.schema.load import Declaration
 
 
@@ -22,4 +23,5 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
         keys = ("queries", query, "columns", column) if query else ("budget",)
         return declaration.place(*keys)
 
-    return queries, make_plan(queries, declaration.spec.budget, place)
+    shares = shares_of(declaration.spec, queries)
+    return queries, make_plan(queries, declaration.spec.budget, place, shares)

@@ -17,8 +17,9 @@ from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Measure, Query, resolve
 from dprelease.release import manifest
+from dprelease.release.guarantee import Guarantee, within
 from dprelease.release.json_schema import Manifest
-from dprelease.release.plan import Guarantee, PlannedColumn, price
+from dprelease.release.plan import PlannedColumn, price
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.schema.release import AUTO
@@ -219,7 +220,7 @@ def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declar
     except DpReleaseError:
         return  # a mechanism that can't be priced has been found above
     report.guarantee = found
-    if found.to_json() != record["guarantee"] or found.epsilon > budget.epsilon:
+    if found.to_json() != record["guarantee"] or not within(found, budget):
         report._found(
             "DP-VERIFY-008", found=repr(found.epsilon), recorded=record["guarantee"]["epsilon"]
         )

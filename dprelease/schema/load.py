@@ -140,20 +140,26 @@ def _read_declared(
 def _unknown_tables(
     spec: ReleaseSpec, document: Document, tables: Mapping[str, Declared]
 ) -> list[DpReleaseError]:
-    found: list[DpReleaseError] = []
-    for name, query in spec.queries.items():
-        if query.source not in tables:
-            close = get_close_matches(query.source, tables, n=1)
-            found.append(
-                DeclarationError(
-                    "DP-RELEASE-001",
-                    place=document.place("queries", name, "from"),
-                    name=query.source,
-                    nearest=f"; did you mean '{close[0]}'" if close else "",
-                    known=", ".join(tables),
-                )
-            )
-    return found
+    asked = [
+        (query.source, "DP-RELEASE-001", document.place("queries", name, "from"))
+        for name, query in spec.queries.items()
+    ]
+    asked += [
+        (name, "DP-RELEASE-010", document.place("budget", "tables", name))
+        for name in spec.budget.tables
+    ]
+    return [
+        DeclarationError(
+            code, place=place, name=name, nearest=_nearest(name, tables), known=", ".join(tables)
+        )
+        for name, code, place in asked
+        if name not in tables
+    ]
+
+
+def _nearest(name: str, tables: Mapping[str, Declared]) -> str:
+    close = get_close_matches(name, tables, n=1)
+    return f"; did you mean '{close[0]}'" if close else ""
 
 
 def _several(error: DpReleaseError) -> list[DpReleaseError]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import (
+    NUMBER_SCHEMA,
     TEXT_SCHEMA,
     Exact,
     Name,
@@ -27,12 +37,55 @@ AUTO = "auto"
 DEFAULT_CONFIDENCE = Fraction(95, 100)
 
 
-class BudgetSpec(Model):
-    """What the whole release may spend; delta 0 asks for a pure guarantee."""
+def _above_zero(value: Fraction | None) -> Fraction | None:
+    if value is not None and value <= 0:
+        refuse("DP-RELEASE-004")
+    return value
 
-    epsilon: Exact
+
+def _at_most_one(spec: Model, *names: str) -> None:
+    given = [name for name in names if getattr(spec, name) is not None]
+    if len(given) > 1:
+        refuse("DP-RELEASE-008", found=" and ".join(given))
+
+
+class ShareSpec(Model):
+    """A part of the budget: by weight, or an absolute epsilon or rho."""
+
+    weight: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _at_most_one(self, "weight", "epsilon", "rho")
+        return self
+
+
+def _short_share(value: object) -> object:
+    return {"weight": value} if isinstance(value, str | int | float) else value
+
+
+Share = Annotated[ShareSpec, BeforeValidator(_short_share), ShortForm(NUMBER_SCHEMA)]
+
+
+class BudgetSpec(Model):
+    """What the whole release may spend: an epsilon, with or without a delta, or a rho.
+
+    delta 0 asks for a pure guarantee. For a rho, delta is where epsilon is reported. With neither
+    epsilon nor rho, every column declares its own price or its accuracy.
+    """
+
+    epsilon: Exact | None = None
+    rho: Exact | None = None
     delta: Exact = Fraction(0)
     neighbours: Neighbours = Neighbours.ADD_REMOVE
+    tables: dict[Name, Share] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _at_most_one(self, "epsilon", "rho")
+        return self
 
 
 class MechanismSpec(Model):
@@ -74,6 +127,14 @@ def _short_mechanism(value: object) -> object:
 Mechanism = Annotated[MechanismSpec, BeforeValidator(_short_mechanism), ShortForm(TEXT_SCHEMA)]
 
 
+def _relative_margin(value: object) -> object:
+    found = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
+    if found is None:
+        refuse("DP-RELEASE-009")
+    share, size = (to_fraction(part) for part in found.groups())
+    return share / 100 * size
+
+
 def _confidence(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
@@ -90,7 +151,16 @@ class ColumnSpec(Model):
     sum: Text | None = None
     count_distinct: Text | None = None
     mechanism: Mechanism | None = None
-    weight: Exact = Fraction(1)
+    weight: Annotated[Exact, AfterValidator(_above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    moe: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    relative_moe: Annotated[
+        Exact | None,
+        BeforeValidator(_relative_margin),
+        AfterValidator(_above_zero),
+        WithJsonSchema({"type": "string", "description": "such as 5 % at 1000"}),
+    ] = None
     margin: Annotated[
         Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
     ] = None
@@ -100,14 +170,13 @@ class ColumnSpec(Model):
         asked = [name for name in (self.count, self.sum, self.count_distinct) if name is not None]
         if len(asked) != 1:
             refuse("DP-RELEASE-002")
+        _at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
         return self
 
-    @field_validator("weight")
-    @classmethod
-    def _positive(cls, weight: Fraction) -> Fraction:
-        if weight <= 0:
-            refuse("DP-RELEASE-004")
-        return weight
+    @property
+    def margin_wanted(self) -> Fraction | None:
+        """Return the declared margin of error, in the column's unit."""
+        return self.relative_moe if self.moe is None else self.moe
 
 
 def _one_or_many(value: object) -> object:
@@ -123,6 +192,7 @@ class QuerySpec(Model):
         tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
     ] = ()
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
+    share: Share = ShareSpec()
 
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
@@ -166,10 +236,3 @@ class ReleaseSpec(Model):
         if ".." in parts or parts[0] in ("", "~") or ":" in output or parts in (["."], [""]):
             refuse("DP-RELEASE-003")
         return output
-
-    @field_validator("budget", mode="before")
-    @classmethod
-    def _no_other_definitions(cls, budget: object) -> object:
-        if isinstance(budget, Mapping) and "rho" in budget:
-            refuse("DP-DECL-003", problem="a budget is an epsilon, with or without a delta")
-        return budget

@@ -1,0 +1,184 @@
+"""Budgets in every definition, divided by tables, queries and columns, and accuracy first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import BudgetError
+from dprelease.privacy.accounting import epsilon_at
+from dprelease.privacy.renyi import rho_of
+from dprelease.release.api import read_release
+from dprelease.release.plan import Plan
+
+TABLE = """\
+table: {name}
+source: {name}.csv
+columns:
+  k: {{type: category, values: [a, b, c]}}
+  x: {{type: number, lower: 0, upper: 50, step: 1}}
+"""
+
+
+def plan_of(folder: Path, text: str) -> Plan:
+    for name in ("people", "trips"):
+        (folder / f"{name}.yaml").write_text(TABLE.format(name=name))
+    (folder / "release.yaml").write_text(
+        f"title: Shares\ntables: [people.yaml, trips.yaml]\noutput: out\n{text}"
+    )
+    return read_release(folder / "release.yaml").plan()
+
+
+def alone(plan: Plan, *names: str, delta: str = "0") -> float:
+    """Return what some columns cost together, by query.column."""
+    vectors = [c.priced for c in plan.columns if f"{c.query.name}.{c.measure.name}" in names]
+    assert len(vectors) == len(names)
+    return epsilon_at(vectors, Fraction(delta))
+
+
+TWO_TABLES = """\
+mechanism: laplace
+queries:
+  a: {from: people, columns: {n: {count: "*", weight: 3}, m: {count: "*"}}}
+  b: {from: people, columns: {n: {count: "*"}}%s}
+  c: {from: trips, columns: {n: {count: "*"}, s: {sum: x}}%s}
+"""
+
+
+def test_undeclared_levels_change_nothing(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "budget: {epsilon: 7}\n" + TWO_TABLES % ("", ""))
+    prices = [alone(plan, f"{c.query.name}.{c.measure.name}") for c in plan.columns]
+    assert prices == pytest.approx([3, 1, 1, 1, 1], rel=1e-3)
+
+
+def test_shares_of_tables_queries_and_columns_nest(tmp_path: Path) -> None:
+    text = "budget: {epsilon: 12, tables: {people: 2, trips: {weight: 1}}}\n" + TWO_TABLES % (
+        ", share: 4",
+        "",
+    )
+    plan = plan_of(tmp_path, text)
+    # people: 8 of 12; its query a has the weight of its columns, 4, and b declares 4.
+    assert alone(plan, "a.n", "a.m", "b.n") == pytest.approx(8, rel=1e-3)
+    assert alone(plan, "a.n") == pytest.approx(3, rel=1e-3)
+    assert alone(plan, "a.m") == pytest.approx(1, rel=1e-3)
+    assert alone(plan, "b.n") == pytest.approx(4, rel=1e-3)
+    assert alone(plan, "c.n") == pytest.approx(2, rel=1e-3)
+
+
+def test_absolute_amounts_come_first(tmp_path: Path) -> None:
+    text = "budget: {epsilon: 3, tables: {trips: {epsilon: 1}}}\n" + TWO_TABLES % (
+        ", share: {epsilon: 0.5}",
+        "",
+    )
+    plan = plan_of(tmp_path, text)
+    assert alone(plan, "c.n", "c.s") == pytest.approx(1, rel=1e-3)
+    assert alone(plan, "b.n") == pytest.approx(0.5, rel=1e-3)
+    assert alone(plan, "a.n", "a.m") == pytest.approx(1.5, rel=1e-3)
+    assert alone(plan, "a.n") == pytest.approx(1.125, rel=1e-3)
+    assert 2.99 < plan.guarantee.epsilon <= 3
+
+
+def test_an_absolute_epsilon_at_a_delta(tmp_path: Path) -> None:
+    """The column has that price alone; what is left is solved with it, to within 0.1 %."""
+    text = """\
+budget: {epsilon: 1, delta: 1e-6}
+mechanism: discrete_gaussian
+queries:
+  a: {from: people, columns: {n: {count: "*", epsilon: 0.3}, m: {count: "*"}, s: {sum: x}}}
+"""
+    plan = plan_of(tmp_path, text)
+    assert alone(plan, "a.n", delta="1e-6") == pytest.approx(0.3, rel=1.1e-3)
+    assert alone(plan, "a.n", delta="1e-6") <= 0.3
+    assert 0.999 <= plan.guarantee.epsilon <= 1
+    steps = [
+        column.mechanism.scale / column.measure.sensitivity.largest_shift for column in plan.columns
+    ]
+    assert steps[1] == pytest.approx(steps[2], rel=1e-9)
+    assert steps[1] < steps[0]
+
+
+@pytest.mark.parametrize("mechanism", ["discrete_gaussian", "laplace", "symmetric_alpha_stable"])
+def test_budgets_in_rho(tmp_path: Path, mechanism: str) -> None:
+    text = f"""\
+budget: {{rho: 0.2, delta: 1e-8}}
+mechanism: {mechanism}
+queries:
+  a: {{from: people, group_by: k, columns: {{n: {{count: "*", rho: 0.05}}, s: {{sum: x, weight: 2}}}}}}
+"""
+    plan = plan_of(tmp_path, text)
+    guarantee = plan.guarantee
+    assert guarantee.rho is not None
+    assert 0.1998 <= guarantee.rho <= 0.2
+    assert guarantee.rho == rho_of([column.priced for column in plan.columns])
+    first = rho_of([plan.columns[0].priced])
+    assert 0.04995 <= first <= 0.05
+    assert guarantee.accountant == "zcdp"
+    assert guarantee.delta == Fraction(1, 10**8)
+    # Composing loss distributions is never worse than converting rho.
+    assert guarantee.epsilon <= epsilon_at([c.priced for c in plan.columns], guarantee.delta)
+
+
+def test_accuracy_without_a_budget(tmp_path: Path) -> None:
+    """The least epsilon that reaches all margins: a hundredth less noise would cost more."""
+    text = """\
+budget: {delta: 1e-9}
+mechanism: discrete_gaussian
+queries:
+  a:
+    from: people
+    group_by: k
+    columns:
+      n: {count: "*", moe: 50}
+      m: {count: "*", relative_moe: 5 % at 2000, margin: 0.9}
+      s: {sum: x, moe: 4000, margin: true}
+"""
+    plan = plan_of(tmp_path, text)
+    n, m, s = plan.columns
+    assert [float(n.margin()), float(m.margin(0.9)), float(s.margin())] == [50, 100, 4000]
+    for column, confidence in ((n, 0.95), (m, 0.9), (s, 0.95)):
+        law = column.mechanism
+        assert type(law)(law.scale * 1.02).half_width(confidence) > float(column.margin(confidence))
+    assert plan.guarantee.epsilon > 0
+    assert plan.guarantee.epsilon == epsilon_at(
+        [c.priced for c in plan.columns], Fraction(1, 10**9)
+    )
+
+
+def test_accuracy_within_a_budget_leaves_the_rest_to_the_others(tmp_path: Path) -> None:
+    text = """\
+budget: {epsilon: 1}
+mechanism: discrete_laplace
+queries:
+  a: {from: people, columns: {n: {count: "*", moe: 10}, m: {count: "*"}}}
+"""
+    plan = plan_of(tmp_path, text)
+    price = alone(plan, "a.n")
+    assert 0.2 < price < 0.35  # margin 10 at 95 %: ln 20 / 10
+    assert alone(plan, "a.m") == pytest.approx(1 - price, rel=2e-3)
+    assert 0.999 <= plan.guarantee.epsilon <= 1
+
+
+def test_the_cheapest_mechanism_reaches_an_accuracy(tmp_path: Path) -> None:
+    """`auto` with accuracies alone: the least price of all candidates."""
+    text = """\
+budget: {delta: 1e-9}
+mechanism: %s
+queries:
+  a: {from: people, columns: {n: {count: "*", moe: 40}}}
+"""
+    chosen = plan_of(tmp_path, text % "auto").guarantee.epsilon
+    for name in ("discrete_laplace", "discrete_gaussian"):
+        assert chosen <= plan_of(tmp_path, text % name).guarantee.epsilon
+
+
+def test_what_does_not_fit_says_so(tmp_path: Path) -> None:
+    text = """\
+budget: {epsilon: 0.5}
+queries:
+  a: {from: people, columns: {n: {count: "*", moe: 3}, m: {count: "*", epsilon: 0.1}}}
+"""
+    with pytest.raises(BudgetError, match=r"DP-BUDGET-007.*\n?.*costs .* of the 0.5") as caught:
+        plan_of(tmp_path, text)
+    assert "queries.a.columns.n" in str(caught.value)
