@@ -51,6 +51,10 @@ class Mechanism(ABC):
     """Whether the privacy loss of one cell is bounded."""
     norm: ClassVar[int]
     """1 or 2: the norm of the sensitivity that the scale follows when a budget is shared."""
+    bounded: ClassVar[bool] = False
+    """Whether the noise ends somewhere."""
+    integers: ClassVar[bool] = False
+    """Whether the law is one of the integers themselves, not a rounded continuous one."""
     shapes: ClassVar[tuple[Shape, ...]] = ()
     """What a release file may declare beside the name."""
     search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)

@@ -21,6 +21,7 @@ class DiscreteGaussian(OffsetLattice):
     name: ClassVar[str] = "discrete_gaussian"
     summary: ClassVar[str] = "Gaussian noise on the integers; approximate, thin tails"
     use: ClassVar[str] = "many answers under an (epsilon, delta) budget: the plain choice"
+    integers: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 

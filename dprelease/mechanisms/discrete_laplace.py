@@ -30,6 +30,7 @@ class DiscreteLaplace(Symmetric):
     name: ClassVar[str] = "discrete_laplace"
     summary: ClassVar[str] = "two-sided geometric noise on the integers; pure, exponential tails"
     use: ClassVar[str] = "few answers, or delta 0: the plain choice for counts"
+    integers: ClassVar[bool] = True
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 

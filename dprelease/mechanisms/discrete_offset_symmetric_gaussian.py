@@ -31,6 +31,7 @@ class DiscreteOffsetSymmetricGaussian(OffsetLattice):
     name: ClassVar[str] = "discrete_offset_symmetric_gaussian"
     summary: ClassVar[str] = "Gaussian tails with a Laplace-like peak on the integers; approximate"
     use: ClassVar[str] = "whole answers, a few to some hundred: between Laplace and Gaussian"
+    integers: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
     shapes = (RATIO,)

@@ -47,7 +47,7 @@ class GeneralizedGaussian(Symmetric):
     norm: ClassVar[int] = 2
     shapes: ClassVar[tuple[Shape, ...]] = (Shape("p", "power of the exponent", "1 to 8"),)
     search: ClassVar[tuple[Mapping[str, float], ...]] = tuple(
-        {"p": p} for p in (2.0, 1.5, 1.25, 1.0625, 3.0, 4.0, 1.0)
+        {"p": p} for p in (1.5, 1.25, 2.0, 1.0625, 3.0, 4.0, 1.0)
     )
     examples: ClassVar[tuple[Mapping[str, str | float], ...]] = ({"p": 1.5}, {"p": 3.25})
     domains: ClassVar[Mapping[str, tuple[float, float]]] = {"p": (1.0, 8.0)}

@@ -52,6 +52,8 @@ class Optimal(Symmetric):
     name: ClassVar[str] = "optimal"
     summary: ClassVar[str] = "least error at epsilon and delta, by linear program; bounded"
     use: ClassVar[str] = "one answer with small shifts under an (epsilon, delta) budget; yardstick"
+    integers: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 1
     shapes: ClassVar[tuple[Shape, ...]] = (

@@ -55,6 +55,7 @@ class TruncatedLaplace(Mechanism):
     name: ClassVar[str] = "truncated_laplace"
     summary: ClassVar[str] = "Laplace noise within fixed bounds; approximate, no tails"
     use: ClassVar[str] = "an error bound that always holds, for a delta"
+    bounded: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 1
     shapes = (

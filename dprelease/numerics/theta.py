@@ -22,6 +22,7 @@ from dprelease.numerics.lattice import Floats
 DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
 MOST_TERMS = 1000
+FEW_TERMS = 100
 UNSEEN = 840.5
 """Exponent beyond which no table reaches: the mass there is below 1e-364, so below the floats."""
 
@@ -71,10 +72,10 @@ def _whole_lattice(scale: float, m: arb) -> arb:
 def _weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) -> arb:  # noqa: ARG001
     # `precision` only tells cached balls apart; a ball of any precision encloses the sum.
     h, r = 1 / arb(scale), ball(ratio)
-    # Direct: few terms, or a fall by exp(-1) from term to term, where the other sum may diverge.
-    if scale < DIRECT_BELOW * (1 + ratio) or (Fraction(k) / Fraction(scale) + Fraction(ratio)) > (
-        Fraction(scale)
-    ):
+    start = k / scale + float(ratio)
+    terms = scale * (math.sqrt(start * start + 1.4 * (ctx.prec + 8)) - start)
+    # The other sum needs a fall of less than exp(-1) from term to term, and some terms in a unit.
+    if terms < FEW_TERMS or scale < DIRECT_BELOW or start > scale:
         return _direct_sum(h, r, k)
     return _euler_maclaurin(h, r, k)
 
@@ -132,12 +133,10 @@ def _spread(n: int, a: arb) -> arb:
     """Return a bound of the integral of |He_n| phi from a > 0 on, over phi(a).
 
     With x = a + t, He_n(x) = sum of C(n, i) a^(n-i) He_i(t) and phi(x) <= phi(a) exp(-t^2 / 2); the
-    integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most sqrt(2 pi i!) / 2 (Cauchy-Schwarz).
+    integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most sqrt(2 pi i!) / 2 (Cauchy-Schwarz),
+    and i! <= n^i: the sum is at most (a + sqrt n)^n.
     """
-    bound, size = arb(0), a.abs_upper()
-    for i in range(n, -1, -1):
-        bound += math.comb(n, i) * arb(math.factorial(i)).sqrt() * size ** (n - i)
-    return bound * (arb.pi() / 2).sqrt()
+    return (a + arb(n).sqrt()) ** n * (arb.pi() / 2).sqrt()
 
 
 @lru_cache(maxsize=2048)

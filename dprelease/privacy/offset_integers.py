@@ -94,7 +94,7 @@ class OffsetIntegerLoss(MonotoneLoss):
             moment = (below_zero + between + beyond) / theta.total(self.scale, self.ratio)
             return ball(loss.kink) + moment.log() / ball(a)
 
-        return least_above(value, 256)
+        return least_above(value, 128)
 
     @property
     def rho(self) -> float | None:

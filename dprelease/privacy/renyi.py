@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dprelease.privacy.priced import Priced, kinds_of
 
 FIRST, LAST = 1.0 + 2.0**-12, 1e6
-CLOSE = 1e-4
+CLOSE = 3e-4
 """How far, relatively, the bound of rho may lie above a value of the curve."""
 
 MOST_ORDERS = 300

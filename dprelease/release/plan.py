@@ -15,7 +15,7 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced
 from dprelease.query.resolve import Measure, Query
-from dprelease.release.choice import Wish, drafts_of
+from dprelease.release.choice import drafts_of
 from dprelease.release.draft import priced
 from dprelease.release.guarantee import (
     Guarantee,
@@ -27,6 +27,7 @@ from dprelease.release.guarantee import (
     within,
 )
 from dprelease.release.shares import Share, flat, spend
+from dprelease.release.wish import Wish
 from dprelease.schema.release import DEFAULT_CONFIDENCE, BudgetSpec
 
 Placer = Callable[[str, str], Place]
@@ -151,8 +152,7 @@ def make_plan(
     drafts, how = drafts_of([wish for _, wish in wishes], share, limit, unlimited=is_open)
     mechanisms = spend(share, drafts, limit, unlimited=is_open)
     columns = []
-    for (query, wish), draft, mechanism in zip(wishes, drafts, mechanisms, strict=True):
-        chosen = "declared" if wish.fixes(draft) else how
+    for (query, wish), chosen, mechanism in zip(wishes, how, mechanisms, strict=True):
         columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))
     guarantee = guarantee_of([column.priced for column in columns], budget)
     if not within(guarantee, budget):

@@ -113,6 +113,8 @@ class MechanismSpec(Model):
 
 
 def _word(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(_word(part) for part in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -113,7 +113,9 @@ def test_auto_takes_the_family_with_the_lower_error() -> None:
     budget = BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6))
     assert make_plan([query(one)], budget).columns[0].mechanism.name == "discrete_laplace"
     plan = make_plan([query(many)], budget)
-    assert {column.mechanism.name for column in plan.columns} == {"discrete_gaussian"}
+    names = {column.mechanism.name for column in plan.columns}
+    assert len(names) == 1
+    assert names <= {"generalized_gaussian", "discrete_offset_symmetric_gaussian"}
     assert {column.chosen_by for column in plan.columns} == {"auto: least expected error"}
     pure = make_plan([query(many)], BudgetSpec(epsilon=Fraction(1)))
     assert {column.mechanism.name for column in pure.columns} == {"discrete_laplace"}
