@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +14,11 @@ import numpy as np
 from dprelease.accessor.session import Number, Session, Spending, amount
 from dprelease.errors import SessionError
 from dprelease.exact.duckdb import Engine
+from dprelease.ledger.account import Charge
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query, resolve_one
+from dprelease.release.charging import ROWS
 from dprelease.release.perturb import perturb
 from dprelease.release.plan import PlannedColumn, make_plan
 from dprelease.schema.model import Files, read_beside, validate
@@ -58,9 +61,26 @@ def answer(
     (column,) = make_plan([query], budget).columns
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)  # a missing column or an unreadable type is refused without a charge
-        session.charge(price, f"this {next(iter(question.aggregate))}")
-        noisy = perturb(engine.run(query), [column], Entropy())
+        what = f"this {next(iter(question.aggregate))}"
+        with _lasting(session, query, column, what):
+            session.charge(price, what)
+            noisy = perturb(engine.run(query), [column], Entropy())
     return _frame(column, noisy.columns[column.measure.name], question.confidence)
+
+
+@contextmanager
+def _lasting(session: Session, query: Query, column: PlannedColumn, what: str) -> Iterator[None]:
+    """Charge the session's ledger, if it has one, before the answer is drawn."""
+    ledger = session.ledger
+    if ledger is None:
+        yield
+        return
+    unit = query.unit.id or ROWS
+    charge = Charge(query.table.identity, query.neighbours.value, unit, (column.event,))
+    reservation = ledger.reserve([charge], what)
+    with ledger.holding(reservation):
+        yield
+    ledger.commit(reservation, "")
 
 
 def _query(session: Session, question: Question) -> Query:

@@ -12,7 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dprelease.errors import BudgetError, DpReleaseError, SessionError
+from dprelease.errors import BudgetError, DeclarationError, DpReleaseError, SessionError
+from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.unit import Neighbours
@@ -67,6 +68,8 @@ class Session:
         The whole budget. A float stands for the decimal that it prints as.
     neighbours
         "add_remove" or "replace".
+    ledger
+        A ledger file: every answer is also charged to the table's lasting budget there.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class Session:
         epsilon: Number,
         delta: Number = 0,
         neighbours: str = "add_remove",
+        ledger: str | Path | None = None,
     ) -> None:
         if isinstance(schema, Mapping):
             self.declared = table_from_mapping(schema, Path.cwd())
@@ -92,6 +96,9 @@ class Session:
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
         self.budget = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
+        self.ledger = None if ledger is None else Ledger(ledger)
+        if self.ledger is not None and self.table.owner is None:
+            raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = Spending(Fraction(0), Fraction(0))
         self._frames: dict[str, pd.DataFrame] = {}
         self._lock = threading.Lock()

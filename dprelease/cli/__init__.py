@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from dprelease.cli import mechanisms, releases
+from dprelease.cli import ledger, mechanisms, releases
 
 app = typer.Typer(
     help="Differentially private data releases.",
@@ -20,6 +20,7 @@ app = typer.Typer(
 for command in (releases.check, releases.plan, releases.run, releases.verify):
     app.command()(command)
 app.add_typer(mechanisms.app, name="mechanisms")
+app.add_typer(ledger.app, name="ledger")
 
 
 def main() -> None:

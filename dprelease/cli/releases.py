@@ -79,13 +79,16 @@ def run(
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    ledger: Annotated[
+        Path | None, typer.Option(help="Also check that this ledger paid for the release.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json):
         from dprelease.release.verify import verify as check_release
 
-        report = check_release(folder)
+        report = check_release(folder, ledger=ledger)
         if report.findings:
             if as_json:
                 typer.echo(json.dumps(report.to_json(), indent=2))

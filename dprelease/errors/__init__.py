@@ -6,6 +6,7 @@ DpReleaseError
 ├── DataError          a source cannot be used as it was declared                  (exit 2)
 ├── OutputError        the release cannot be written                               (exit 2)
 ├── BudgetError        the budget does not allow it                                (exit 3)
+├── LedgerError        the ledger can't be used; nothing was read                  (exit 2)
 ├── VerificationError  a release is not what its manifest says                     (exit 4)
 ├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
 ├── InternalError      a promise of this library does not hold: please report      (exit 1)
@@ -21,6 +22,7 @@ from dprelease.errors.tree import (
     DpReleaseError,
     Findings,
     InternalError,
+    LedgerError,
     OutputError,
     Place,
     QueryError,
@@ -37,6 +39,7 @@ __all__ = [
     "DpReleaseError",
     "Findings",
     "InternalError",
+    "LedgerError",
     "OutputError",
     "Place",
     "QueryError",

@@ -73,4 +73,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The session can't pay for {what}: it costs {price}, and {left} is left.",
         fix="ask for less, or publish what there is; a new budget for the same people adds up.",
     ),
+    "DP-BUDGET-091": Template(
+        cause="The ledger's budget for '{table}' does not allow it: it costs {price}, and {left} "
+        "of {amount} {counted} is left.",
+        fix="ask for less accuracy, or publish what there is; a larger budget is a decision about "
+        "the people in the table.",
+    ),
 }

@@ -137,6 +137,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The same thing is declared in two ways: {found}.",
         fix="keep one of them; a release has one definition of privacy.",
     ),
+    "DP-RELEASE-011": Template(
+        cause="The release has a ledger, but the table '{name}' has no owner.",
+        fix="add `owner: ...` to its schema, an id that its keeper chose once and never changes.",
+    ),
     "DP-RELEASE-010": Template(
         cause="The budget has a share for '{name}', which is no table of this release{nearest}.",
         fix="declared tables are: {known}.",

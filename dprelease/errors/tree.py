@@ -12,6 +12,7 @@ from dprelease.errors import (
     data,
     declaration,
     internal,
+    ledger,
     output,
     query,
     session,
@@ -131,6 +132,13 @@ class BudgetError(DpReleaseError):
 
     templates = budget.TEMPLATES
     exit_code = EXIT_BUDGET
+
+
+class LedgerError(DpReleaseError):
+    """The ledger can't be used: nothing was read, nothing was spent."""
+
+    templates = ledger.TEMPLATES
+    exit_code = EXIT_INPUT
 
 
 class VerificationError(DpReleaseError):

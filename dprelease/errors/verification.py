@@ -5,6 +5,11 @@ from __future__ import annotations
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {
+    "DP-VERIFY-010": Template(
+        cause="The ledger '{name}' does not hold this release: {problem}.",
+        fix="the ledger was rolled back, replaced or is another one; find the copy that holds the "
+        "release, and release nothing until then.",
+    ),
     "DP-VERIFY-001": Template(
         cause="There is no readable manifest.json here.",
         fix="name the folder of a release.",

@@ -118,6 +118,15 @@ class TreatmentRecord(_Part):
     columns: dict[str, str]
 
 
+class LedgerRecord(_Part):
+    """The entry of the ledger that paid for the release."""
+
+    file: str
+    reservation: str
+    entry: int
+    digest: str
+
+
 class Manifest(_Part):
     """The manifest of a release."""
 
@@ -128,6 +137,7 @@ class Manifest(_Part):
     dp_variant: Literal["pure", "approximate", "zero_concentrated"]
     privacy_parameters: PrivacyParameters
     guarantee: GuaranteeRecord
+    ledger: LedgerRecord | None
     composition: str
     reading: dict[str, Any]
     privacy_unit: list[UnitRecord]

@@ -63,9 +63,16 @@ def sha256(data: bytes) -> str:
 
 
 def build(
-    declaration: Declaration, queries: tuple[Query, ...], plan: Plan, digests: dict[str, str]
+    declaration: Declaration,
+    queries: tuple[Query, ...],
+    plan: Plan,
+    digests: dict[str, str],
+    ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the sealed manifest of a release whose files have these digests by query name."""
+    """Return the sealed manifest of a release whose files have these digests by query name.
+
+    `ledger`: what binds it to the entry of a ledger that paid for it.
+    """
     budget = declaration.spec.budget
     record = {
         "format": FORMAT,
@@ -82,6 +89,7 @@ def build(
             "delta": plain_text(plan.guarantee.delta),
         },
         "guarantee": plan.guarantee.to_json(),
+        "ledger": ledger,
         "composition": _composition(plan.guarantee),
         "reading": reading(plan.guarantee),
         "privacy_unit": [_unit(query) for query in queries],

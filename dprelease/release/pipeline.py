@@ -14,6 +14,7 @@ from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
+from dprelease.release.charging import charging
 from dprelease.release.perturb import perturb
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
@@ -46,7 +47,11 @@ def run(
     target = output or declaration.folder / declaration.spec.output
     _refuse_existing(target, overwrite)
     source = bits or Entropy()
-    with _staging(target) as folder, ExitStack() as engines:
+    with (
+        charging(declaration, queries, plan) as charged,
+        _staging(target) as folder,
+        ExitStack() as engines,
+    ):
         opened: dict[str, Engine] = {}
         digests: dict[str, str] = {}
         for query in queries:
@@ -57,9 +62,11 @@ def run(
             progress(query.name)
             digests[query.name] = _publish_query(opened[name], query, plan, source, folder)
         progress("manifest")
-        record = manifest.build(declaration, queries, plan, digests)
+        record = manifest.build(declaration, queries, plan, digests, charged.to_json())
         (folder / manifest.NAME).write_bytes(manifest.canonical(record))
+        charged.publish()
         _publish(folder, target)
+        charged.commit(record["digest"])
     return target
 
 

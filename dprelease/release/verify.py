@@ -10,13 +10,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.errors import (
+    DpReleaseError,
+    Findings,
+    LedgerError,
+    Place,
+    State,
+    VerificationError,
+)
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Measure, Query, resolve
 from dprelease.release import manifest
+from dprelease.release.charging import ledger_of
 from dprelease.release.guarantee import Guarantee, within
 from dprelease.release.json_schema import Manifest
 from dprelease.release.plan import PlannedColumn, price
@@ -53,13 +61,14 @@ class Report:
         self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
 
 
-def verify(path: str | Path) -> Report:
+def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
 
     Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
     file has its digest, and no other file is there; rows and columns follow from the declaration;
     every sensitivity, error and margin follows from the declaration; the events cost what the
-    guarantee says, and no more than the budget.
+    guarantee says, and no more than the budget. With a ledger also: it holds the reservation that
+    paid for the release, so it was not rolled back since.
     """
     report = Report(Path(path))
     record = _read_manifest(report)
@@ -72,7 +81,20 @@ def verify(path: str | Path) -> Report:
         _check_tables(report, record, queries)
         _check_measurements(report, record, queries)
         _check_guarantee(report, record, declaration)
+    if ledger is not None:
+        _check_ledger(report, record, Path(ledger))
     return report
+
+
+def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
+    try:
+        problem = ledger_of(path, record["ledger"])
+    except LedgerError as error:
+        problem = error.cause
+    if problem is not None:
+        report._found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
+    else:
+        report.checked.append("the ledger holds the reservation that paid for the release")
 
 
 def _read_manifest(report: Report) -> dict[str, Any] | None:

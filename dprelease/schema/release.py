@@ -223,6 +223,7 @@ class ReleaseSpec(Model):
     mechanism: Mechanism = MechanismSpec(name=AUTO)
     queries: Annotated[dict[Name, QuerySpec], Field(min_length=1)]
     output: Text
+    ledger: Text | None = None
     limits: Limits = Limits()
     engine: Literal["duckdb"] = "duckdb"
 

@@ -84,6 +84,7 @@ class Table(Model):
     """One declared table."""
 
     name: Name = Field(alias="table")
+    owner: Text | None = None
     source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
     privacy_unit: UnitSpec = UnitSpec()
     columns: dict[Text, Column]
@@ -101,6 +102,11 @@ class Table(Model):
         if unit is not None and not isinstance(named, IntegerColumn | TextColumn):
             refuse("DP-SCHEMA-008", column=unit)
         return self
+
+    @property
+    def identity(self) -> str:
+        """Return what names the table in a ledger, whatever its file is called."""
+        return f"{self.owner or ''}/{self.name}"
 
     @property
     def unit(self) -> PrivacyUnit:

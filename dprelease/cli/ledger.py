@@ -1,0 +1,133 @@
+"""Budgets that last: open one, look at it, recover after a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dprelease.cli.reporting import AsJson, reporting, respond, table
+
+app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.", show_default=False)]
+
+
+@app.command()
+def init(
+    ledger: File,
+    name: Annotated[str, typer.Option("--table", help="The table's declared name.")],
+    owner: Annotated[str, typer.Option(help="The owner's id, as in the table's schema.")],
+    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER")] = None,
+    delta: Annotated[str, typer.Option(metavar="NUMBER")] = "0",
+    rho: Annotated[str | None, typer.Option(metavar="NUMBER")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="The id column of the privacy unit; absent: each row.")
+    ] = None,
+    neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
+    as_json: AsJson = False,
+) -> None:
+    """Give a table a budget, once; makes the file where it is not there."""
+    with reporting(as_json):
+        from dprelease.ledger.ledger import Ledger
+        from dprelease.release.accounts import account_of
+
+        account = account_of(f"{owner}/{name}", unit, neighbours, epsilon, delta, rho)
+        Ledger(ledger).open_account(account)
+        amount = f"{float(account.amount):.6g} {account.counted}"
+        respond(as_json, account.to_json(), f"{account.table} has a budget of {amount}.")
+
+
+@app.command()
+def show(ledger: File, as_json: AsJson = False) -> None:
+    """Print what every table has, has spent, and has left."""
+    with reporting(as_json):
+        from dprelease.release.accounts import balances
+
+        found = balances(ledger)
+        rows = [("table", "budget", "spent", "left", "of", "releases", "open")]
+        for row in found:
+            amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
+            counts = (str(row["releases"]), str(row["open"]))
+            rows.append((row["table"], *amounts, row["counted"], *counts))
+        respond(as_json, found, table(rows))
+
+
+@app.command()
+def history(ledger: File, as_json: AsJson = False) -> None:
+    """Print every entry, oldest first; its chain of digests is checked."""
+    with reporting(as_json):
+        from dprelease.ledger.ledger import Ledger
+
+        entries = Ledger(ledger).history()
+        rows: list[tuple[str, ...]] = [("entry", "time", "what", "reservation", "charges")]
+        for entry in entries:
+            rows.append((str(entry.number), *_entry_words(entry.body)))
+        found = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
+        respond(as_json, found, table(rows))
+
+
+def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:
+    if body["kind"] == "open":
+        account = body["account"]
+        named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
+        return body["time"], "open", "", f"{account['table']}: {', '.join(named)}"
+    charges = "; ".join(
+        f"{c['table']}: {'all that was left' if c['takes_all'] else c['price']} {c['counted']}"
+        for c in body.get("charges", ())
+    )
+    return body["time"], body["kind"], body["id"], charges
+
+
+@app.command()
+def recover(
+    ledger: File,
+    gone: Annotated[
+        list[str] | None,
+        typer.Option("--host-is-gone", help="A machine on which no run is alive any more."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Settle the reservations of runs that ended without a word, and say what happened."""
+    with reporting(as_json):
+        from dprelease.ledger.ledger import Ledger
+
+        words = Ledger(ledger).recover(gone or ())
+        respond(as_json, words, "\n".join(words) or "Nothing to recover.")
+
+
+@app.command()
+def export(ledger: File) -> None:
+    """Print the whole history as JSON lines, with every digest, for keeping elsewhere."""
+    with reporting(True):
+        from dprelease.ledger.chain import text_of
+        from dprelease.ledger.ledger import Ledger
+
+        for entry in Ledger(ledger).history():
+            line = {"number": entry.number, "previous": entry.previous, "digest": entry.digest}
+            typer.echo(text_of({**line, "body": entry.body}))
+
+
+@app.command()
+def check(
+    ledger: File,
+    releases: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of releases that it should have paid for.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the chain, every price, and that releases on disk are in it (a rollback shows)."""
+    with reporting(as_json):
+        from dprelease.release.accounts import check_prices
+        from dprelease.release.verify import verify
+
+        words = check_prices(ledger)
+        for folder in releases or ():
+            report = verify(folder, ledger=ledger)
+            if report.findings:
+                from dprelease.errors import Findings
+
+                raise Findings(report.findings)
+            words.append(f"{folder.name} was paid for")
+        respond(as_json, {"ok": True, "checked": words}, "\n".join(f"ok  {w}" for w in words))

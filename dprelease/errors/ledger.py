@@ -1,0 +1,51 @@
+"""Catalogue: the ledger."""
+
+from __future__ import annotations
+
+from dprelease.errors.template import Template
+
+TEMPLATES: dict[str, Template] = {
+    "DP-LEDGER-001": Template(
+        cause="There is no ledger '{name}'.",
+        fix="make it once with `dprelease ledger init`; a run never does, for a new ledger is a "
+        "fresh budget.",
+    ),
+    "DP-LEDGER-002": Template(
+        cause="'{name}' is damaged, or no ledger: {problem}.",
+        fix="stop releasing; restore the last good copy, check it with `dprelease ledger check` "
+        "against the releases on disk, and ask who wrote to it.",
+    ),
+    "DP-LEDGER-003": Template(
+        cause="The ledger '{name}' was written by a newer version: format {found}, known {known}.",
+        fix="upgrade dprelease before you release with it.",
+    ),
+    "DP-LEDGER-004": Template(
+        cause="The ledger '{name}' stayed locked by another process.",
+        fix="wait until the other run has ended, and try again; nothing has to be deleted.",
+    ),
+    "DP-LEDGER-005": Template(
+        cause="The ledger '{name}' can't be written: {problem}.",
+        fix="make room on its disk, or give yourself the right to write there; then run again.",
+    ),
+    "DP-LEDGER-006": Template(
+        cause="The ledger '{name}' has no budget for the table '{table}'{nearest}.",
+        fix="open one with `dprelease ledger init --table ... --owner ...`; known are: {known}.",
+    ),
+    "DP-LEDGER-007": Template(
+        cause="The ledger '{name}' already has a budget for '{table}'.",
+        fix="a budget lasts; a larger one needs a decision about the people, not a command.",
+    ),
+    "DP-LEDGER-008": Template(
+        cause="The ledger's budget of '{table}' is for {declared}; this release is for {found}.",
+        fix="declare the ledger's neighbouring relation and privacy unit in the release.",
+    ),
+    "DP-LEDGER-009": Template(
+        cause="No reservation '{id}' is open in the ledger '{name}'.",
+        fix="see `dprelease ledger history`; a reservation ends once.",
+    ),
+    "DP-LEDGER-010": Template(
+        cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
+        "mechanism has no such guarantee.",
+        fix="use another mechanism for this release.",
+    ),
+}

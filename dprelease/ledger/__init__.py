@@ -1,0 +1,1 @@
+"""Budgets that last: one SQLite file, many processes, an append-only chain of entries."""

@@ -1,0 +1,128 @@
+"""What a budget that lasts allows, when each release may depend on all answers before it.
+
+Charges are added by a filter that stays valid for releases that are chosen adaptively:
+
+- A pure budget adds pure epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294v1,
+  Theorem 3.6 with delta 0).
+- A budget in rho adds the rho of each release (Feldman and Zrnic 2021, arXiv 2008.11193v4, Theorem
+  3.1 at every order).
+- A budget (epsilon, delta) is turned once into the largest rho that has at most epsilon at delta,
+  and then counts in rho. Composing privacy-loss distributions of releases would be tighter, but it
+  holds only for releases that were all fixed in advance. One case is: the first release on an
+  untouched budget may spend it by its composed loss distributions; nothing fits after it.
+
+Within one release, everything was fixed in advance: there the accountant composes as it does
+without a ledger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from dprelease.mechanisms import registry
+from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
+from dprelease.privacy.event import Event
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import rho_of, zcdp_epsilon
+
+EPSILON, RHO = "epsilon", "rho"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The budget of one table: its identity, its unit, and what it counts."""
+
+    table: str
+    neighbours: str
+    unit: str
+    epsilon: Fraction | None
+    delta: Fraction
+    rho: Fraction | None
+
+    @property
+    def counted(self) -> str:
+        """Return "epsilon" for a pure budget, else "rho"."""
+        return EPSILON if self.rho is None and self.delta == 0 else RHO
+
+    @property
+    def amount(self) -> Fraction:
+        """Return the whole budget in what is counted, rounded down."""
+        if self.rho is not None:
+            return self.rho
+        epsilon = self.epsilon or Fraction(0)
+        return epsilon if self.delta == 0 else Fraction(largest_rho(epsilon, self.delta))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the account as JSON values."""
+        return {
+            "table": self.table,
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "epsilon": None if self.epsilon is None else plain_text(self.epsilon),
+            "delta": plain_text(self.delta),
+            "rho": None if self.rho is None else plain_text(self.rho),
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Return the account of a record written by `to_json`."""
+        epsilon, rho = (
+            None if record[name] is None else exact(record[name]) for name in ("epsilon", "rho")
+        )
+        return cls(
+            record["table"],
+            record["neighbours"],
+            record["unit"],
+            epsilon,
+            exact(record["delta"]),
+            rho,
+        )
+
+
+def largest_rho(epsilon: Fraction, delta: Fraction) -> float:
+    """Return nearly the largest rho with at most `epsilon` at `delta`, never more."""
+    limit, at = round_down(epsilon), round_down(delta)
+    low, high = 0.0, limit
+    while high - low > 2.0**-40 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_epsilon(middle, at) <= limit else (low, middle)
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one release does to one table."""
+
+    table: str
+    neighbours: str
+    unit: str
+    events: tuple[Event, ...]
+
+
+def price(account: Account, events: Sequence[Event]) -> float:
+    """Return what events cost in what the account counts, rounded up; maybe infinite."""
+    vectors = vectors_of(events)
+    if account.counted == RHO:
+        return rho_of(vectors)
+    pure = pure_epsilon(vectors)
+    return math.inf if pure is None else round_up(pure)
+
+
+def fits_alone(account: Account, events: Sequence[Event]) -> bool:
+    """Return whether events fit the whole of an (epsilon, delta) budget by loss distributions."""
+    if account.epsilon is None or account.delta == 0:
+        return False
+    return epsilon_at(vectors_of(events), account.delta) <= account.epsilon
+
+
+def vectors_of(events: Sequence[Event]) -> list[Priced]:
+    """Return what the accountant needs of recorded events."""
+    laws = [registry.get(event.mechanism).of(**dict(event.parameters)) for event in events]
+    return [
+        Priced(law, law.losses, event.sensitivity) for law, event in zip(laws, events, strict=True)
+    ]

@@ -1,0 +1,49 @@
+"""Entries, each with a digest of itself and of the one before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+START = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger: `body` is a JSON object with the key "kind"."""
+
+    number: int
+    body: dict[str, Any]
+    previous: str
+    digest: str
+
+    @property
+    def kind(self) -> str:
+        """Return what happened: open, reserve, publish, commit or cancel."""
+        return str(self.body["kind"])
+
+
+def text_of(body: dict[str, Any]) -> str:
+    """Return the one encoding of a body."""
+    return json.dumps(body, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def digest_of(number: int, text: str, previous: str) -> str:
+    """Return the SHA-256 that binds an entry to its place and to all entries before it."""
+    return hashlib.sha256(f"{number}\n{previous}\n{text}".encode()).hexdigest()
+
+
+def first_break(entries: Iterable[tuple[int, str, str, str]]) -> int | None:
+    """Return the number of the first entry that does not follow from those before; None if all do.
+
+    Entries are (number, text, previous digest, digest).
+    """
+    expected, before = 1, START
+    for number, text, previous, digest in entries:
+        if number != expected or previous != before or digest != digest_of(number, text, previous):
+            return expected
+        expected, before = number + 1, digest
+    return None

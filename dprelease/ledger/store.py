@@ -1,0 +1,179 @@
+"""The file: SQLite with a rollback journal, which machines that share a disk can use together.
+
+A write-ahead log would need shared memory, which network disks don't have. Every change happens in
+one transaction that holds the only write lock from its first read on, and is on the disk (fsync of
+journal, file and folder) before it returns. Rows can be added only; triggers refuse the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import LedgerError
+from dprelease.ledger.chain import START, Entry, digest_of, first_break, text_of
+
+FORMAT = 1
+APPLICATION = 0x44505231  # "DPR1"
+PATIENCE = 60.0
+"""Seconds that a process waits for the lock of another one."""
+
+TABLES = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, previous TEXT NOT NULL,"
+    " digest TEXT NOT NULL UNIQUE) STRICT",
+    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL,"
+    " digest TEXT NOT NULL) STRICT",
+    "CREATE TRIGGER no_update BEFORE UPDATE ON entries"
+    " BEGIN SELECT RAISE(ABORT, 'append only'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON entries"
+    " BEGIN SELECT RAISE(ABORT, 'append only'); END",
+)
+
+
+class Store:
+    """An open ledger file; use it as a context manager."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Store]:
+        """Yield the ledger of an existing file.
+
+        Raises
+        ------
+        LedgerError
+            DP-LEDGER-001 if it is not there, 002 if it is no ledger, 003 if it is newer.
+        """
+        if not path.is_file():
+            raise LedgerError("DP-LEDGER-001", name=path.name)
+        with _connected(path, "rw") as connection:
+            store = cls(path, connection)
+            store._check_format()
+            yield store
+
+    @classmethod
+    def create(cls, path: Path) -> None:
+        """Make an empty ledger, unless the file is there already."""
+        with _connected(path, "rwc") as connection:
+            store = cls(path, connection)
+            with store.transaction():
+                if store._one("PRAGMA application_id") == APPLICATION:
+                    return
+                if store._one("SELECT count(*) FROM sqlite_schema"):
+                    raise _damaged(path, "it is a database of something else")
+                for statement in TABLES:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (START,))
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _check_format(self) -> None:
+        with _told(self.path):
+            if self._one("PRAGMA application_id") != APPLICATION:
+                raise _damaged(self.path, "it is not a ledger")
+            found = self._one("PRAGMA user_version")
+        if found != FORMAT:
+            raise LedgerError("DP-LEDGER-003", name=self.path.name, found=found, known=FORMAT)
+
+    def _one(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the only write lock from here on; everything inside happens, or nothing."""
+        with _told(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def entries(self) -> list[Entry]:
+        """Return the whole history, whose chain has been checked.
+
+        Raises
+        ------
+        LedgerError
+            DP-LEDGER-002 if an entry was changed, removed or added by another hand.
+        """
+        with _told(self.path):
+            rows = self._connection.execute(
+                "SELECT number, body, previous, digest FROM entries ORDER BY number"
+            ).fetchall()
+            head = self._connection.execute("SELECT number, digest FROM head").fetchall()
+        broken = first_break(rows)
+        if broken is not None:
+            raise _damaged(self.path, f"entry {broken} was changed, removed or put in")
+        last = (rows[-1][0], rows[-1][3]) if rows else (0, START)
+        if head != [last]:
+            raise _damaged(self.path, f"the history was cut: it ends at entry {last[0]}")
+        return [Entry(n, json.loads(body), before, digest) for n, body, before, digest in rows]
+
+    def append(self, body: dict[str, Any]) -> Entry:
+        """Add an entry inside a transaction; return it."""
+        number, previous = self._connection.execute("SELECT number, digest FROM head").fetchone()
+        text = text_of(body)
+        digest = digest_of(number + 1, text, previous)
+        self._connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?)", (number + 1, text, previous, digest)
+        )
+        self._connection.execute("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
+        return Entry(number + 1, body, previous, digest)
+
+
+@contextmanager
+def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    with _told(path):
+        uri = f"{path.absolute().as_uri()}?mode={mode}"
+        # Transactions are begun by hand: the module would open none for SELECT.
+        connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+    try:
+        with _told(path):
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA trusted_schema = OFF")
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn the database's errors into ours."""
+    failure: LedgerError | None = None
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        failure = _operational(path, getattr(problem, "sqlite_errorname", ""))
+    except sqlite3.DatabaseError:
+        failure = _damaged(path, "its pages can't be read")
+    if failure is not None:
+        raise failure
+
+
+def _operational(path: Path, name: str) -> LedgerError:
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return LedgerError("DP-LEDGER-004", name=path.name)
+    reasons = {
+        "SQLITE_FULL": "the disk is full",
+        "SQLITE_READONLY": "it is read-only",
+        "SQLITE_CANTOPEN": "its folder is not there, or closed to you",
+        "SQLITE_IOERR": "the disk failed",
+    }
+    for start, problem in reasons.items():
+        if name.startswith(start):
+            return LedgerError("DP-LEDGER-005", name=path.name, problem=problem)
+    return _damaged(path, "its tables are not those of a ledger")
+
+
+def _damaged(path: Path, problem: str) -> LedgerError:
+    return LedgerError("DP-LEDGER-002", name=path.name, problem=problem)

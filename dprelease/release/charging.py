@@ -1,0 +1,109 @@
+"""A release's side of the ledger: what it charges, and what its manifest says of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import DeclarationError, LedgerError, State
+from dprelease.ledger.account import Charge
+from dprelease.ledger.ledger import Ledger, Reservation
+from dprelease.query.resolve import Query
+from dprelease.release.plan import Plan
+from dprelease.schema.load import Declaration
+
+ROWS = "each row"
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """An open reservation, or none where the release has no ledger."""
+
+    ledger: Ledger | None = None
+    reservation: Reservation | None = None
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return what binds a manifest to the entry that paid for it."""
+        if self.ledger is None or self.reservation is None:
+            return None
+        entry = self.reservation.entry
+        return {
+            "file": self.ledger.path.name,
+            "reservation": self.reservation.id,
+            "entry": entry.number,
+            "digest": entry.digest,
+        }
+
+    def publish(self) -> None:
+        """Write down that the next step makes the release readable."""
+        if self.ledger is not None and self.reservation is not None:
+            self.ledger.publish(self.reservation)
+
+    def commit(self, manifest: str) -> None:
+        """Write down that it is readable."""
+        if self.ledger is None or self.reservation is None:
+            return
+        try:
+            self.ledger.commit(self.reservation, manifest)
+        except LedgerError as error:
+            error.state = State.RELEASED
+            raise
+
+
+@contextmanager
+def charging(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Iterator[Charged]:
+    """Yield the reservation of a release, made before any row is read.
+
+    Raises
+    ------
+    DeclarationError, BudgetError, LedgerError
+        Nothing is charged then.
+    """
+    if declaration.spec.ledger is None:
+        yield Charged()
+        return
+    ledger = Ledger(declaration.folder / declaration.spec.ledger)
+    _refuse_nameless(declaration, queries)
+    reservation = ledger.reserve(charges_of(queries, plan), declaration.spec.title)
+    with ledger.holding(reservation):
+        yield Charged(ledger, reservation)
+
+
+def _refuse_nameless(declaration: Declaration, queries: Sequence[Query]) -> None:
+    for query in queries:
+        if query.table.owner is None:
+            place = declaration.place("ledger")
+            raise DeclarationError("DP-RELEASE-011", place=place, name=query.table.name)
+
+
+def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
+    """Return what a plan charges to each table."""
+    found: dict[str, Charge] = {}
+    for query in queries:
+        events = tuple(column.event for column in plan.of_query(query.name))
+        name = query.table.identity
+        before = found[name].events if name in found else ()
+        unit = query.unit.id or ROWS
+        found[name] = Charge(name, query.neighbours.value, unit, before + events)
+    return list(found.values())
+
+
+def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
+    """Return why a ledger does not hold a manifest's reservation; None if it does.
+
+    Raises LedgerError for a file that is no ledger, or whose chain is broken.
+    """
+    if record is None:
+        return "its manifest names no ledger"
+    state = Ledger(path).state()
+    found = state.reservations.get(record["reservation"])
+    if found is None:
+        return f"entry {record['entry']} is not there"
+    if (found.entry.number, found.entry.digest) != (record["entry"], record["digest"]):
+        return f"entry {record['entry']} is another one"
+    if not found.is_charged:
+        return "its reservation was given back"
+    return None
