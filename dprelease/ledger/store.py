@@ -93,9 +93,26 @@ class Store:
             try:
                 yield
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
             self._connection.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # a full disk has ended it already
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _one_view(self) -> Iterator[None]:
+        """Let all reads inside see the same state, whatever other processes write meanwhile."""
+        with _told(self.path):
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._roll_back()
 
     def entries(self) -> list[Entry]:
         """Return the whole history, whose chain has been checked.
@@ -105,7 +122,7 @@ class Store:
         LedgerError
             DP-LEDGER-002 if an entry was changed, removed or added by another hand.
         """
-        with _told(self.path):
+        with self._one_view():
             rows = self._connection.execute(
                 "SELECT number, body, previous, digest FROM entries ORDER BY number"
             ).fetchall()

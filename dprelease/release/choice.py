@@ -191,12 +191,13 @@ class _Search:
             if first[name] <= PROMISING * first[ranked[0]]:
                 self._climb([group for group in autos if name in group.families], name)
             best[name] = (self._error({}), {id(g): g.chosen for g in autos})
-        order = sorted(best, key=lambda name: best[name][0])
+        # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
+        order = sorted(best, key=lambda name: (float(f"{best[name][0]:.9g}"), name))
         for group in autos:
             group.chosen = best[order[0]][1][id(group)]
         least = best[order[0]][0]
         beside = [
-            f"{name} +{100 * (best[name][0] / least - 1):.3g} %"
+            f"{name} +{100 * max(0.0, best[name][0] / least - 1):.3f} %"
             for name in order[1:4]
             if math.isfinite(best[name][0]) and least > 0
         ]

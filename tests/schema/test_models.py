@@ -135,17 +135,6 @@ def test_numbers_that_are_none_are_refused(number: str, tmp_path: Path) -> None:
         read_table(tmp_path / "t.yaml")
 
 
-def test_a_ledger_is_refused_not_ignored(tmp_path: Path) -> None:
-    """This version keeps no budget across releases, and says so instead of pretending."""
-    text = (ROOT / "tests" / "bad" / "DP-BUDGET-001_epsilon_of_zero.yaml").read_text()
-    (tmp_path / "good.table.yaml").write_text(
-        (ROOT / "tests" / "bad" / "good.table.yaml").read_text()
-    )
-    (tmp_path / "release.yaml").write_text(text + "ledger: ledger.sqlite\n")
-    with pytest.raises(DpReleaseError, match="There is no key 'ledger'"):
-        read_declaration(tmp_path / "release.yaml")
-
-
 def test_values_files_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_bytes("\ufeffcode\nÄ\nb\n".encode())
     (tmp_path / "t.yaml").write_text(

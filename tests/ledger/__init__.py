@@ -1,0 +1,1 @@
+"""The ledger: arithmetic, tampering, races and crashes."""

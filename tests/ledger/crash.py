@@ -1,0 +1,122 @@
+"""Runs of a release with a ledger that are killed; `python -m tests.ledger.crash FOLDER MODE N`.
+
+MODE "steps": SIGKILL before and after every step, every Nth of them; "instants": SIGKILL at N random
+instants. After each kill the parent recovers and checks that what is readable is charged, that what
+released nothing is not, and that nothing is charged twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dprelease.ledger.ledger import PUBLISH, Ledger
+from dprelease.ledger.store import Store
+from dprelease.release import charging, pipeline
+from dprelease.release.charging import ledger_of
+from dprelease.schema.load import read_declaration
+
+
+def stepping(
+    count: list[int], target: int, function: Callable[..., object]
+) -> Callable[..., object]:
+    """Return the function, killing this process before or after its call at the target count."""
+
+    def tick() -> None:
+        count[0] += 1
+        if count[0] == target:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def wrapped(*args: object, **kwargs: object) -> object:
+        tick()
+        found = function(*args, **kwargs)
+        tick()
+        return found
+
+    return wrapped
+
+
+def run_with_steps(release: Path, target: int) -> int:
+    """Run the release, dying at one step; return the number of steps of a whole run."""
+    count = [0]
+    for owner, names in (
+        (pipeline, ("perturb", "write_parquet", "_publish", "_sync", "_staging")),
+        (Ledger, ("reserve", "publish", "commit", "cancel")),
+        (Store, ("append", "entries")),
+        (Path, ("rename", "chmod")),
+    ):
+        for name in names:
+            setattr(owner, name, stepping(count, target, getattr(owner, name)))
+    pipeline.run(read_declaration(release), overwrite=True)
+    return count[0]
+
+
+def child(work: Callable[[], object]) -> int:
+    """Return the process number of a fork that does some work."""
+    number = os.fork()
+    if number == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return number
+
+
+def check(folder: Path) -> None:
+    """Recover, and compare the ledger with what is readable."""
+    path = folder / "ledger.sqlite"
+    ledger = Ledger(path)
+    ledger.recover()
+    state = ledger.state()
+    for reservation in state.reservations.values():
+        assert not reservation.is_open, reservation
+        assert reservation.is_charged == (PUBLISH in reservation.steps), reservation
+        assert len(reservation.steps) <= 2, reservation
+    charged = sum(r.is_charged for r in state.reservations.values())
+    price = float(next(iter(state.accounts.values())).amount) / 1000
+    assert (
+        abs(float(state.spent("office/people")) / (charged * price) - 1) < 0.01 if charged else True
+    )
+    out = folder / "out"
+    readable = [out / "people", *out.glob(".people.dprelease-replaced")] if out.exists() else []
+    for place in readable:
+        if (place / "manifest.json").exists():
+            record = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
+            assert ledger_of(path, record["ledger"]) is None
+
+
+def main() -> None:
+    folder, mode, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    release = folder / "release.yaml"
+    assert charging is not None
+    reader, writer = os.pipe()
+    whole = child(lambda: os.write(writer, str(run_with_steps(release, 0)).encode()))
+    os.waitpid(whole, 0)
+    steps = int(os.read(reader, 20))
+    start = time.monotonic()
+    os.waitpid(child(lambda: run_with_steps(release, 0)), 0)
+    length = time.monotonic() - start
+    kills = 0
+    for at in range(1, steps + 1, number) if mode == "steps" else range(number):
+        target = at if mode == "steps" else 0
+        running = child(lambda target=target: run_with_steps(release, target))
+        if mode == "instants":
+            time.sleep(random.uniform(0, 1.1 * length))
+            os.kill(running, signal.SIGKILL)
+        status = os.waitpid(running, 0)[1]
+        kills += os.WIFSIGNALED(status)
+        check(folder)
+    os.waitpid(child(lambda: run_with_steps(release, 0)), 0)
+    check(folder)
+    assert (folder / "out" / "people" / "manifest.json").exists()
+    print("killed", kills, "of", steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,455 @@
+"""Reservations, tampering, races and crashes: what is released is charged, once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import BudgetError, LedgerError
+from dprelease.ledger import store
+from dprelease.ledger.account import Account, Charge, largest_rho
+from dprelease.ledger.ledger import Ledger, Reservation
+from dprelease.privacy.event import Event
+from dprelease.privacy.renyi import zcdp_epsilon
+from dprelease.privacy.unit import Move, Sensitivity
+from tests.release.build import RELEASE, SCHEMA, write
+
+ROOT = Path(__file__).parents[2]
+TABLE = "office/people"
+
+
+def account(**budget: Any) -> Account:
+    found = {"epsilon": None, "delta": Fraction(0), "rho": None, **budget}
+    return Account(TABLE, "add_remove", "person", **found)
+
+
+def event(mechanism: str = "laplace", **parameters: str) -> Event:
+    held = tuple(sorted((parameters or {"scale": "10.0"}).items()))
+    return Event("q", "c", mechanism, held, Sensitivity(1, (Move(1, 1),)))
+
+
+def charge(*events: Event, **other: str) -> Charge:
+    named = {"table": TABLE, "neighbours": "add_remove", "unit": "person", **other}
+    return Charge(events=events or (event(),), **named)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A ledger whose one table has epsilon 1: ten answers of Laplace noise of scale 10."""
+    found = Ledger(tmp_path / "ledger.sqlite")
+    found.open_account(account(epsilon=Fraction(1)))
+    return found
+
+
+def test_a_budget_is_spent_exactly_and_never_more(ledger: Ledger) -> None:
+    for i in range(10):
+        # Each price is 0.1 rounded up: the tenth would pass the budget by a few 1e-17.
+        if i == 9:
+            with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+                ledger.reserve([charge()], "a release")
+            ledger.reserve([charge(event(scale="11.0"))], "a little less")
+            break
+        ledger.reserve([charge()], "a release")
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        ledger.reserve([charge(event(scale="1000.0")), charge(event(scale="10.0"))], "both or none")
+    assert 0.99 < float(ledger.state().spent(TABLE)) <= 1
+
+
+def test_the_life_of_a_reservation(ledger: Ledger) -> None:
+    given_back = ledger.reserve([charge()], "first")
+    ledger.cancel(given_back)
+    assert ledger.state().spent(TABLE) == 0
+    kept = ledger.reserve([charge()], "second")
+    ledger.publish(kept)
+    for step in (ledger.publish, ledger.cancel):
+        with pytest.raises(LedgerError, match="DP-LEDGER-009"):
+            step(kept)
+    ledger.commit(kept, "digest")
+    with pytest.raises(LedgerError, match="DP-LEDGER-009"):
+        ledger.commit(kept, "digest")
+    with pytest.raises(LedgerError, match="DP-LEDGER-009"):
+        ledger.publish(given_back)
+    assert float(ledger.state().spent(TABLE)) == pytest.approx(0.1)
+    assert [entry.kind for entry in ledger.history()] == [
+        "open",
+        "reserve",
+        "cancel",
+        "reserve",
+        "publish",
+        "commit",
+    ]
+
+
+def test_rho_adds_across_releases(tmp_path: Path) -> None:
+    """Epsilon 1 at 1e-9 pays for more releases of 0.3 than adding epsilons would allow."""
+    found = Ledger(tmp_path / "l.sqlite")
+    delta = Fraction(1, 10**9)
+    found.open_account(account(epsilon=Fraction(1), delta=delta))
+    rho = largest_rho(Fraction(1), delta)
+    assert zcdp_epsilon(rho, 1e-9) <= 1
+    assert zcdp_epsilon(rho * 1.001, 1e-9) > 1
+    gaussian = dprelease.calibrate("discrete_gaussian", "0.3", "1e-9")
+    count = 0
+    try:
+        while True:
+            found.reserve([charge(event("discrete_gaussian", scale=repr(gaussian.scale)))], "r")
+            count += 1
+    except BudgetError:
+        assert count > 5
+    assert float(found.state().spent(TABLE)) <= rho
+
+
+def test_the_first_release_may_take_all(tmp_path: Path) -> None:
+    """What fits the whole budget by its own loss distributions fits, alone and first."""
+    found = Ledger(tmp_path / "l.sqlite")
+    delta = Fraction(1, 10**9)
+    found.open_account(account(epsilon=Fraction(1), delta=delta))
+    law = dprelease.calibrate("discrete_gaussian", 1, "1e-9")
+    whole = charge(event("discrete_gaussian", scale=repr(law.scale)))
+    assert found.reserve([whole], "all").charge_of(TABLE)["takes_all"]  # type: ignore[index]
+    assert found.state().left(TABLE) == 0
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        found.reserve([charge(event(scale="1000000.0"))], "anything more")
+    other = Ledger(tmp_path / "m.sqlite")
+    other.open_account(account(epsilon=Fraction(1), delta=delta))
+    other.reserve([charge(event(scale="1000.0"))], "a little first")
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        other.reserve([whole], "all")
+
+
+def test_what_does_not_belong_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-006.*\n?.*did you mean 'office/people'"):
+        ledger.reserve([charge(table="office/peeple")], "r")
+    with pytest.raises(LedgerError, match="DP-LEDGER-008"):
+        ledger.reserve([charge(neighbours="replace")], "r")
+    with pytest.raises(LedgerError, match="DP-LEDGER-008"):
+        ledger.reserve([charge(unit="each row")], "r")
+    with pytest.raises(LedgerError, match="DP-LEDGER-010"):
+        ledger.reserve([charge(event(), event("gaussian", scale="10.0"))], "r")
+    with pytest.raises(LedgerError, match="DP-LEDGER-007"):
+        ledger.open_account(account(epsilon=Fraction(5)))
+    with pytest.raises(LedgerError, match="DP-LEDGER-001"):
+        Ledger(tmp_path / "none.sqlite").state()
+    assert ledger.state().spent(TABLE) == 0
+
+
+def raw(ledger: Ledger, *statements: str) -> None:
+    """Write to the file as somebody would who is not this library."""
+    connection = sqlite3.connect(ledger.path)
+    for statement in ("DROP TRIGGER no_update", "DROP TRIGGER no_delete", *statements):
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE entries SET body = replace(body, '"price": "0.1', '"price": "0.01') WHERE number = 2""",
+        "DELETE FROM entries WHERE number = 2",
+        "DELETE FROM entries WHERE number = 3",
+        "UPDATE head SET number = 2",
+        "DELETE FROM head",
+        "UPDATE entries SET number = number + 1 WHERE number = 3",
+        "INSERT INTO entries SELECT 4, body, previous, 'x' FROM entries WHERE number = 3",
+        "DROP TABLE head",
+    ],
+)
+def test_an_edited_or_cut_history_is_found(ledger: Ledger, statement: str) -> None:
+    reservation = ledger.reserve([charge()], "r")
+    ledger.publish(reservation)
+    raw(ledger)
+    assert ledger.state().reservations  # dropping the triggers alone changes no entry
+    connection = sqlite3.connect(ledger.path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+        ledger.state()
+    with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+        ledger.reserve([charge()], "r")
+
+
+def test_rows_can_only_be_added(ledger: Ledger) -> None:
+    connection = sqlite3.connect(ledger.path)
+    for statement in ("DELETE FROM entries", "UPDATE entries SET body = ''"):
+        with pytest.raises(sqlite3.IntegrityError, match="append only"):
+            connection.execute(statement)
+    connection.close()
+
+
+def test_files_that_are_no_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    text = tmp_path / "text.sqlite"
+    text.write_bytes(b"not a database" * 100)
+    other = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE t (x)")
+    connection.commit()
+    connection.close()
+    for path in (text, other):
+        with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+            Ledger(path).state()
+        with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+            Ledger(path).open_account(account(epsilon=Fraction(1)))
+    data = ledger.path.read_bytes()
+    ledger.path.write_bytes(data[:4096] + b"\xff" * 4096 + data[8192:])
+    with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+        ledger.state()
+
+
+def test_a_newer_ledger(ledger: Ledger) -> None:
+    raw(ledger, "PRAGMA user_version = 2")
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-003.*\n?.*format 2, known 1"):
+        ledger.state()
+
+
+def test_a_lock_that_is_never_given_back(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "PATIENCE", 0.05)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(LedgerError, match="DP-LEDGER-004"):
+        ledger.reserve([charge()], "r")
+    connection.rollback()
+    connection.close()
+    ledger.reserve([charge()], "r")
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_disks_that_take_no_more(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A reservation that can't be written is not made; the history stays whole."""
+    before = ledger.history()
+    real = sqlite3.connect
+
+    def broken(name: str, **options: Any) -> sqlite3.Connection:
+        name = name.replace("mode=rw", "mode=ro") if fault == "read-only" else name
+        connection = real(name, **options)
+        if fault == "full":
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    monkeypatch.setattr(store.sqlite3, "connect", broken)
+    many = [event(scale=f"{1000000 + i}.0") for i in range(200)]
+    with pytest.raises(LedgerError, match="DP-LEDGER-005"):
+        ledger.reserve([charge(*many)], "r")
+    monkeypatch.undo()
+    assert ledger.history() == before
+
+
+RACE = """
+import os, sys
+from pathlib import Path
+from dprelease.errors import BudgetError
+from tests.ledger.test_ledger import Ledger, charge, event
+ledger = Ledger(Path(sys.argv[1]))
+children = []
+for i in range(32):
+    child = os.fork()
+    if child == 0:
+        code = 2
+        try:
+            reservation = ledger.reserve([charge(event(scale="10.25"))], f"release {i}")
+            ledger.publish(reservation)
+            ledger.commit(reservation, "digest")
+            code = 0
+        except BudgetError:
+            code = 1
+        finally:
+            os._exit(code)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+print(codes.count(0), codes.count(1), codes.count(2))
+"""
+
+
+def script(*words: str) -> str:
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    done = subprocess.run(
+        [sys.executable, *words], env=environment, capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_32_processes_share_the_last_of_a_budget(ledger: Ledger) -> None:
+    """Of epsilon 1, at 1 / 10.25 each, exactly ten fit."""
+    assert script("-c", RACE, str(ledger.path)).split() == ["10", "22", "0"]
+    state = ledger.state()
+    assert sum(r.is_charged for r in state.reservations.values()) == 10
+    assert float(state.spent(TABLE)) == pytest.approx(10 / 10.25)
+
+
+DYING = """
+import os, sys
+from pathlib import Path
+from tests.ledger.test_ledger import Ledger, charge
+ledger = Ledger(Path(sys.argv[1]))
+for publishes in (False, True):
+    child = os.fork()
+    if child == 0:
+        reservation = ledger.reserve([charge()], "published" if publishes else "not published")
+        if publishes:
+            ledger.publish(reservation)
+        os._exit(9)
+    os.waitpid(child, 0)
+"""
+
+
+def test_recovery_tells_what_happened(ledger: Ledger) -> None:
+    alive = ledger.reserve([charge()], "still running")
+    script("-c", DYING, str(ledger.path))
+    words = ledger.recover()
+    # The second child found the first one dead when it reserved: its own is left to settle.
+    assert [line.split(" ", 1)[1] for line in words] == [
+        "(published): may have been published; it stays charged"
+    ]
+    state = ledger.state()
+    assert {
+        (r.entry.body["title"], r.is_charged, r.is_open) for r in state.reservations.values()
+    } == {
+        ("still running", True, True),
+        ("not published", False, False),
+        ("published", True, False),
+    }
+    assert ledger.recover() == []
+    ledger.cancel(alive)
+
+
+def test_another_machine_s_reservation_is_kept(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.node", lambda: "elsewhere")
+    ledger.reserve([charge()], "elsewhere's")
+    monkeypatch.undo()
+    assert ledger.recover() == []
+    assert len(ledger.recover(gone=["elsewhere"])) == 1
+    assert ledger.state().spent(TABLE) == 0
+
+
+def release_with_ledger(folder: Path, epsilon: str = "0.001") -> Path:
+    """Return a small pure release whose table has 1000 times its price in a ledger beside it."""
+    path = write(folder)
+    (folder / "people.yaml").write_text(SCHEMA.replace("people\n", "people\nowner: office\n", 1))
+    text = RELEASE.replace("epsilon: 1, delta: 1e-8", f"epsilon: {epsilon}")
+    text = text.replace("discrete_gaussian", "laplace").replace("mechanism: gaussian, ", "")
+    path.write_text(text + "ledger: ledger.sqlite\n")
+    opened = account(epsilon=Fraction(epsilon) * 1000)
+    Ledger(folder / "ledger.sqlite").open_account(opened)
+    return path
+
+
+def test_a_release_is_charged_and_bound_to_its_entry(tmp_path: Path) -> None:
+    path = release_with_ledger(tmp_path)
+    ledger = tmp_path / "ledger.sqlite"
+    published = dprelease.read_release(path).run()
+    assert dprelease.verify(published, ledger=ledger).ok
+    copy = tmp_path / "old.sqlite"
+    shutil.copy(ledger, copy)
+    dprelease.read_release(path).run(overwrite=True)
+    assert dprelease.verify(published, ledger=ledger).ok
+    report = dprelease.verify(published, ledger=copy)  # rolled back to before the release
+    assert [finding.code for finding in report.findings] == ["DP-VERIFY-010"]
+    assert not dprelease.verify(published, ledger=tmp_path / "none.sqlite").ok
+    state = Ledger(ledger).state()
+    assert float(state.spent(TABLE)) == pytest.approx(0.002, rel=1e-3)
+
+
+def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = release_with_ledger(tmp_path)
+    source = tmp_path / "people.csv"
+    kept = source.read_bytes()
+    source.unlink()
+    with pytest.raises(dprelease.errors.DataError):
+        dprelease.read_release(path).run()
+    assert Ledger(tmp_path / "ledger.sqlite").state().spent(TABLE) == 0
+    source.write_bytes(kept)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dprelease.release.pipeline.write_parquet", full)
+    with pytest.raises(dprelease.errors.OutputError) as caught:
+        dprelease.read_release(path).run()
+    assert caught.value.state is dprelease.errors.State.CHARGED
+    assert float(Ledger(tmp_path / "ledger.sqlite").state().spent(TABLE)) > 0
+    assert not (tmp_path / "out" / "people").exists()
+
+
+def test_a_session_charges_its_table(tmp_path: Path) -> None:
+    import pandas as pd
+
+    release_with_ledger(tmp_path)
+    path = tmp_path / "ledger.sqlite"
+    frame = pd.read_csv(tmp_path / "people.csv", dtype_backend="pyarrow")
+    session = dprelease.Session(tmp_path / "people.yaml", epsilon=10, ledger=path)
+    frame.dp.use(session)
+    frame.dp.count(by="city", epsilon="0.4", mechanism="laplace")
+    assert float(Ledger(path).state().spent(TABLE)) == pytest.approx(0.4, rel=1e-3)
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        frame.dp.count(by="city", epsilon="0.7", mechanism="laplace")
+    assert session.spent.epsilon == Fraction("0.4")
+    frame.dp.count(by="city", epsilon="0.5", mechanism="laplace")
+    schema = tmp_path / "nobody.yaml"
+    schema.write_text(SCHEMA)
+    with pytest.raises(dprelease.errors.DeclarationError, match="DP-RELEASE-011"):
+        dprelease.Session(schema, epsilon=1, ledger=path)
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    runner = CliRunner()
+    release_with_ledger(tmp_path)
+    path = str(tmp_path / "ledger.sqlite")
+    for words, code, text in (
+        (["init", path, "--table", "trips", "--owner", "office", "--rho", "0.5"], 0, "0.5 rho"),
+        (["init", path, "--table", "trips", "--owner", "office", "--rho", "1"], 2, "DP-LEDGER-007"),
+        (["init", path, "--table", "x", "--owner", "o"], 3, "DP-BUDGET-006"),
+        (["init", path, "--table", "x", "--owner", "o", "--epsilon", "-1"], 3, "DP-BUDGET-001"),
+        (["init", path, "--table", "x", "--owner", "o", "--epsilon", "nan"], 3, "DP-BUDGET-001"),
+        (["show", path], 0, "office/trips"),
+        (["history", path], 0, "office/people: epsilon 1"),
+        (["recover", path], 0, "Nothing to recover."),
+        (["export", path], 0, '"digest"'),
+        (["check", path], 0, "2 entries follow from each other"),
+        (["show", str(tmp_path / "none.sqlite")], 2, "DP-LEDGER-001"),
+    ):
+        done = runner.invoke(cli.app, ["ledger", *words])
+        assert (done.exit_code, text in done.stdout + done.stderr) == (code, True), done.output
+
+
+def test_kills_at_every_step(tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    assert "killed" in script("-m", "tests.ledger.crash", str(tmp_path), "steps", "3")
+
+
+def test_kills_at_some_instants(tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    assert "killed" in script("-m", "tests.ledger.crash", str(tmp_path), "instants", "8")
+
+
+@pytest.mark.audit
+def test_kills_at_every_single_step_and_at_200_instants(tmp_path: Path) -> None:
+    for mode, number in (("steps", "1"), ("instants", "200")):
+        folder = tmp_path / mode
+        release_with_ledger(folder)
+        assert "killed" in script("-m", "tests.ledger.crash", str(folder), mode, number)
+
+
+def test_reservations_name_their_charges(ledger: Ledger) -> None:
+    found: Reservation = ledger.reserve([charge()], "r")
+    assert found.charge_of(TABLE) is not None
+    assert found.charge_of("office/other") is None
