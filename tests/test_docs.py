@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the README's two YAML files and a longer people.csv with its header."""
     header = blocks("csv")[0].splitlines()[0]
     (tmp_path / "people.csv").write_text(f"{header}\n{PEOPLE}", encoding="utf-8")
-    schema, release = blocks("yaml")
+    schema, release, _ = blocks("yaml")
     (tmp_path / "people.yaml").write_text(schema, encoding="utf-8")
     (tmp_path / "release.yaml").write_text(release, encoding="utf-8")
     return tmp_path
@@ -48,13 +48,41 @@ def test_the_five_minutes(folder: Path) -> None:
     """Every `dprelease` command of the walk-through works, in the order in which it is shown."""
     shown = [
         line.removeprefix("$ dprelease ").split("#")[0].split()
-        for line in "".join(blocks("console")).splitlines()
+        for line in "".join(blocks("console")).replace("\\\n", " ").splitlines()
         if line.startswith("$ dprelease")
     ]
-    assert [words[0] for words in shown] == ["check", "plan", "run", "verify", "mechanisms"]
+    assert [words[0] for words in shown] == [
+        "check",
+        "plan",
+        "run",
+        "verify",
+        "mechanisms",
+        "ledger",
+    ]
     for words in shown:
         run(folder, "-m", "dprelease", *words)
     assert (folder / "out/by_state/by_state_sex.parquet").exists()
+
+
+def test_a_lasting_budget_and_an_automatic_mechanism(folder: Path) -> None:
+    """What the README adds to the two files works, and the ledger it opens pays for the release."""
+    (init,) = (
+        block.replace("\\\n", " ").strip().removeprefix("$ dprelease ").split()
+        for block in blocks("console")
+        if "ledger init" in block
+    )
+    run(folder, "-m", "dprelease", *init)
+    schema, release, mechanism = blocks("yaml")
+    (folder / "people.yaml").write_text(schema + "owner: statistics-office\n", encoding="utf-8")
+    text = release + mechanism + "ledger: ledger.sqlite\n"
+    (folder / "release.yaml").write_text(text, encoding="utf-8")
+    assert "auto: least p95" in run(folder, "-m", "dprelease", "plan", "release.yaml")
+    run(folder, "-m", "dprelease", "run", "release.yaml")
+    checked = run(folder, "-m", "dprelease", "verify", "out/by_state", "--ledger", "ledger.sqlite")
+    assert "the ledger holds the reservation" in checked
+    assert "statistics-office/people" in run(
+        folder, "-m", "dprelease", "ledger", "show", "ledger.sqlite"
+    )
 
 
 def test_the_pandas_walk_through(folder: Path) -> None:
