@@ -31,13 +31,29 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
         respond(as_json, answer, words)
 
 
-def plan(release: ReleaseFile, as_json: AsJson = False) -> None:
+def plan(
+    release: ReleaseFile,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Also draw errors by budget and an attacker's errors: PNG, SVG, PDF."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
         from dprelease.release.prepare import prepare
         from dprelease.schema.load import read_declaration
 
-        _, found = prepare(read_declaration(release))
+        if plot is not None:
+            from dprelease.release.drawing import check_target
+
+            check_target(plot)
+        declaration = read_declaration(release)
+        _, found = prepare(declaration)
+        if plot is not None:
+            from dprelease.release.plan_drawing import draw_plan
+
+            draw_plan(declaration, found, plot)
         respond(as_json, found.to_json(), _plan_words(found))
 
 
@@ -137,15 +153,17 @@ def _plan_words(found: Plan) -> str:
                 f"{found.alone(column):.4g}",
             )
         )
-    return "\n\n".join([_guarantee_words(found), table(rows), *_reading_words(found)])
+    warnings = [f"Warning: {warning}" for warning in found.warnings]
+    return "\n\n".join([_guarantee_words(found), table(rows), *_reading_words(found), *warnings])
 
 
 def _guarantee_words(found: Plan) -> str:
     guarantee = found.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
-    if guarantee.rho is not None:
-        lines.append(f"rho {guarantee.rho:.6g} (zero-concentrated)")
+    rho = found.definitions()["rho"]
+    if rho is not None:
+        lines.append(f"rho {rho:.6g} (zero-concentrated)")
     if guarantee.delta and math.isfinite(guarantee.pure_epsilon):
         lines.append(f"epsilon {guarantee.pure_epsilon:.6g} without any delta")
     for choice in dict.fromkeys(column.chosen_by for column in found.columns):

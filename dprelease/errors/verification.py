@@ -5,6 +5,10 @@ from __future__ import annotations
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {
+    "DP-VERIFY-011": Template(
+        cause="The published integers cost at least {found}, more than the {claimed} claimed.",
+        fix="do not rely on the guarantee; please report this with the manifest.",
+    ),
     "DP-VERIFY-010": Template(
         cause="The ledger '{name}' does not hold this release: {problem}.",
         fix="the ledger was rolled back, replaced or is another one; find the copy that holds the "

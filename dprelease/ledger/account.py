@@ -122,7 +122,5 @@ def fits_alone(account: Account, events: Sequence[Event]) -> bool:
 
 def vectors_of(events: Sequence[Event]) -> list[Priced]:
     """Return what the accountant needs of recorded events."""
-    laws = [registry.get(event.mechanism).of(**dict(event.parameters)) for event in events]
-    return [
-        Priced(law, law.losses, event.sensitivity) for law, event in zip(laws, events, strict=True)
-    ]
+    laws = ((registry.law_of(event), event.sensitivity) for event in events)
+    return [Priced(law, law.losses, sensitivity) for law, sensitivity in laws]

@@ -12,6 +12,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.selection.base import Selection
+from dprelease.privacy.event import Event
 
 NOT_MECHANISMS = frozenset(
     {"base", "efficiency", "offset_lattice", "registry", "selection", "shape"}
@@ -41,6 +42,17 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
     """
     _find(name, names(), place)
     return _load(name)
+
+
+def law_of(event: Event) -> Mechanism:
+    """Return the mechanism that an event records.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-001 to 005 for a record that is none of ours.
+    """
+    return get(event.mechanism).of(**dict(event.parameters))
 
 
 def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:

@@ -13,6 +13,7 @@ from dprelease.release.comparison import Compared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -55,6 +56,11 @@ def draw_comparison(rows: Sequence[Compared], path: Path) -> None:
     axes.set_xlim(left=min(value for value in series[0][1] if value > 0) / 2)
     axes.set_xlabel("error of one answer, lattice steps")
     axes.legend(title="error")
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a chart; raise OutputError DP-OUTPUT-002 if the file can't be written."""
     try:
         figure.savefig(path)
     except OSError as problem:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,8 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced import Priced, kinds_of
+from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.resolve import Measure, Query
 from dprelease.release.choice import drafts_of
 from dprelease.release.draft import priced
@@ -29,6 +31,12 @@ from dprelease.release.guarantee import (
 from dprelease.release.shares import Share, flat, spend
 from dprelease.release.wish import Wish
 from dprelease.schema.release import DEFAULT_CONFIDENCE, BudgetSpec
+
+LARGE_EPSILON = 10.0
+FEW_KINDS = 16
+"""Kinds of columns up to which a plan shows the guarantee in definitions that nobody asked for."""
+
+ORDERS = (2, 8, 32)
 
 Placer = Callable[[str, str], Place]
 
@@ -90,10 +98,24 @@ class Plan:
     columns: tuple[PlannedColumn, ...]
     guarantee: Guarantee
     budget: Budget
+    warnings: tuple[str, ...] = ()
 
     def alone(self, column: PlannedColumn) -> float:
         """Return what one column costs without the others, epsilon or rho as the budget has it."""
         return self.budget.price([column.priced])
+
+    def definitions(self) -> dict[str, Any]:
+        """Return the guarantee under each definition; None where there is none, or many kinds."""
+        vectors = [column.priced for column in self.columns]
+        few = len(kinds_of(vectors)) <= FEW_KINDS
+        rho = rho_of(vectors) if few else math.inf
+        orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
+        return {
+            "pure_epsilon": finite(self.guarantee.pure_epsilon),
+            "epsilon_at_delta": [self.guarantee.epsilon, float(self.guarantee.delta)],
+            "rho": finite(rho),
+            "renyi": {order: finite(found) for order, found in orders.items()},
+        }
 
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
@@ -103,11 +125,13 @@ class Plan:
         """Return the plan as JSON values."""
         return {
             "guarantee": self.guarantee.to_json(),
+            "definitions": self.definitions(),
             "columns": [
                 {**_column_json(column), "price_alone": finite(self.alone(column))}
                 for column in self.columns
             ],
             "reading": reading(self.guarantee),
+            "warnings": list(self.warnings),
         }
 
 
@@ -159,13 +183,25 @@ def make_plan(
         raise BudgetError(
             "DP-BUDGET-004", place=where("", ""), reason="the price exceeds the budget"
         )
-    return Plan(tuple(columns), guarantee, limit)
+    return Plan(tuple(columns), guarantee, limit, tuple(_warnings(queries, guarantee)))
+
+
+def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
+    """Yield what is allowed, but hardly meant."""
+    for table in {query.table.name: query.table for query in queries}.values():
+        if table.size is not None and guarantee.delta * table.size >= 1:
+            yield (
+                f"delta {float(guarantee.delta):g} is not below 1 / {table.size:,}, the declared "
+                f"size of '{table.name}': publishing a few whole records would satisfy it."
+            )
+    if guarantee.epsilon > LARGE_EPSILON:
+        yield (
+            f"epsilon {guarantee.epsilon:.4g} promises little: a belief of 1 % may rise to "
+            f"{100 * reading(guarantee)['largest_posterior'][0]['posterior']:.4g} %."
+        )
 
 
 def price(events: Sequence[Event], budget: BudgetSpec) -> Guarantee:
     """Return the guarantee of recorded events, from the records alone."""
-    vectors = []
-    for event in events:
-        mechanism = registry.get(event.mechanism).of(**dict(event.parameters))
-        vectors.append(priced(mechanism, event.sensitivity))
+    vectors = [priced(registry.law_of(event), event.sensitivity) for event in events]
     return guarantee_of(vectors, budget)

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -32,6 +32,9 @@ from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.schema.release import AUTO
 
+if TYPE_CHECKING:
+    from dprelease.release.second_opinion import Opinion
+
 
 @dataclass
 class Report:
@@ -41,6 +44,7 @@ class Report:
     checked: list[str] = field(default_factory=list)
     findings: list[VerificationError] = field(default_factory=list)
     guarantee: Guarantee | None = None
+    opinion: Opinion | None = None
 
     @property
     def ok(self) -> bool:
@@ -54,6 +58,7 @@ class Report:
             "checked": self.checked,
             "findings": [finding.to_json() for finding in self.findings],
             "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
+            "second_opinion": None if self.opinion is None else self.opinion.to_json(),
         }
 
     def _found(self, code: str, key: str = "", **fields: object) -> None:
@@ -217,7 +222,7 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
 
 def _mechanism(event: Event) -> Mechanism | None:
     try:
-        return registry.get(event.mechanism).of(**dict(event.parameters))
+        return registry.law_of(event)
     except DpReleaseError:
         return None
 
@@ -247,3 +252,20 @@ def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declar
             "DP-VERIFY-008", found=repr(found.epsilon), recorded=record["guarantee"]["epsilon"]
         )
     report.checked.append("the events cost what the guarantee says, within the budget")
+    _ask_again(report, events, found)
+
+
+def _ask_again(report: Report, events: list[Event], claimed: Guarantee) -> None:
+    """Price the release from the masses of its integers, by code that the plan does not use."""
+    from dprelease.release.second_opinion import second_opinion
+
+    opinion = report.opinion = second_opinion(events, claimed)
+    if opinion.contradicted:
+        found = f"{opinion.at_least:.6g}"
+        report._found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
+    report.checked.append(
+        f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
+        f"{opinion.counted} claimed"
+    )
+    report.checked += [f"certified: {ground}" for ground in opinion.certified]
+    report.checked += [f"rests on floating point: {ground}" for ground in opinion.floating]

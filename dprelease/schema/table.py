@@ -85,6 +85,8 @@ class Table(Model):
 
     name: Name = Field(alias="table")
     owner: Text | None = None
+    size: Annotated[Whole, Field(ge=1)] | None = None
+    """How many units there are, where everybody may know it: only warnings use it."""
     source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
     privacy_unit: UnitSpec = UnitSpec()
     columns: dict[Text, Column]

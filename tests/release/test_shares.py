@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from dprelease import cli
 from dprelease.errors import BudgetError
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.renyi import rho_of
+from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.release.api import read_release
 from dprelease.release.plan import Plan
+from dprelease.release.plan_drawing import errors_by_budget, trade_off
 
 TABLE = """\
 table: {name}
@@ -171,6 +176,48 @@ queries:
     chosen = plan_of(tmp_path, text % "auto").guarantee.epsilon
     for name in ("discrete_laplace", "discrete_gaussian"):
         assert chosen <= plan_of(tmp_path, text % name).guarantee.epsilon
+
+
+def test_a_plan_says_all_that_it_promises(tmp_path: Path) -> None:
+    """Every definition agrees with its own accountant, and an attacker's errors with epsilon."""
+    plan = plan_of(tmp_path, "budget: {epsilon: 1, delta: 1e-6}\n" + TWO_TABLES % ("", ""))
+    vectors = [column.priced for column in plan.columns]
+    found = plan.to_json()["definitions"]
+    assert found["rho"] == rho_of(vectors)
+    assert found["renyi"]["2"] == renyi_of(vectors, 2)
+    assert found["pure_epsilon"] == plan.guarantee.pure_epsilon >= plan.guarantee.epsilon
+    missed, alarms = trade_off(plan)
+    bound = 2 * (1 - 1e-6) / (1 + math.exp(plan.guarantee.epsilon))
+    assert all(m + a >= bound - 1e-12 for m, a in zip(missed, alarms, strict=True))
+    assert missed[0] > 0.9
+    assert missed[-1] == 0
+    assert all(a >= b for a, b in pairwise(missed))
+
+
+def test_warnings(tmp_path: Path) -> None:
+    text = "budget: {epsilon: 20, delta: 1e-3}\n" + TWO_TABLES % ("", "")
+    assert len(plan_of(tmp_path, text).warnings) == 1  # no size is declared: epsilon alone
+    declared = (tmp_path / "people.yaml").read_text() + "size: 5000\n"
+    (tmp_path / "people.yaml").write_text(declared)
+    warnings = read_release(tmp_path / "release.yaml").plan().warnings
+    assert len(warnings) == 2
+    assert "delta 0.001 is not below 1 / 5,000" in warnings[0]
+    assert warnings[1].startswith("epsilon 19.9")
+
+
+def test_a_plan_can_be_drawn(tmp_path: Path) -> None:
+    plan_of(tmp_path, "budget: {epsilon: 1, delta: 1e-6}\n" + TWO_TABLES % ("", ""))
+    target = tmp_path / "plan.svg"
+    words = ["plan", str(tmp_path / "release.yaml"), "--plot", str(target)]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    assert "false alarms of an attacker" in target.read_text(encoding="utf-8")
+    declaration = read_release(tmp_path / "release.yaml").declaration
+    counted, amounts, errors = errors_by_budget(
+        declaration, read_release(tmp_path / "release.yaml").plan()
+    )
+    assert (counted, amounts) == ("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
+    assert all(a > b for values in errors.values() for a, b in pairwise(values))
 
 
 def test_what_does_not_fit_says_so(tmp_path: Path) -> None:
