@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.mechanisms import registry
-from dprelease.privacy.accounting import Priced, epsilon_at, pure_epsilon
+from dprelease.mechanisms.optimal import Optimal
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.calibrate import TOLERANCE, least_factor
 from dprelease.privacy.dominating import (
     NEAR,
@@ -22,6 +24,7 @@ from dprelease.privacy.dominating import (
     slot_grid,
 )
 from dprelease.privacy.normal import normal_delta
+from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from tests.mechanisms.laws import KINDS, law_of, laws
 from tests.reference.read import number, rows
@@ -263,3 +266,23 @@ def test_sensitivities_of_both_relations() -> None:
         per_group=4, within_group=6, unit=unit, neighbours=Neighbours.REPLACE, cells=1
     )
     assert one == Sensitivity(1, (Move(6, 1),))
+
+
+@pytest.mark.parametrize("slots", [2, 3])
+def test_rational_convolution_of_optimal_noise(slots: int) -> None:
+    """Whole-number masses composed exactly, output by output, with no float anywhere."""
+    law = Optimal(4.0, (40, 24, 14, 8, 4, 2, 1))
+    whole = Fraction(40 + 2 * (24 + 14 + 8 + 4 + 2 + 1))
+    masses = {k: Fraction(law.masses[abs(k)]) / whole for k in range(-6, 7)}
+    pairs = [(masses.get(k, Fraction(0)), masses.get(k - 1, Fraction(0))) for k in range(-6, 8)]
+    delta = Fraction(1, 5)
+    vector = Priced(law, law.losses, Sensitivity(slots, (Move(1, 1),)))
+    epsilon = epsilon_at([vector], delta)
+    # exp(epsilon) between rationals: what is claimed holds at the smaller one as well.
+    factor = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 10**12))
+    exact = Fraction(0)
+    for outputs in itertools.product(pairs, repeat=slots):
+        p, q = (math.prod((pair[i] for pair in outputs), start=Fraction(1)) for i in (0, 1))
+        exact += max(Fraction(0), p - factor * q)
+    assert exact <= delta * (1 + Fraction(1, 10**10))
+    assert exact >= delta * Fraction(98, 100)
