@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dprelease.accessor.session import Session
     from dprelease.release.api import Release, read_release
     from dprelease.release.calibration import calibrate
+    from dprelease.release.question import sql
     from dprelease.release.verify import verify
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "errors",
     "mechanisms",
     "read_release",
+    "sql",
     "verify",
 ]
 
@@ -34,6 +36,7 @@ _HOMES = {
     "Session": "dprelease.accessor.session",
     "calibrate": "dprelease.release.calibration",
     "read_release": "dprelease.release.api",
+    "sql": "dprelease.release.question",
     "verify": "dprelease.release.verify",
 }
 

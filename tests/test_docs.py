@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def run(folder: Path, *command: str) -> str:
 def test_the_five_minutes(folder: Path) -> None:
     """Every `dprelease` command of the walk-through works, in the order in which it is shown."""
     shown = [
-        line.removeprefix("$ dprelease ").split("#")[0].split()
+        shlex.split(line.removeprefix("$ dprelease ").split("  #")[0])
         for line in "".join(blocks("console")).replace("\\\n", " ").splitlines()
         if line.startswith("$ dprelease")
     ]
@@ -56,6 +57,7 @@ def test_the_five_minutes(folder: Path) -> None:
         "plan",
         "run",
         "verify",
+        "sql",
         "mechanisms",
         "ledger",
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from dprelease.cli import ledger, mechanisms, releases
+from dprelease.cli import ledger, mechanisms, question, releases
 
 app = typer.Typer(
     help="Differentially private data releases.",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 for command in (releases.check, releases.plan, releases.run, releases.verify):
     app.command()(command)
+app.command("sql")(question.ask)
 app.add_typer(mechanisms.app, name="mechanisms")
 app.add_typer(ledger.app, name="ledger")
 

@@ -77,7 +77,7 @@ def run(
         declaration = read_declaration(release)
         if dry_run:
             from dprelease.release.prepare import prepare
-            from dprelease.sql.compiler import assumed_types, compile_query
+            from dprelease.statements.compiler import assumed_types, compile_query
 
             queries, _ = prepare(declaration)
             texts = {q.name: compile_query(q, assumed_types(q)).sql for q in queries}

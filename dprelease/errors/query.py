@@ -41,6 +41,36 @@ TEMPLATES: dict[str, Template] = {
         cause="The release has {columns} columns; the limit is {limit}.",
         fix="ask for fewer columns, or raise limits.max_columns.",
     ),
+    "DP-SQL-001": Template(
+        cause="The text can't be answered: {problem}.",
+        fix="write one SELECT over one declared table, such as "
+        "SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex.",
+    ),
+    "DP-SQL-002": Template(
+        cause="The statement uses what has no bounded meaning here: {what}.",
+        fix="use SELECT, FROM one table, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT; several "
+        "statements may be several queries of one release.",
+    ),
+    "DP-SQL-003": Template(
+        cause="The statement reads from {name}, which is no declared table.",
+        fix="read from one declared table; declared are: {known}.",
+    ),
+    "DP-SQL-004": Template(
+        cause="'{what}' is neither a key of GROUP BY, nor an aggregate, nor arithmetic on them.",
+        fix="group by it if it is a declared key; conditions on rows belong into WHERE.",
+    ),
+    "DP-SQL-005": Template(
+        cause="The statement asks for no aggregate: rows themselves are never released.",
+        fix="ask for COUNT(*), COUNT(DISTINCT id), SUM(column) or AVG(column).",
+    ),
+    "DP-SQL-006": Template(
+        cause="{name} has no bounded meaning here.",
+        fix="{nearest}.",
+    ),
+    "DP-SQL-007": Template(
+        cause="What is computed from the noised values can't be computed.",
+        fix="compare and add values of one kind; sums and counts are numbers, keys are texts.",
+    ),
     "DP-WHERE-001": Template(
         cause="The predicate can't be parsed as one SQL expression.",
         fix="write one condition on declared columns, such as age >= 18 AND sex = 'F'.",

@@ -20,8 +20,8 @@ from dprelease.exact.table import ExactTable
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
-from dprelease.sql.compiler import SOURCE, Compiled, compile_query, needed_columns
-from dprelease.sql.treatment import FLOATS, base_type
+from dprelease.statements.compiler import SOURCE, Compiled, compile_query, needed_columns
+from dprelease.statements.treatment import FLOATS, base_type
 
 SCRATCH = "dprelease-scratch-"
 Result = TypeVar("Result")

@@ -83,6 +83,11 @@ def read_declaration(path: Path) -> Declaration:
     return _declaration(document, read, document.path.name)
 
 
+def declaration_of(text: str, path: Path) -> Declaration:
+    """Return the release that a text declares, as if it stood in a file at `path`."""
+    return _declaration(parse(text, path), read_beside(path.parent), path.name)
+
+
 def declaration_from_texts(texts: Mapping[str, str], name: str) -> Declaration:
     """Return the declaration that the texts of a manifest hold; no file is read."""
     document = parse(texts[name], Path(name))

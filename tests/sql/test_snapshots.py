@@ -10,8 +10,8 @@ import pytest
 
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import read_declaration
-from dprelease.sql.bounding import group_hash, row_hash
-from dprelease.sql.compiler import assumed_types, compile_query
+from dprelease.statements.bounding import group_hash, row_hash
+from dprelease.statements.compiler import assumed_types, compile_query
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 EXAMPLES = Path(__file__).parents[2] / "examples"

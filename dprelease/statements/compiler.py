@@ -16,8 +16,8 @@ from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.keys import Key, key_of
 from dprelease.query.resolve import Measure, Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
-from dprelease.sql.bounding import kept_counts, kept_rows
-from dprelease.sql.treatment import DECLARED_AS, steps, typed
+from dprelease.statements.bounding import kept_counts, kept_rows
+from dprelease.statements.treatment import DECLARED_AS, steps, typed
 
 SOURCE = "dp_source"
 

@@ -1,0 +1,39 @@
+"""Statements over one noised table that is in memory: post-processing, with no way to the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from dprelease.errors import QueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
+    """Return what a statement computes from a noised table, registered under a name.
+
+    The connection reaches no file, no network and no Python variable.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
+    """
+    connection = duckdb.connect(
+        config={"enable_external_access": False, "python_enable_replacements": False}
+    )
+    failed = False
+    try:
+        connection.register(name, noised)
+        connection.execute("SET lock_configuration = true")
+        found: pa.Table = connection.sql(statement).to_arrow_table()
+    except duckdb.Error:
+        failed = True
+    finally:
+        connection.close()
+    if failed:
+        raise QueryError("DP-SQL-007")
+    return found

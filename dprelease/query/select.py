@@ -1,0 +1,273 @@
+"""One SELECT statement as bounded aggregates over keys, and what is computed from noised values.
+
+The statement is taken apart: aggregates and keys become a declared query, whose answer is a noised
+table; everything around them (arithmetic on aggregates, HAVING, ORDER BY, LIMIT) is rendered anew
+as a statement over that table alone. That is post-processing, and it reads nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import sqlglot
+from sqlglot import exp
+
+from dprelease.errors import Place, QueryError
+from dprelease.numerics.rounding import exact
+from dprelease.query import quoting
+from dprelease.schema.table import Table
+from dprelease.schema.values import NAME
+
+LENGTH_LIMIT = 10_000
+NOISED = "noised"
+"""Name of the noised table in the statement that is computed from it."""
+
+PLACE = Place(key="sql")
+
+ROUNDS: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "AND",
+    exp.Or: "OR",
+}
+CALLS: dict[type[exp.Expression], str] = {
+    exp.Abs: "abs",
+    exp.Round: "round",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.Greatest: "greatest",
+    exp.Least: "least",
+    exp.Coalesce: "coalesce",
+    exp.Nullif: "nullif",
+    exp.Sqrt: "sqrt",
+}
+NEAREST = {
+    "min": "a quantile can't be read from sums; publish counts by bands of the column",
+    "max": "a quantile can't be read from sums; publish counts by bands of the column",
+    "median": "publish counts by bands of the column and read the median from them",
+    "variance": "sum the column, and publish counts by bands of it",
+    "stddev": "sum the column, and publish counts by bands of it",
+}
+OTHERS = "use COUNT, COUNT(DISTINCT ...), SUM or AVG"
+
+
+@dataclass
+class Selected:
+    """A statement taken apart.
+
+    `columns`: what a release file would declare as the query's columns. `where` and `group_by` are
+    the query's. `view`: the statement over the noised table, whose columns are those and the keys.
+    """
+
+    source: str
+    where: str | None
+    group_by: list[str]
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    view: str = ""
+
+
+def select(text: str, tables: Mapping[str, Table]) -> Selected:
+    """Return the parts of one SELECT statement over a declared table.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-001 to 006: why it has no bounded meaning, and what works in its place.
+    """
+    if len(text) > LENGTH_LIMIT:
+        _refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
+    try:
+        trees = sqlglot.parse(text, read="duckdb")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        trees = []
+    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        _refuse("DP-SQL-001", problem="it is not one SELECT statement")
+    return _Splitter(trees[0], tables).run()
+
+
+def _refuse(code: str, **fields: Any) -> NoReturn:
+    raise QueryError(code, place=PLACE, **fields)
+
+
+class _Splitter:
+    def __init__(self, tree: exp.Select, tables: Mapping[str, Table]) -> None:
+        self.tree, self.tables = tree, tables
+        self.names: dict[str, str] = {}
+        self.aliases: dict[str, exp.Expression] = {}
+        self.found: Selected
+
+    def run(self) -> Selected:
+        self._only_known_clauses()
+        source = self._source()
+        where = self.tree.args.get("where")
+        self.found = Selected(source, None if where is None else where.this.sql("duckdb"), [])
+        for item in self.tree.expressions:
+            self.aliases[item.alias_or_name] = item.unalias()
+        self.found.group_by = [self._key(item) for item in self._grouped()]
+        items = [self._item(item) for item in self.tree.expressions]
+        if not self.found.columns:
+            _refuse("DP-SQL-005")
+        self.found.view = self._view(items)
+        return self.found
+
+    def _only_known_clauses(self) -> None:
+        known = {"expressions", "from_", "from", "where", "group", "having", "order", "limit"}
+        for name, value in self.tree.args.items():
+            if value and name not in known:
+                _refuse("DP-SQL-002", what=name.rstrip("_").replace("_", " ").upper())
+        for node in self.tree.walk():
+            if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
+                if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
+                    continue
+                named = isinstance(node, exp.Window), isinstance(node, exp.Star)
+                what = {(True, False): "window function", (False, True): "* for all columns"}
+                _refuse("DP-SQL-002", what=what.get(named, "subquery"))
+
+    def _source(self) -> str:
+        clause = self.tree.args.get("from_") or self.tree.args.get("from")
+        table = None if clause is None else clause.this
+        if not isinstance(table, exp.Table) or table.args.get("db") or table.args.get("joins"):
+            _refuse("DP-SQL-003", name="this", known=", ".join(self.tables))
+        if table.name not in self.tables:
+            _refuse("DP-SQL-003", name=f"'{table.name[:60]}'", known=", ".join(self.tables))
+        return str(table.name)
+
+    def _grouped(self) -> list[exp.Expression]:
+        group = self.tree.args.get("group")
+        if group is None:
+            return []
+        if any(value for name, value in group.args.items() if name != "expressions"):
+            _refuse("DP-SQL-002", what="GROUP BY other than a list of columns")
+        found = []
+        for item in group.expressions:
+            if isinstance(item, exp.Literal) and not item.is_string:  # by its place
+                place = int(item.name) if item.name.isdigit() else 0
+                if not 1 <= place <= len(self.tree.expressions):
+                    _refuse("DP-SQL-002", what="GROUP BY a place that is not there")
+                item = self.tree.expressions[place - 1].unalias()
+            elif isinstance(item, exp.Column) and item.name in self.aliases:
+                item = self.aliases[item.name]
+            found.append(item)
+        return found
+
+    def _key(self, item: exp.Expression) -> str:
+        if not isinstance(item, exp.Column):
+            _refuse("DP-SQL-004", what=item.sql("duckdb")[:60])
+        return str(item.name)
+
+    def _item(self, item: exp.Expression) -> tuple[str, str]:
+        """Return the rendered expression over the noised table, and its name."""
+        body: exp.Expression = item.unalias()  # type: ignore[assignment]
+        name = item.alias or (body.name if isinstance(body, exp.Column) else "")
+        if isinstance(body, exp.Count | exp.Sum) and re.fullmatch(NAME, item.alias):
+            self._aggregate(body, item.alias)
+        rendered = self._over(body)
+        return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
+
+    def _aggregate(self, node: exp.Expression, wanted: str = "") -> str:
+        """Return the noised column that holds an aggregate."""
+        text = node.sql("duckdb")
+        if text not in self.names:
+            kind, column = self._kind(node)
+            taken = {*self.found.columns, *self.found.group_by}
+            name = wanted if wanted and wanted not in taken else ""
+            name = name or _free(f"{kind}_{'rows' if column == '*' else column}", taken)
+            self.found.columns[name] = {kind: column}
+            self.names[text] = name
+        return self.names[text]
+
+    def _kind(self, node: exp.Expression) -> tuple[str, str]:
+        inner = node.this
+        if isinstance(node, exp.Count):
+            if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+                return "count_distinct", self._key(inner.expressions[0])
+            return ("count", "*") if isinstance(inner, exp.Star) else ("count", self._key(inner))
+        return "sum", self._key(inner)
+
+    def _over(self, node: exp.Expression) -> str:
+        """Render an expression over the noised table, by an allow-list."""
+        if isinstance(node, exp.Count | exp.Sum):
+            return quoting.identifier(self._aggregate(node))
+        if isinstance(node, exp.Avg):
+            column = exp.column(self._key(node.this))
+            both = (exp.Sum(this=column.copy()), exp.Count(this=column.copy()))
+            total, count = (quoting.identifier(self._aggregate(part)) for part in both)
+            return f"(CAST({total} AS DOUBLE) / nullif({count}, 0))"
+        if isinstance(node, exp.AggFunc):
+            name = str(node.key)
+            nearest = next((text for key, text in NEAREST.items() if key in name), OTHERS)
+            _refuse("DP-SQL-006", name=name.upper(), nearest=nearest)
+        return self._plain(node)
+
+    def _plain(self, node: exp.Expression) -> str:
+        if isinstance(node, exp.Column):
+            return self._named(node)
+        if isinstance(node, exp.Literal):
+            return quoting.text(node.name) if node.is_string else self._number(node.name)
+        if isinstance(node, exp.Paren | exp.Neg | exp.Not):
+            word = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
+            return f"({word}{self._over(node.this)})"
+        if type(node) in ROUNDS:
+            return f"({self._over(node.this)} {ROUNDS[type(node)]} {self._over(node.expression)})"
+        if type(node) in CALLS:
+            parts = [node.this, *node.expressions]
+            parts += [node.args[key] for key in ("decimals", "expression") if node.args.get(key)]
+            return f"{CALLS[type(node)]}({', '.join(self._over(part) for part in parts)})"
+        _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
+
+    def _number(self, text: str) -> str:
+        try:
+            exact(text)
+        except ValueError:
+            _refuse("DP-SQL-004", what=text[:60])
+        return text
+
+    def _named(self, node: exp.Column) -> str:
+        name = str(node.name)
+        if name in self.found.group_by:
+            return quoting.identifier(name)
+        body = self.aliases.get(name)
+        if body is not None and not (isinstance(body, exp.Column) and body.name == name):
+            return self._over(body)
+        _refuse("DP-SQL-004", what=name[:60])
+
+    def _view(self, items: list[tuple[str, str]]) -> str:
+        shown = ", ".join(f"{text} AS {quoting.identifier(name)}" for text, name in items)
+        parts = [f"SELECT {shown} FROM {NOISED}"]
+        having, order, limit = (self.tree.args.get(key) for key in ("having", "order", "limit"))
+        if having is not None:
+            parts.append(f"WHERE {self._over(having.this)}")
+        if order is not None:
+            parts.append("ORDER BY " + ", ".join(self._ordered(item) for item in order.expressions))
+        if limit is not None:
+            count = limit.expression
+            if not isinstance(count, exp.Literal) or not count.name.isdigit():
+                _refuse("DP-SQL-002", what="LIMIT that is not a number")
+            parts.append(f"LIMIT {count.name}")
+        return " ".join(parts)
+
+    def _ordered(self, item: exp.Expression) -> str:
+        body, words = item.this, ""
+        if isinstance(item, exp.Ordered):
+            words = " DESC" if item.args.get("desc") else " ASC"
+        if isinstance(body, exp.Literal) and body.name.isdigit():
+            place = int(body.name)
+            if not 1 <= place <= len(self.tree.expressions):
+                _refuse("DP-SQL-002", what="ORDER BY a place that is not there")
+            body = self.tree.expressions[place - 1].unalias()
+        return self._over(body) + words
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return name if name not in taken else _free(f"{name}_", taken)

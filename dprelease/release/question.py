@@ -1,0 +1,147 @@
+"""One SQL statement, answered: declared, planned, charged and released like any other query."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.view import computed
+from dprelease.numerics.entropy import Entropy
+from dprelease.query.select import NOISED, Selected, select
+from dprelease.release.charging import charging
+from dprelease.release.perturb import perturb
+from dprelease.release.pipeline import run
+from dprelease.release.plan import Plan
+from dprelease.release.prepare import prepare
+from dprelease.release.write import to_arrow
+from dprelease.schema.load import Declaration, declaration_of, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+ANSWER = "answer"
+Schemas = str | Path | Sequence[str | Path]
+
+
+def sql(
+    statement: str,
+    schema: Schemas,
+    *,
+    epsilon: str | float,
+    delta: str | float = 0,
+    neighbours: str = "add_remove",
+    mechanism: str | Mapping[str, str | float] = "auto",
+    ledger: str | Path | None = None,
+    output: str | Path | None = None,
+    frames: Mapping[str, object] | None = None,
+) -> pd.DataFrame:
+    """Return the noised answer of one SELECT statement over a declared table.
+
+    Aggregates are COUNT, COUNT(DISTINCT ...), SUM and AVG, grouped by public keys; every declared
+    cell is there, empty ones too. Arithmetic on aggregates, HAVING, ORDER BY and LIMIT are computed
+    from noised values alone and cost nothing. `attrs["dprelease"]` holds the guarantee, and the
+    margins of error (95 %) of the noised columns.
+
+    Parameters
+    ----------
+    statement
+        The SQL text.
+    schema
+        Path of a table schema, or several.
+    epsilon, delta
+        The budget of this answer. A float stands for the decimal that it prints as.
+    ledger
+        A ledger that is charged.
+    output
+        A folder that the noised table and its manifest are published in; without one, the answer is
+        nowhere but here.
+    frames
+        Frames by table name, in place of the declared sources.
+
+    Raises
+    ------
+    DpReleaseError
+        Any of the tree; nothing is charged for a statement without a bounded meaning.
+    """
+    declaration, selected = declare(
+        statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
+        mechanism=mechanism, ledger=ledger,
+    )  # fmt: skip
+    queries, plan = prepare(declaration)
+    if output is None:
+        noised = _in_memory(declaration, plan, frames or {})
+    else:
+        import pyarrow.parquet as pq
+
+        noised = pq.read_table(
+            run(declaration, output=Path(output), frames=frames) / f"{ANSWER}.parquet"
+        )
+    shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
+    shown.attrs["dprelease"] = attributes(plan)
+    assert len(queries) == 1  # one statement is one query
+    return shown
+
+
+def attributes(plan: Plan) -> dict[str, Any]:
+    """Return the guarantee and the margins of error, as JSON values."""
+    return {
+        "guarantee": plan.guarantee.to_json(),
+        "margins_95": {c.measure.name: float(c.margin()) for c in plan.columns},
+        "mechanisms": {c.measure.name: c.mechanism.name for c in plan.columns},
+    }
+
+
+def declare(
+    statement: str,
+    schema: Schemas,
+    *,
+    epsilon: str | float,
+    delta: str | float,
+    neighbours: str,
+    mechanism: str | Mapping[str, str | float],
+    ledger: str | Path | None,
+) -> tuple[Declaration, Selected]:
+    """Return the release that a statement stands for, and what is computed from its answer."""
+    paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
+    folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
+    tables = [read_table(path) for path in paths]
+    selected = select(statement, {found.table.name: found.table for found in tables})
+    query: dict[str, Any] = {"from": selected.source, "columns": selected.columns}
+    if selected.where is not None:
+        query["where"] = selected.where
+    if selected.group_by:
+        query["group_by"] = selected.group_by
+    release: dict[str, Any] = {
+        "title": statement[:1000],
+        "tables": [os.path.relpath(path.absolute(), folder) for path in paths],
+        "budget": {"epsilon": str(epsilon), "delta": str(delta), "neighbours": neighbours},
+        "mechanism": mechanism
+        if isinstance(mechanism, str)
+        else {name: str(value) for name, value in mechanism.items()},
+        "queries": {ANSWER: query},
+        "output": "out/sql",
+    }
+    if ledger is not None:
+        release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
+    text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
+    return declaration_of(text, folder / "sql.yaml"), selected
+
+
+def _in_memory(declaration: Declaration, plan: Plan, frames: Mapping[str, object]) -> pa.Table:
+    """Return the noised table of a release of one query; charged before any row is read."""
+    (query,) = {column.query.name: column.query for column in plan.columns}.values()
+    with (
+        charging(declaration, [query], plan) as charged,
+        Engine.open(query.declared, frames.get(query.table.name)) as engine,
+    ):
+        columns = plan.of_query(query.name)
+        noised = to_arrow(perturb(engine.run(query), columns, Entropy()), columns)
+        charged.publish()
+        charged.commit("")
+    return noised

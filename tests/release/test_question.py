@@ -1,0 +1,148 @@
+"""SQL statements: the same answers as the engine's own where noise is next to nothing, or a reason."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import DpReleaseError
+from dprelease.ledger.ledger import Ledger
+from tests.ledger.test_ledger import TABLE, release_with_ledger
+from tests.release.build import write
+
+STATEMENTS = [
+    "SELECT COUNT(*) AS n FROM people",
+    "SELECT city, COUNT(*) FROM people GROUP BY city ORDER BY city",
+    "SELECT city, COUNT(*) AS n, SUM(age) AS years FROM people GROUP BY 1 ORDER BY 2 DESC, 1",
+    "SELECT city AS place, SUM(age) / COUNT(*) AS mean FROM people WHERE age >= 20 GROUP BY city ORDER BY place",
+    "SELECT city, AVG(age) AS a, AVG(age) * 2 AS b FROM people GROUP BY city HAVING COUNT(*) > 1 ORDER BY a",
+    "SELECT SUM(age) - 3 * COUNT(age) AS x, -(COUNT(*)) AS y, round(SUM(age) / 7.0, 1) AS z FROM people",
+    "SELECT COUNT(DISTINCT person) AS people FROM people WHERE city = 'Bern' OR age BETWEEN 10 AND 30",
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING n >= 1 ORDER BY n, city LIMIT 2",
+    "SELECT city, greatest(COUNT(*), 5) AS n FROM people GROUP BY city ORDER BY city",
+    "SELECT COUNT(*) AS n FROM people WHERE city IN ('Bern', 'Oslo') AND NOT age > 40 LIMIT 1",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One row for each person, all cities declared: nothing is bounded away."""
+    cities = ("Bern", "Oslo", "Rome")
+    write(tmp_path, [f"{i},{cities[i // 2 % 3]},{i % 80},{i * 7 % 50}.5\n" for i in range(150)])
+    return tmp_path
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_answers_are_those_of_the_engine(folder: Path, statement: str) -> None:
+    """At epsilon 100 the noise of whole counts and sums is 0 but with a chance below 1e-9."""
+    people = pd.read_csv(folder / "people.csv")
+    expected = duckdb.sql(statement).df()
+    assert len(people) == 150
+    schema = folder / "people.yaml"
+    schema.write_text(schema.read_text().replace(": 2", ": 1"))
+    found = dprelease.sql(
+        statement, schema, epsilon=100, delta="1e-2", mechanism="discrete_laplace"
+    )
+    assert list(found.columns) == list(expected.columns) or "count_star()" in expected.columns
+    numbers = found.select_dtypes("number").to_numpy(dtype=float)
+    reference = expected.select_dtypes("number").to_numpy(dtype=float)
+    assert found.shape == expected.shape
+    # Sums of ages (up to 115) keep some noise: a few years of thousands.
+    assert numbers == pytest.approx(reference, rel=0.05, abs=30)
+    keys = [name for name in found.columns if name in ("city", "place")]
+    assert found[keys].to_numpy().tolist() == expected[keys].to_numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("SELEC COUNT(*)", "DP-SQL-001"),
+        ("DELETE FROM people", "DP-SQL-001"),
+        ("SELECT COUNT(*) FROM people; SELECT 1", "DP-SQL-001"),
+        ("SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people", "DP-SQL-001"),
+        ("SELECT COUNT(*) FROM people" + " " * 10_000, "DP-SQL-001"),
+        ("SELECT * FROM people", "DP-SQL-002"),
+        ("SELECT DISTINCT city, COUNT(*) FROM people GROUP BY city", "DP-SQL-002"),
+        ("SELECT COUNT(*) OVER () FROM people", "DP-SQL-002"),
+        ("SELECT COUNT(*) FROM (SELECT * FROM people)", "DP-SQL-002"),
+        ("WITH x AS (SELECT 1) SELECT COUNT(*) FROM people", "DP-SQL-002"),
+        ("SELECT COUNT(*) FROM people JOIN people AS b ON true", "DP-SQL-002"),
+        ("SELECT city, COUNT(*) FROM people GROUP BY ROLLUP (city)", "DP-SQL-00[24]"),
+        ("SELECT COUNT(*) FROM people LIMIT 1 + 1", "DP-SQL-002"),
+        ("SELECT COUNT(*) FROM people ORDER BY 9", "DP-SQL-002"),
+        ("SELECT COUNT(*) FROM people QUALIFY true", "DP-SQL-002"),
+        ("SELECT COUNT(*) FROM people USING SAMPLE 3", "DP-SQL-00[123]"),
+        ("SELECT COUNT(*)", "DP-SQL-003"),
+        ("SELECT COUNT(*) FROM 'people.csv'", "DP-SQL-003"),
+        ("SELECT COUNT(*) FROM other.people", "DP-SQL-003"),
+        ("SELECT COUNT(*) FROM read_csv('people.csv')", "DP-SQL-003"),
+        ("SELECT city, COUNT(*) FROM people", "DP-SQL-004"),
+        ("SELECT upper(city), COUNT(*) FROM people GROUP BY upper(city)", "DP-SQL-004"),
+        ("SELECT COUNT(*) + getenv('HOME') FROM people", "DP-SQL-004"),
+        ("SELECT COUNT(*), read_text('/etc/passwd') FROM people", "DP-SQL-004"),
+        ("SELECT SUM(age + 1) FROM people", "DP-SQL-004"),
+        ("SELECT COUNT(*) + random() FROM people", "DP-SQL-004"),
+        ("SELECT city FROM people GROUP BY city", "DP-SQL-005"),
+        ("SELECT MAX(age) FROM people", "DP-SQL-006"),
+        ("SELECT MEDIAN(age) FROM people", "DP-SQL-006"),
+        ("SELECT STDDEV(age) FROM people", "DP-SQL-006"),
+        ("SELECT ANY_VALUE(age) FROM people", "DP-SQL-00[46]"),
+        (
+            "SELECT city, COUNT(*) FROM people GROUP BY city HAVING city > 3 + COUNT(*) AND city",
+            "DP-SQL-007",
+        ),
+        ("SELECT COUNT(*) FROM people WHERE age > (SELECT 1)", "DP-SQL-002"),
+        ("SELECT COUNT(*) FROM people WHERE random() < 0.5", "DP-WHERE-00[0-9]"),
+        ("SELECT person, COUNT(*) FROM people GROUP BY person", "DP-QUERY-002"),
+        ("SELECT SUM(nothing) FROM people", "DP-QUERY-001"),
+    ],
+)
+def test_what_has_no_bounded_meaning_is_refused(folder: Path, statement: str, code: str) -> None:
+    with pytest.raises(DpReleaseError) as caught:
+        dprelease.sql(statement, folder / "people.yaml", epsilon=1)
+    assert re.search(code, str(caught.value)), str(caught.value)
+
+
+def test_an_answer_is_charged_published_and_explained(tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    ledger = tmp_path / "ledger.sqlite"
+    words = ["sql", "SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC"]
+    words += ["--schema", str(tmp_path / "people.yaml"), "--ledger", str(ledger)]
+    done = CliRunner().invoke(cli.app, [*words, "--epsilon", "0.25"])
+    assert done.exit_code == 0, done.output
+    assert "margins of error at 95 %: n " in done.stdout
+    out = tmp_path / "published"
+    done = CliRunner().invoke(cli.app, [*words, "--epsilon", "0.5", "--output", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert {row["city"] for row in answer["rows"]} == {"Bern", "Oslo", "Rome"}
+    assert answer["guarantee"]["delta"] == "0"
+    assert dprelease.verify(out, ledger=ledger).ok
+    done = CliRunner().invoke(cli.app, [*words, "--epsilon", "0.5"])
+    assert done.exit_code == 3
+    assert "DP-BUDGET-091" in done.stderr
+    assert float(Ledger(ledger).state().spent(TABLE)) == pytest.approx(0.75, rel=1e-3)
+
+
+def test_frames_and_several_tables(folder: Path) -> None:
+    frame = pd.DataFrame(
+        {"person": range(10), "city": ["Bern"] * 10, "age": [1] * 10, "pay": [0.5] * 10}
+    )
+    trips = "table: trips\nsource: trips.csv\ncolumns:\n  k: {type: category, values: [a]}\n"
+    (folder / "trips.yaml").write_text(trips)
+    found = dprelease.sql(
+        "SELECT COUNT(*) AS n FROM people",
+        [folder / "trips.yaml", folder / "people.yaml"],
+        epsilon=50,
+        frames={"people": frame},
+    )
+    assert found["n"].tolist() == [pytest.approx(10, abs=2)]
+    assert set(found.attrs["dprelease"]["margins_95"]) == {"n"}
