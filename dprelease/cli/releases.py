@@ -86,7 +86,7 @@ def run(
             return
         from dprelease.release.pipeline import run as publish
 
-        with progress_bar(len(declaration.spec.queries) + 1) as progress:
+        with progress_bar(len(declaration.spec.tables_asked) + 1) as progress:
             target = publish(declaration, output=output, overwrite=overwrite, progress=progress)
         files = sorted(path.name for path in target.iterdir())
         answer = {"output": str(target), "files": files}

@@ -69,7 +69,7 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     spec = declaration.spec
     errors: list[DpReleaseError] = []
     queries = []
-    for name, asked in spec.queries.items():
+    for name, asked in spec.tables_asked.items():
 
         def place(*keys: str | int, name: str = name) -> Place:
             return declaration.place("queries", name, *keys)

@@ -33,8 +33,14 @@ MOST_KINDS = 12
 
 NEAR_BLOCKS, FAR_BLOCKS = 160, 40
 LEAST_TAIL = 1e-18
+LEAST_MASS = 1e-290
+"""Floats below have fewer bits: smaller masses of one law are left out, of the other raised."""
+
 LARGEST_GRID = 2**18
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
+SUM_NOISE = 2.0**-40
+"""More than floats err in a sum of some hundred masses."""
+
 FLOAT_NOISE = 1e-12
 """What floating-point convolutions may put into a delta here."""
 
@@ -134,10 +140,15 @@ def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _Blocks:
         own = [_split(law, edge) for edge in edges]
         moved = [_split(law, edge - sign * move.shift) for edge in edges]
         p = [float(_between(a, b).lower()) for a, b in pairwise(own)]
-        q = [float(_between(a, b).upper()) for a, b in pairwise(moved)]
+        q = [_float_above(_between(a, b)) for a, b in pairwise(moved)]
     masses = np.maximum(np.array(p), 0.0)
-    seen = masses > 0.0
+    seen = masses > LEAST_MASS
     return _Blocks(masses[seen], np.array(q)[seen], slots * move.cells)
+
+
+def _float_above(mass: Any) -> float:
+    """Return a float that is no less, but for its last bits; only a true zero becomes zero."""
+    return 0.0 if mass.is_zero() else max(float(mass.upper()), LEAST_MASS)
 
 
 def _split(law: Mechanism, edge: int) -> tuple[Any, Any]:
@@ -179,7 +190,8 @@ def _least_rho(parts: Sequence[_Blocks]) -> float:
         total = 0.0
         for part in parts:
             exponents = (order - 1) * np.minimum(part.loss, 700.0 / order)
-            total += part.times * math.log(float(np.sum(part.p * np.exp(exponents)))) / (order - 1)
+            moment = math.log(float(np.sum(part.p * np.exp(exponents)))) - SUM_NOISE
+            total += part.times * moment / (order - 1)
         found = max(found, total / order)
     return found * (1 - 1e-9)
 

@@ -53,21 +53,28 @@ def flat(weights: Sequence[Fraction]) -> Share:
 
 def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     """Return the shares that a release file declares, columns in the plan's order."""
-    tables: dict[str, list[Share]] = {}
+    tables: dict[str, dict[str, list[Share]]] = {}
+    named = {table: name for name, asked in spec.queries.items() for table in asked.tables(name)}
     place = 0
     for query in queries:
-        asked = spec.queries[query.name]
+        asked = spec.queries[named[query.name]]
         columns = []
         for measure in query.measures:
             name = f"{query.name}.{measure.name}"
             columns.append(_column(name, asked.columns[measure.name], place))
             place += 1
-        tables.setdefault(query.table.name, []).append(
-            _inner(f"query '{query.name}'", asked.share, tuple(columns))
-        )
+        parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
+        parts_of_query += columns
     declared = spec.budget.tables
     parts = (
-        _inner(f"table '{name}'", declared.get(name, ShareSpec()), tuple(found))
+        _inner(
+            f"table '{name}'",
+            declared.get(name, ShareSpec()),
+            tuple(
+                _inner(f"query '{query}'", spec.queries[query].share, tuple(columns))
+                for query, columns in found.items()
+            ),
+        )
         for name, found in tables.items()
     )
     return Share("the release", parts=tuple(parts))

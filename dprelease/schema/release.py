@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import combinations
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -20,6 +21,7 @@ from pydantic import (
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import (
+    NAME,
     NUMBER_SCHEMA,
     TEXT_SCHEMA,
     Exact,
@@ -34,6 +36,7 @@ from dprelease.schema.values import (
 )
 
 AUTO = "auto"
+MOST_MARGINALS = 64
 DEFAULT_CONFIDENCE = Fraction(95, 100)
 
 
@@ -193,13 +196,55 @@ class QuerySpec(Model):
     group_by: Annotated[
         tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
     ] = ()
+    marginals: Annotated[tuple[tuple[Text, ...], ...], Field(max_length=MOST_MARGINALS)] = ()
+    cube: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
+    rollup: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
+    hierarchy: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
     share: Share = ShareSpec()
 
+    @property
+    def margins_asked(self) -> tuple[tuple[str, ...], ...]:
+        """Return the keys of every table that the query stands for, coarsest first.
+
+        `cube`: all sets of its keys. `rollup`: its keys from the left, as far as each. `hierarchy`:
+        each key by itself, for keys whose values already name those above (county names state).
+        """
+        if self.cube:
+            sizes = range(len(self.cube) + 1)
+            return tuple(found for size in sizes for found in combinations(self.cube, size))
+        if self.rollup:
+            return tuple(self.rollup[:size] for size in range(len(self.rollup) + 1))
+        if self.hierarchy:
+            return ((), *((key,) for key in self.hierarchy))
+        return self.marginals or (self.group_by,)
+
+    def tables(self, name: str) -> dict[str, QuerySpec]:
+        """Return one query for each table that is published, by name."""
+        asked = self.margins_asked
+        if not (self.marginals or self.cube or self.rollup or self.hierarchy):
+            return {name: self}
+        single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": ()}
+        found = {}
+        for i, keys in enumerate(asked):
+            label = f"{name}_{'_'.join(keys) or 'total'}"
+            # Names are those of files: a long one, or one that is no name, becomes a number.
+            fits = re.fullmatch(NAME, label) and label not in found
+            label = label if fits else f"{name}_{i}"
+            found[label] = self.model_copy(update={**single, "group_by": keys})
+        return found
+
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
+        given = ("group_by", "marginals", "cube", "rollup", "hierarchy")
+        ways = [name for name in given if getattr(self, name)]
+        if len(ways) > 1:
+            refuse("DP-RELEASE-008", found=" and ".join(ways))
+        if len(set(self.margins_asked)) < len(self.margins_asked):
+            refuse("DP-DECL-003", problem="the same marginal stands there twice")
         margins = [f"{name}_moe" for name, spec in self.columns.items() if spec.margin]
-        taken = [*self.group_by, *margins]
+        keys = dict.fromkeys(key for found in self.margins_asked for key in found)
+        taken = [*keys, *margins]
         for name in self.columns:
             if name in taken:
                 refuse("DP-RELEASE-007", name=name)
@@ -229,8 +274,17 @@ class ReleaseSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse_twins(self.queries)
+        refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
+
+    @property
+    def tables_asked(self) -> dict[str, QuerySpec]:
+        """Return every table that is published, by name: marginals one by one."""
+        return {
+            name: table
+            for query, spec in self.queries.items()
+            for name, table in spec.tables(query).items()
+        }
 
     @field_validator("output")
     @classmethod

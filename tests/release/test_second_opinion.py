@@ -73,6 +73,17 @@ def test_a_claim_that_is_too_small_is_contradicted(name: str, budget: str) -> No
     assert second_opinion(events, smaller).contradicted
 
 
+@pytest.mark.parametrize("scale", [0.01, 0.04, 0.3, 3e8])
+@pytest.mark.parametrize(
+    "name", ["laplace", "discrete_laplace", "staircase", "symmetric_alpha_stable"]
+)
+def test_extreme_scales_raise_no_false_alarm(name: str, scale: float) -> None:
+    """Masses below every float are no zeros."""
+    events, guarantee = claim(name, 0, Sensitivity(2, (Move(3, 1),)), "pure", scale)
+    opinion = second_opinion(events, guarantee)
+    assert not opinion.contradicted, opinion
+
+
 def test_moves_and_kinds_together() -> None:
     """Mixed kinds under `replace`, where the worst move differs."""
     either = Sensitivity(2, (Move(3, 2), Move(5, 1)))
