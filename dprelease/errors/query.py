@@ -41,6 +41,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The release has {columns} columns; the limit is {limit}.",
         fix="ask for fewer columns, or raise limits.max_columns.",
     ),
+    "DP-QUERY-010": Template(
+        cause="'{column}' can't be rounded so: round_to is no multiple of its step, {step}.",
+        fix="give a multiple of the step, such as 5 for counts.",
+    ),
     "DP-SQL-001": Template(
         cause="The text can't be answered: {problem}.",
         fix="write one SELECT over one declared table, such as "

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
+from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregate import Aggregate, Count, CountDistinct, Sum
 from dprelease.query.columns import Predicate, unknown_column
 from dprelease.query.keys import Key, KeySpace, key_of
+from dprelease.query.post import NOTHING, PostProcessing
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release import ColumnSpec, Limits, MechanismSpec, QuerySpec
 from dprelease.schema.table import Table
 
 Placer = Callable[..., Place]
+
+LARGEST_BASE = 2**61
+"""Steps: noised values saturate at twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class Measure:
     margin: Fraction | None
     wanted: Fraction | None = None
     """Declared margin of error, in the column's unit."""
+    post: PostProcessing = NOTHING
 
     @property
     def step(self) -> Fraction:
@@ -140,6 +147,7 @@ class _Resolver:
                     weight=spec.weight,
                     margin=spec.margin,
                     wanted=spec.margin_wanted,
+                    post=self._post(column, spec, aggregate),
                 )
             )
         return Query(
@@ -194,6 +202,19 @@ class _Resolver:
         if kind == "sum":
             return self._sum(name, column)
         return self._count_distinct(name, column)
+
+    def _post(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> PostProcessing:
+        """Return the declared post-processing in lattice steps."""
+        base = Fraction(1) if spec.round_to is None else spec.round_to / aggregate.step
+        if base.denominator != 1 or base > LARGEST_BASE:
+            step = plain_text(aggregate.step)
+            self._refuse("DP-QUERY-010", "columns", name, "round_to", column=name, step=step)
+            base = Fraction(1)
+        threshold = spec.suppress_below
+        below = None if threshold is None else math.ceil(threshold / aggregate.step)
+        if below is not None and abs(below) > LARGEST_BASE:
+            below = int(math.copysign(LARGEST_BASE, below))
+        return PostProcessing(below, spec.non_negative, base.numerator)
 
     def _sum(self, name: str, column: str) -> Sum | None:
         declared = self.declared.table.columns[column]

@@ -80,6 +80,7 @@ class MeasurementRecord(_Part):
     expected_absolute_error: float | None
     standard_deviation: float | None
     margin_95: str
+    post_processing: list[str]
 
 
 class ColumnRecord(_Part):

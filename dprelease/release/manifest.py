@@ -160,6 +160,7 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
         "expected_absolute_error": finite(column.mean_absolute_error),
         "standard_deviation": finite(column.standard_deviation),
         "margin_95": plain_text(column.margin()),
+        "post_processing": list(measure.post.words(measure.unit, plain_text(measure.step))),
     }
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.numerics.lattice import Integers
+from dprelease.numerics.lattice import Flags, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
+from dprelease.release.finish import finished
 from dprelease.release.perturb import NoisyTable
 from dprelease.release.plan import PlannedColumn
 
@@ -37,7 +38,9 @@ def to_arrow(noisy: NoisyTable, columns: Sequence[PlannedColumn]) -> pa.Table:
         arrays[key.column] = _key_values(key).take(_wrapped(pa.int64(), codes))
     for column in columns:
         name, step = column.measure.name, column.measure.step
-        arrays[name] = _scaled(noisy.columns[name], step)
+        steps, empty = finished(noisy.columns[name], column.measure.post)
+        values = _scaled(steps, step)
+        arrays[name] = values if empty is None else _without(values, empty)
         if column.measure.margin is not None:
             width = column.mechanism.half_width(float(column.measure.margin))
             arrays[f"{name}_moe"] = _scaled(np.full(noisy.size, width), step)
@@ -88,6 +91,14 @@ def _texts(values: list[str]) -> pa.Array:
     ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+def _without(values: pa.Array, empty: Flags) -> pa.Array:
+    """Return the values with some cells left empty; what stood there is in no buffer."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(empty), pa.scalar(None, values.type), values)
 
 
 def _scaled(steps: Integers, step: Fraction) -> pa.Array:

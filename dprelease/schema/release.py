@@ -25,6 +25,7 @@ from dprelease.schema.values import (
     NUMBER_SCHEMA,
     TEXT_SCHEMA,
     Exact,
+    Flag,
     Name,
     ShortForm,
     Text,
@@ -169,6 +170,9 @@ class ColumnSpec(Model):
     margin: Annotated[
         Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
     ] = None
+    non_negative: Flag = False
+    round_to: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    suppress_below: Exact | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

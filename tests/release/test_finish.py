@@ -1,0 +1,76 @@
+"""Declared post-processing: values, their manifest, and that the price does not know of it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dprelease
+from dprelease.query.post import PostProcessing
+from dprelease.release.finish import finished
+from tests.release.build import RELEASE, publish, write
+
+LARGE = 2**62
+
+
+@given(
+    st.lists(st.integers(-LARGE, LARGE), min_size=1, max_size=20),
+    st.integers(1, 2**61),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(-LARGE, LARGE)),
+)
+def test_values(values: list[int], base: int, non_negative: bool, below: int | None) -> None:
+    """Whole-number arithmetic in Python, value by value; nothing overflows."""
+    steps = np.array(values, dtype=np.int64)
+    found, empty = finished(steps, PostProcessing(below, non_negative, base))
+    for i, value in enumerate(values):
+        kept = max(value, 0) if non_negative else value
+        size = (abs(kept) + base // 2) // base * base
+        expected = -size if kept < 0 else size
+        assert int(found[i]) == (expected if base > 1 else kept)
+        assert (empty is not None and bool(empty[i])) == (below is not None and value < below)
+    assert steps.tolist() == values  # the noised table itself stays as it is
+
+
+OPTIONS = "margin: true, non_negative: true, round_to: 5, suppress_below: 8"
+
+
+def test_a_release(tmp_path: Path) -> None:
+    plain, _ = publish(tmp_path / "plain")
+    path = write(tmp_path / "finished")
+    text = RELEASE.replace("margin: true", OPTIONS)
+    text = text.replace("mechanism: laplace", "mechanism: laplace, round_to: 2.5")
+    path.write_text(text)
+    shaped = dprelease.read_release(path).run()
+    table = pq.read_table(shaped / "by_city.parquet")
+    counts = table["people"].to_pylist()
+    assert all(value is None or (value >= 5 and value % 5 == 0) for value in counts)
+    assert all(value % Decimal("2.5") == 0 for value in table["pay"].to_pylist())
+    assert table.schema == pq.read_table(plain / "by_city.parquet").schema
+    assert dprelease.verify(shaped).ok
+    records = [
+        json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        for folder in (plain, shaped)
+    ]
+    assert records[0]["guarantee"] == records[1]["guarantee"]
+    words = records[1]["measurements"][0]["post_processing"]
+    assert len(words) == 3
+    assert "are left empty" in words[0]
+    assert records[0]["measurements"][0]["post_processing"] == []
+
+
+def test_a_suppressed_cell_is_in_no_buffer(tmp_path: Path) -> None:
+    """The noised value that is not shown is not in the file either."""
+    path = write(tmp_path)
+    path.write_text(RELEASE.replace("margin: true", "suppress_below: 1000000"))
+    shaped = dprelease.read_release(path).run()
+    column = pq.read_table(shaped / "by_city.parquet")["people"].combine_chunks()
+    assert column.null_count == len(column)
+    assert pytest.approx(0) == sum(column.fill_null(0).to_pylist())
