@@ -134,7 +134,7 @@ def _plan_words(found: Plan) -> str:
         "price alone",
     )
     rows: list[tuple[str, ...]] = [heads]
-    for column in found.columns:
+    for column, price in zip(found.columns, found.alone(), strict=True):
         shape = ", ".join(
             f"{name} {_short(text)}" for name, text in column.mechanism.parameters if text != "0.0"
         )
@@ -150,7 +150,7 @@ def _plan_words(found: Plan) -> str:
                 f"{float(column.margin(confidence)):,.6g}",
                 f"{100 * confidence:g} %",
                 column.measure.unit,
-                f"{found.alone(column):.4g}",
+                f"{price:.4g}",
             )
         )
     warnings = [f"Warning: {warning}" for warning in found.warnings]

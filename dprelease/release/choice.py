@@ -265,13 +265,18 @@ class _Search:
             found = spend(self.share, drafts, self.budget, unlimited=self.unlimited)
         except BudgetError:
             return math.inf
-        errors = [
-            wish.options.error(law) / draft.sensitivity.largest_shift * float(draft.weight)
-            for wish, law, draft in zip(self.wishes, found, drafts, strict=True)
-            if draft.width is None
-        ]
-        if errors:
-            return sum(errors)
+        total, counted = 0.0, False
+        known: dict[tuple[Options, Mechanism], float] = {}
+        for wish, law, draft in zip(self.wishes, found, drafts, strict=True):
+            if draft.width is not None:
+                continue
+            counted = True
+            if (wish.options, law) not in known:
+                known[wish.options, law] = wish.options.error(law)
+            error = known[wish.options, law] / draft.sensitivity.largest_shift
+            total += error * float(draft.weight)
+        if counted:
+            return total
         return self.budget.price(
             [priced(m, d.sensitivity) for m, d in zip(found, drafts, strict=True)]
         )

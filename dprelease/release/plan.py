@@ -100,9 +100,14 @@ class Plan:
     budget: Budget
     warnings: tuple[str, ...] = ()
 
-    def alone(self, column: PlannedColumn) -> float:
-        """Return what one column costs without the others, epsilon or rho as the budget has it."""
-        return self.budget.price([column.priced])
+    def alone(self) -> list[float]:
+        """Return what each column costs without the others, epsilon or rho as the budget has it."""
+        known: dict[object, float] = {}
+        for column in self.columns:
+            key = (column.priced.key, column.priced.sensitivity)
+            if key not in known:
+                known[key] = self.budget.price([column.priced])
+        return [known[c.priced.key, c.priced.sensitivity] for c in self.columns]
 
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where there is none, or many kinds."""
@@ -127,8 +132,8 @@ class Plan:
             "guarantee": self.guarantee.to_json(),
             "definitions": self.definitions(),
             "columns": [
-                {**_column_json(column), "price_alone": finite(self.alone(column))}
-                for column in self.columns
+                {**_column_json(column), "price_alone": finite(price)}
+                for column, price in zip(self.columns, self.alone(), strict=True)
             ],
             "reading": reading(self.guarantee),
             "warnings": list(self.warnings),
