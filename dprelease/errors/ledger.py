@@ -43,6 +43,11 @@ TEMPLATES: dict[str, Template] = {
         cause="No reservation '{id}' is open in the ledger '{name}'.",
         fix="see `dprelease ledger history`; a reservation ends once.",
     ),
+    "DP-LEDGER-011": Template(
+        cause="The ledger '{name}' did not pay for the release in '{output}': {problem}.",
+        fix="the ledger was rolled back or is another one: find the copy that paid, check it with "
+        "`dprelease ledger check`, and release nothing until then.",
+    ),
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",

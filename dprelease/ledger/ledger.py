@@ -186,7 +186,7 @@ class Ledger:
         account = state.accounts[charge.table]
         left = state.left(charge.table)
         takes_all = False
-        if cost > left:
+        if not 0.0 <= cost <= left:  # so that what is no number never fits
             untouched = not any(True for _ in state.charges(charge.table))
             takes_all = untouched and fits_alone(account, charge.events)
             if not takes_all:

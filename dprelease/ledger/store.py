@@ -53,6 +53,9 @@ class Store:
         """
         if not path.is_file():
             raise LedgerError("DP-LEDGER-001", name=path.name)
+        if path.stat().st_nlink > 1:
+            # The journal of a crash is found under one name only.
+            raise _damaged(path, "the file has a second name (a hard link)")
         with _connected(path, "rw") as connection:
             store = cls(path, connection)
             store._check_format()
@@ -155,8 +158,10 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     try:
         with _told(path):
-            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+            mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
             connection.execute("PRAGMA synchronous = EXTRA")
+            if mode != "delete":
+                raise _damaged(path, f"its journal is of another kind ({mode})")
             connection.execute("PRAGMA trusted_schema = OFF")
         yield connection
     finally:

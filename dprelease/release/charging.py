@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from dprelease.release.plan import Plan
 from dprelease.schema.load import Declaration
 
 ROWS = "each row"
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,12 @@ class Charged:
 
 
 @contextmanager
-def charging(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Iterator[Charged]:
+def charging(
+    declaration: Declaration, queries: Sequence[Query], plan: Plan, target: Path | None = None
+) -> Iterator[Charged]:
     """Yield the reservation of a release, made before any row is read.
+
+    A release that is already at `target` has to be one that the ledger paid for.
 
     Raises
     ------
@@ -67,9 +73,24 @@ def charging(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> 
         return
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     _refuse_nameless(declaration, queries)
+    if target is not None:
+        _refuse_rollback(ledger.path, target)
     reservation = ledger.reserve(charges_of(queries, plan), declaration.spec.title)
     with ledger.holding(reservation):
         yield Charged(ledger, reservation)
+
+
+def _refuse_rollback(path: Path, target: Path) -> None:
+    """Raise LedgerError DP-LEDGER-011 if a release is there that this ledger did not pay for."""
+    try:
+        record = json.loads((target / MANIFEST).read_bytes())["ledger"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # no release, or one without a ledger: `run` has its own rules for what is there
+    if not isinstance(record, dict) or record.get("file") != path.name:
+        return
+    problem = ledger_of(path, record)
+    if problem is not None:
+        raise LedgerError("DP-LEDGER-011", name=path.name, output=target.name, problem=problem)
 
 
 def _refuse_nameless(declaration: Declaration, queries: Sequence[Query]) -> None:

@@ -48,7 +48,7 @@ def run(
     _refuse_existing(target, overwrite)
     source = bits or Entropy()
     with (
-        charging(declaration, queries, plan) as charged,
+        charging(declaration, queries, plan, target) as charged,
         _staging(target) as folder,
         ExitStack() as engines,
     ):

@@ -66,6 +66,41 @@ def test_a_budget_is_spent_exactly_and_never_more(ledger: Ledger) -> None:
     assert 0.99 < float(ledger.state().spent(TABLE)) <= 1
 
 
+def test_ten_tenths_fit_and_no_more(ledger: Ledger) -> None:
+    """Releases of a declared 0.1 spend just below it: ten of them fit into 1 (V44)."""
+    law = dprelease.calibrate("laplace", "0.1")
+    tenth = charge(event(scale=repr(law.scale)))
+    for _ in range(10):
+        ledger.reserve([tenth], "a tenth")
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        ledger.reserve([charge(event(scale="1000000.0"))], "a little more")
+
+
+@pytest.mark.parametrize("cost", [float("nan"), -1.0, float("-inf")])
+def test_prices_that_are_none_never_fit(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, cost: float
+) -> None:
+    """Whatever the accountant may say one day (V45)."""
+    monkeypatch.setattr("dprelease.ledger.ledger.price", lambda *_: cost)
+    with pytest.raises((BudgetError, LedgerError), match="DP-BUDGET-091|DP-LEDGER-010"):
+        ledger.reserve([charge()], "r")
+    assert len(ledger.history()) == 1
+
+
+def test_one_ledger_by_any_name(ledger: Ledger, tmp_path: Path) -> None:
+    """Relative paths and symbolic links open the same budget; hard links are refused (V49)."""
+    soft, hard = tmp_path / "soft.sqlite", tmp_path / "hard.sqlite"
+    soft.symlink_to(ledger.path)
+    for path in (soft, Path(os.path.relpath(ledger.path))):
+        Ledger(path).reserve([charge()], "r")
+    hard.hardlink_to(ledger.path)
+    for path in (hard, ledger.path):
+        with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+            Ledger(path).reserve([charge()], "r")
+    hard.unlink()
+    assert float(ledger.state().spent(TABLE)) == pytest.approx(0.2)
+
+
 def test_the_life_of_a_reservation(ledger: Ledger) -> None:
     given_back = ledger.reserve([charge()], "first")
     ledger.cancel(given_back)
@@ -362,6 +397,11 @@ def test_a_release_is_charged_and_bound_to_its_entry(tmp_path: Path) -> None:
     assert dprelease.verify(published, ledger=ledger).ok
     report = dprelease.verify(published, ledger=copy)  # rolled back to before the release
     assert [finding.code for finding in report.findings] == ["DP-VERIFY-010"]
+    kept = ledger.read_bytes()
+    ledger.write_bytes(copy.read_bytes())
+    with pytest.raises(LedgerError, match="DP-LEDGER-011"):
+        dprelease.read_release(path).run(overwrite=True)
+    ledger.write_bytes(kept)
     assert not dprelease.verify(published, ledger=tmp_path / "none.sqlite").ok
     state = Ledger(ledger).state()
     assert float(state.spent(TABLE)) == pytest.approx(0.002, rel=1e-3)
