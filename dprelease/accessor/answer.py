@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,13 +14,17 @@ import numpy as np
 from dprelease.accessor.session import Number, Session, Spending, amount
 from dprelease.errors import SessionError
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.view import computed
 from dprelease.ledger.account import Charge
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query, resolve_one
+from dprelease.query.select import NOISED, select
 from dprelease.release.charging import ROWS
 from dprelease.release.perturb import perturb
 from dprelease.release.plan import PlannedColumn, make_plan
+from dprelease.release.question import attributes
+from dprelease.release.write import to_arrow
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document, Plain
 from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
@@ -28,7 +32,7 @@ from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
 if TYPE_CHECKING:
     import pandas as pd
 
-Noise = str | Mapping[str, str | float | bool]
+Noise = str | Mapping[str, str | float | bool | Sequence[str]]
 """A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""
 
 COLUMN, VALUE, MARGIN = "answer", "value", "moe"
@@ -62,21 +66,58 @@ def answer(
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)  # a missing column or an unreadable type is refused without a charge
         what = f"this {next(iter(question.aggregate))}"
-        with _lasting(session, query, column, what):
+        with _lasting(session, [column], what):
             session.charge(price, what)
             noisy = perturb(engine.run(query), [column], Entropy())
     return _frame(column, noisy.columns[column.measure.name], question.confidence)
 
 
+def answer_sql(
+    session: Session,
+    frame: pd.DataFrame,
+    statement: str,
+    predicates: Sequence[str],
+    mechanism: Noise,
+    epsilon: Number,
+    delta: Number,
+) -> pd.DataFrame:
+    """Return the noisy answer of one SELECT over the session's table; it is charged first.
+
+    Raises
+    ------
+    QueryError, BudgetError, DataError, SessionError
+        As `answer`; DP-SQL-001 to 007 for the statement.
+    """
+    selected = select(statement, {session.table.name: session.table})
+    price = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
+    noise = _noise(mechanism)
+    columns = {name: {**asked, "mechanism": noise} for name, asked in selected.columns.items()}
+    for predicate in predicates:  # each as one expression of its own, before they are joined
+        _asked(session, columns, selected.group_by, predicate)
+    own = [] if selected.where is None else [selected.where]
+    joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
+    query = _asked(session, columns, selected.group_by, joined)
+    budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
+    plan = make_plan([query], budget)
+    with Engine.open(session.declared, frame) as engine:
+        engine.compile(query)
+        with _lasting(session, plan.columns, "this statement"):
+            session.charge(price, "this statement")
+            noised = to_arrow(perturb(engine.run(query), plan.columns, Entropy()), plan.columns)
+    shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
+    shown.attrs["dprelease_answer"] = attributes(plan)
+    return shown
+
+
 @contextmanager
-def _lasting(session: Session, query: Query, column: PlannedColumn, what: str) -> Iterator[None]:
+def _lasting(session: Session, columns: Sequence[PlannedColumn], what: str) -> Iterator[None]:
     """Charge the session's ledger, if it has one, before the answer is drawn."""
     ledger = session.ledger
     if ledger is None:
         yield
         return
-    unit = query.unit.id or ROWS
-    charge = Charge(query.table.identity, query.neighbours.value, unit, (column.event,))
+    query, events = columns[0].query, tuple(column.event for column in columns)
+    charge = Charge(query.table.identity, query.neighbours.value, query.unit.id or ROWS, events)
     reservation = ledger.reserve([charge], what)
     with ledger.holding(reservation):
         yield
@@ -94,24 +135,34 @@ def _query(session: Session, question: Question) -> Query:
 
 
 def _resolve(session: Session, question: Question, where: str | None) -> Query:
+    columns: dict[str, Plain] = {
+        COLUMN: {**question.aggregate, "mechanism": _noise(question.mechanism)}
+    }
+    return _asked(session, columns, question.by, where)
+
+
+def _asked(
+    session: Session, columns: Mapping[str, Plain], by: Sequence[str], where: str | None
+) -> Query:
     values: dict[str, Plain] = {
         "from": session.table.name,
         "where": where,
-        "group_by": list(question.by),
-        "columns": {COLUMN: {**question.aggregate, "mechanism": _noise(question)}},
+        "group_by": list(by),
+        "columns": dict(columns),
     }
     document = Document(Path("question"), "", values, {})
     asked = validate(QuerySpec, document, Files(read_beside(Path())))
     return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
 
 
-def _noise(question: Question) -> Plain:
+def _noise(noise: Noise) -> Plain:
     """Return the asked mechanism as a release file would hold it."""
-    noise = question.mechanism
     return noise if isinstance(noise, str) else {key: _text(value) for key, value in noise.items()}
 
 
-def _text(value: str | float | bool) -> str:
+def _text(value: str | float | bool | Sequence[str]) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

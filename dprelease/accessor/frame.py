@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dprelease.accessor.answer import Noise, Question, answer
+from dprelease.accessor.answer import Noise, Question, answer, answer_sql
 from dprelease.accessor.session import Number, Session, session_of
 from dprelease.errors import SessionError
 
@@ -87,6 +87,32 @@ class Rows:
         """
         return self._ask({"sum": column}, by, epsilon, delta, mechanism, confidence)
 
+    def sql(
+        self,
+        statement: str,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        mechanism: Noise = "auto",
+    ) -> pd.DataFrame:
+        """Return the noisy answer of one SELECT from the session's table, by its declared name.
+
+        COUNT, COUNT(DISTINCT ...), SUM and AVG over declared keys are bounded and noised;
+        arithmetic on them, HAVING, ORDER BY and LIMIT are computed from the noised values. The
+        whole statement is charged once. `attrs["dprelease_answer"]` holds its guarantee and margins of error.
+
+        Raises
+        ------
+        QueryError
+            DP-SQL-001 to 007 for what has no bounded meaning; nothing is charged.
+        BudgetError
+            If the price does not fit; nothing is charged.
+        """
+        frame = self.session.snapshot(self.token)
+        return answer_sql(
+            self.session, frame, statement, self.predicates, mechanism, epsilon, delta
+        )
+
     def _ask(
         self,
         aggregate: dict[str, str],
@@ -143,12 +169,12 @@ class DpAccessor:
 
     def __getattr__(self, name: str) -> object:
         # The questions are those of `Rows`; one list of them is enough.
-        if name in ("count", "count_distinct", "sum"):
+        if name in ("count", "count_distinct", "sql", "sum"):
             return getattr(self._rows(), name)
         raise AttributeError(f"'dp' has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return ["count", "count_distinct", "session", "sum", "use", "where"]
+        return ["count", "count_distinct", "session", "sql", "sum", "use", "where"]
 
     def _rows(self) -> Rows:
         token = self._frame.attrs.get(TOKEN)

@@ -1,0 +1,60 @@
+"""`df.dp.sql`: one statement over the registered rows, charged once to the session."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import BudgetError, QueryError
+from dprelease.ledger.ledger import Ledger
+from tests.ledger.test_ledger import TABLE, release_with_ledger
+
+STATEMENT = "SELECT city, AVG(age) AS age, COUNT(*) AS n FROM people GROUP BY city ORDER BY city"
+
+
+@pytest.fixture
+def frame(tmp_path: Path) -> pd.DataFrame:
+    release_with_ledger(tmp_path)
+    rows = [(i, ("Bern", "Oslo", "Rome")[i % 3], 20 + i % 3 * 10, 1.5) for i in range(3000)]
+    return pd.DataFrame(rows, columns=["person", "city", "age", "pay"])
+
+
+def test_answers(frame: pd.DataFrame, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    session = dprelease.Session(tmp_path / "people.yaml", epsilon=60, ledger=None)
+    frame.dp.use(session)
+    found = frame.dp.sql(STATEMENT, epsilon=20)
+    assert list(found.columns) == ["city", "age", "n"]
+    assert found["city"].tolist() == ["Bern", "Oslo", "Rome"]
+    assert found["n"].to_numpy() == pytest.approx([1000] * 3, abs=30)
+    assert found["age"].to_numpy() == pytest.approx([20, 30, 40], abs=3)
+    assert session.spent.epsilon == 20
+    assert found.attrs["dprelease_answer"]["guarantee"]["epsilon"]
+    older = frame.dp.where("age >= 30").sql(STATEMENT, epsilon=20)
+    assert older["n"].to_numpy() == pytest.approx([0, 1000, 1000], abs=30)
+    assert not ledger.exists() or Ledger(ledger).state().spent(TABLE) == 0
+
+
+def test_charges_and_refusals(frame: pd.DataFrame, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    session = dprelease.Session(tmp_path / "people.yaml", epsilon=2, ledger=ledger)
+    frame.dp.use(session)
+    frame.dp.sql(STATEMENT, epsilon="0.5")
+    assert float(Ledger(ledger).state().spent(TABLE)) == pytest.approx(0.5, rel=1e-3)
+    for statement, code in (
+        ("SELECT MAX(age) FROM people", "DP-SQL-006"),
+        ("SELECT COUNT(*) FROM trips", "DP-SQL-003"),
+        ("SELECT pay, COUNT(*) FROM people GROUP BY pay", "DP-QUERY-002"),
+    ):
+        with pytest.raises(QueryError, match=code):
+            frame.dp.sql(statement, epsilon="0.1")
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        frame.dp.sql(STATEMENT, epsilon="0.6")
+    assert session.spent.epsilon == Fraction("0.5")
+    allowed = {"name": "auto", "allowed": ["laplace"]}
+    found = frame.dp.sql("SELECT COUNT(*) AS n FROM people", epsilon="0.1", mechanism=allowed)
+    assert found.attrs["dprelease_answer"]["mechanisms"] == {"n": "laplace"}
