@@ -99,7 +99,8 @@ class Rows:
 
         COUNT, COUNT(DISTINCT ...), SUM and AVG over declared keys are bounded and noised;
         arithmetic on them, HAVING, ORDER BY and LIMIT are computed from the noised values. The
-        whole statement is charged once. `attrs["dprelease_answer"]` holds its guarantee and margins of error.
+        whole statement is charged once. `attrs["dprelease_answer"]` holds its guarantee and margins
+        of error.
 
         Raises
         ------
