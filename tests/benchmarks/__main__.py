@@ -21,6 +21,7 @@ def main() -> None:
     draws = noise.run(beside)
     print()
     calibrations = calibration.run()
+    plans = calibration.plan_many()
     print()
     folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{given.rows}"
     found = aggregation.compare(folder, given.rows)
@@ -37,6 +38,7 @@ def main() -> None:
             "noise": [asdict(row) for row in draws],
             "peers": beside,
             "calibration": [asdict(row) for row in calibrations],
+            "planning": [asdict(row) for row in plans],
             "aggregation": [asdict(r) for r in found],
         }
         given.json.write_text(json.dumps(record, indent=2) + "\n")

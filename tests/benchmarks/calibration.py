@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from dprelease.errors import Place
 from dprelease.mechanisms import registry
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.release.calibration import shapes_of
 from dprelease.release.draft import Draft, solve
@@ -44,4 +45,36 @@ def run() -> list[Calibration]:
 def _solve(name: str, epsilon: Fraction) -> None:
     kind = registry.get(name)
     shape = next(iter(shapes_of(kind, DELTA, SENSITIVITY)))
-    solve([Draft(kind, shape, SENSITIVITY, Fraction(1), Place())], epsilon, DELTA)
+    budget = Budget.of(epsilon=epsilon, delta=DELTA)
+    solve([Draft(kind, shape, SENSITIVITY, Fraction(1), Place())], budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Seconds to solve the common factor of many columns, in this process."""
+
+    name: str
+    seconds: float
+
+
+def plan_many() -> list[Planning]:
+    """Measure 100 columns that all differ, and 1,000 of five kinds; print and return."""
+    names = ("discrete_gaussian", "discrete_laplace", "laplace", "gaussian", "staircase")
+    budget = Budget.of(epsilon=Fraction(1), delta=DELTA)
+    found = []
+    for title, columns, kinds in (("100 different", 100, 100), ("1,000 of 5 kinds", 1000, 5)):
+        drafts = [
+            Draft(
+                registry.get(names[i % 5]),
+                {},
+                Sensitivity(3, (Move(1 + 7 * (i % kinds), 1),)),
+                Fraction(1),
+                Place(),
+            )
+            for i in range(columns)
+        ]
+        start = time.perf_counter()
+        solve(drafts, budget)
+        found.append(Planning(title, time.perf_counter() - start))
+        print(f"plan {title:<31}{found[-1].seconds:>10.2f} s")
+    return found
