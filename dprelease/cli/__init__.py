@@ -20,6 +20,7 @@ app = typer.Typer(
 for command in (releases.check, releases.plan, releases.run, releases.verify):
     app.command()(command)
 app.command("sql")(question.ask)
+app.command("init")(releases.init)
 app.add_typer(mechanisms.app, name="mechanisms")
 app.add_typer(ledger.app, name="ledger")
 

@@ -18,6 +18,35 @@ if TYPE_CHECKING:
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
+def init(
+    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file.", show_default=False)],
+    unit: Annotated[
+        str | None, typer.Option(help="The column whose values name the privacy units.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the schema into this new file.")
+    ] = None,
+) -> None:
+    """Sketch a table schema from names and types alone; looks at no row."""
+    with reporting(False):
+        from dprelease.errors import OutputError
+        from dprelease.release.sketch import sketch
+
+        text = sketch(source, unit, None if output is None else output.parent)
+        if output is None:
+            typer.echo(text, nl=False)
+            return
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise OutputError("DP-OUTPUT-001", name=output.name) from None
+        except OSError as problem:
+            reason = problem.strerror or type(problem).__name__
+            raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+        typer.echo(f"Wrote {output}: fill in what is marked.")
+
+
 def check(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):

@@ -44,4 +44,12 @@ TEMPLATES: dict[str, Template] = {
         cause="The header of the CSV source of '{table}' can't be read.",
         fix="give a UTF-8 file with one header line, and its delimiter and quote.",
     ),
+    "DP-DATA-010": Template(
+        cause="'{path}' does not tell the names of its columns.",
+        fix="give a Parquet file, or a CSV file whose first line holds the names.",
+    ),
+    "DP-DATA-011": Template(
+        cause="The file has no column '{column}' to name the privacy unit.",
+        fix="columns are: {known}.",
+    ),
 }

@@ -1,0 +1,143 @@
+"""A first table schema from names and types alone.
+
+No value of any row is looked at: a Parquet file tells its types in its metadata, a CSV file its
+names in its first line. What must come from public knowledge is left open: bounds and key lists
+that are read off the data would make the guarantee untrue.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dprelease.errors import DataError, Place
+from dprelease.numerics.rounding import exact
+
+HEAD = """\
+# A sketch from names and types alone: no row was looked at. Whatever is marked FILL IN has to come
+# from what everybody may know (a code list, a tariff, the law), never from the data.
+"""
+INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
+NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
+TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
+DATE = "{type: date}  # FILL IN lower and upper, to group by it"
+YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
+
+
+def sketch(source: Path, unit: str | None = None, folder: Path | None = None) -> str:
+    """Return the text of a table schema for a Parquet or CSV file.
+
+    `unit`: the column that names the privacy units. `folder`: where the schema will be, if that is
+    not beside the file.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
+        none of them.
+    """
+    place = Place(file=source.name)
+    if not source.is_file():
+        kind = source.suffix.removeprefix(".") or "a table"
+        raise DataError("DP-DATA-001", place=place, table=source.stem, format=kind)
+    columns = list(_columns(source))
+    if not columns:
+        raise DataError("DP-DATA-010", place=place, path=source.name)
+    names = [name for name, _ in columns]
+    if unit is not None and unit not in names:
+        raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
+    path = source.name if folder is None else os.path.relpath(source, folder)
+    lines = [HEAD.rstrip(), f"table: {_name(source.stem)}", f"source: {_text(path)}"]
+    if unit is None:
+        lines.append(
+            "# Every row is a privacy unit of its own. If people have several rows, say which"
+        )
+        lines.append(
+            "# column names them: privacy_unit: {id: ..., max_groups: 1, max_rows_per_group: 1}"
+        )
+    else:
+        lines += [
+            "privacy_unit:",
+            f"  id: {_text(unit)}",
+            "  max_groups: 1  # FILL IN: groups that one unit may touch in one query",
+            "  max_rows_per_group: 1  # FILL IN: rows of one unit kept in one group",
+        ]
+    lines.append("columns:")
+    for name, kind in columns:
+        body = _declared(kind, is_unit=name == unit)
+        lines.append(f"  {_text(name)}: {body}" if body else f"  # {_text(name)}: left out, {kind}")
+    return "\n".join(lines) + "\n"
+
+
+def _columns(source: Path) -> Iterator[tuple[str, str]]:
+    ending = source.suffix.lower()
+    if ending in (".parquet", ".pq"):
+        yield from _parquet(source)
+    elif ending in (".csv", ".tsv"):
+        with source.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            header = next(csv.reader(file, delimiter="\t" if ending == ".tsv" else ","), [])
+        yield from ((name, "text or number") for name in header if name)
+
+
+def _parquet(source: Path) -> Iterator[tuple[str, str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        held = pq.read_schema(source)
+    except (pa.ArrowException, OSError):
+        return
+    for field in held:
+        yield field.name, _kind(str(field.type))
+
+
+def _kind(arrow: str) -> str:
+    """Return the declared type that fits an Arrow type, by its name."""
+    value = arrow.removeprefix("dictionary<values=").split(",")[0].split("(")[0].split("[")[0]
+    starts = {
+        ("int", "uint"): "integer",
+        ("float", "double", "halffloat", "decimal"): "number",
+        ("bool",): "boolean",
+        ("date",): "date",
+        ("timestamp",): "timestamp",
+        ("string", "large_string", "string_view"): "text",
+    }
+    for words, kind in starts.items():
+        if value.startswith(words):
+            return kind
+    return f"{value} columns can't be used"
+
+
+def _declared(kind: str, *, is_unit: bool) -> str:
+    if kind == "text or number":
+        if is_unit:
+            return "{type: text}  # or {type: integer}, if all ids are whole numbers"
+        return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
+    if is_unit:
+        return f"{{type: {kind}}}" if kind in ("integer", "text") else "{type: text}"
+    known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
+    return known.get(kind, "")
+
+
+def _name(stem: str) -> str:
+    cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
+    return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
+
+
+def _text(text: str) -> str:
+    """Return a text as YAML reads it back: bare where it is a plain word, else quoted."""
+    plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
+    word = (
+        plain
+        and text[0].isalpha()
+        and text.lower() not in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    )
+    try:
+        exact(text)
+    except ValueError:
+        return text if word else json.dumps(text, ensure_ascii=False)
+    return json.dumps(text)

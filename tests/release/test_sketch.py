@@ -1,0 +1,96 @@
+"""`dprelease init`: a schema that reads, from names and types, without a look at any row."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.schema.load import read_table
+
+RUN = CliRunner()
+CANARY = "CANARY-7391"
+
+
+def init(*words: str) -> tuple[int, str]:
+    done = RUN.invoke(cli.app, ["init", *words])
+    return done.exit_code, done.stdout + done.stderr
+
+
+def parquet(folder: Path) -> Path:
+    table = pa.table(
+        {
+            "person id": pa.array([314159], pa.int64()),
+            "city": pa.array([CANARY]),
+            "kind": pa.array([CANARY]).dictionary_encode(),
+            "age": pa.array([42], pa.uint8()),
+            "pay": pa.array([Decimal("271828.18")]),
+            "share": pa.array([0.57721]),
+            "born": pa.array([date(1907, 1, 2)]),
+            "seen": pa.array([datetime(2001, 2, 3)]),
+            "ok": pa.array([True]),
+            "tags": pa.array([[CANARY]]),
+            "null": pa.array([1]),
+            "1e5": pa.array([1]),
+        }
+    )
+    path = folder / "2024 people.parquet"
+    pq.write_table(table, path)
+    return path
+
+
+def test_a_parquet_file(tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    target = tmp_path / "people.yaml"
+    code, words = init(str(path), "--unit", "person id", "--output", str(target))
+    assert (code, "fill in" in words) == (0, True)
+    text = target.read_text()
+    for value in (CANARY, "314159", "42", "271828", "57721", "1907", "2001"):
+        assert value not in text
+    table = read_table(target).table
+    assert table.unit.id == "person id"
+    types = {name: getattr(column, "type", None) for name, column in table.columns.items()}
+    assert types == {
+        "person id": "integer", "city": "text", "kind": "text", "age": "integer", "pay": "number",
+        "share": "number", "born": "date", "seen": "timestamp", "ok": "boolean", "null": "integer",
+        "1e5": "integer",
+    }  # fmt: skip
+    assert "# tags: left out" in text
+    assert init(str(path), "--output", str(target))[0] == 2  # never over a file that is there
+
+
+def test_a_csv_file(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(f"person,city,age\n1,{CANARY},42\n")
+    code, text = init(str(path))
+    assert code == 0
+    assert CANARY not in text
+    assert "Every row is a privacy unit" in text
+    (tmp_path / "people.yaml").write_text(text)
+    assert list(read_table(tmp_path / "people.yaml").table.columns) == ["person", "city", "age"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "code"),
+    [
+        ("none.parquet", None, (), "DP-DATA-001"),
+        ("broken.parquet", b"PAR1 no", (), "DP-DATA-010"),
+        ("empty.csv", b"", (), "DP-DATA-010"),
+        ("people.json", b"{}", (), "DP-DATA-010"),
+        ("people.csv", b"a,b\n1,2\n", ("--unit", "c"), "DP-DATA-011"),
+    ],
+)
+def test_what_tells_nothing(
+    tmp_path: Path, name: str, content: bytes | None, words: tuple[str, ...], code: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    status, text = init(str(tmp_path / name), *words)
+    assert status == 2
+    assert code in text
