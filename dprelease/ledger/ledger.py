@@ -246,8 +246,9 @@ class Ledger:
     def holding(self, reservation: Reservation) -> Iterator[None]:
         """Give a reservation back if the block ends before anything was read; else keep it.
 
-        A failure after rows were read may say something about them, so it is charged. Whatever else
-        ends the block leaves the reservation open, for `recover`.
+        A failure after rows were read may say something about them, so it is charged; so is one of
+        which that is not known, such as a lack of memory. A signal leaves the reservation open, for
+        `recover`.
         """
         try:
             yield
@@ -257,6 +258,9 @@ class Ledger:
             elif error.state is not World.RELEASED:
                 self.fail(reservation)
                 error.state = World.CHARGED
+            raise
+        except Exception:
+            self.fail(reservation)
             raise
 
     def recover(self, gone: Sequence[str] = ()) -> list[str]:

@@ -430,6 +430,21 @@ def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
     assert not (tmp_path / "out" / "people").exists()
 
 
+def test_a_lack_of_memory_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only happens because of the data must not be free (V75)."""
+    path = release_with_ledger(tmp_path)
+
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("dprelease.release.pipeline.perturb", exhausted)
+    with pytest.raises(MemoryError):
+        dprelease.read_release(path).run()
+    state = Ledger(tmp_path / "ledger.sqlite").state()
+    assert float(state.spent(TABLE)) > 0
+    assert not any(r.is_open for r in state.reservations.values())
+
+
 def test_a_session_charges_its_table(tmp_path: Path) -> None:
     import pandas as pd
 
