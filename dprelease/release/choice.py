@@ -22,7 +22,7 @@ FEW_CELLS = 8
 PROMISING = 1.25
 """Families whose first shape is within this of the best have their shapes searched."""
 
-MOST_GROUPS = 6
+MOST_GROUPS, MOST_FAMILIES = 6, 4
 BETTER = 1 - 1e-3
 """A column of its own kind changes its mechanism for a gain of a part in a thousand."""
 
@@ -95,6 +95,7 @@ class _Search:
     groups: list[_Group] = field(default_factory=list)
     _known: dict[tuple[Candidate, ...], float] = field(default_factory=dict)
     _notes: dict[int, str] = field(default_factory=dict)
+    _good: list[dict[int, Candidate]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.delta = _delta_share(self.wishes, self.budget)
@@ -193,8 +194,9 @@ class _Search:
             best[name] = (self._error({}), {id(g): g.chosen for g in autos})
         # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
         order = sorted(best, key=lambda name: (float(f"{best[name][0]:.9g}"), name))
+        self._good = [best[name][1] for name in order[:MOST_FAMILIES]]
         for group in autos:
-            group.chosen = best[order[0]][1][id(group)]
+            group.chosen = self._good[0][id(group)]
         least = best[order[0]][0]
         beside = [
             f"{name} +{100 * max(0.0, best[name][0] / least - 1):.3f} %"
@@ -214,14 +216,14 @@ class _Search:
             group.chosen = self._line(name, self.wishes[group.columns[0]])[0]
         return self._error({})
 
-    def _climb(self, groups: list[_Group], family: str) -> None:
-        """Move along the family's shapes, from the first, as long as the error falls."""
+    def _climb(self, groups: list[_Group], family: str, start: Candidate | None = None) -> None:
+        """Move along the family's shapes, from the first or `start`, while the error falls."""
         line = self._line(family, self.wishes[groups[0].columns[0]])
         ordered = sorted(
             line, key=lambda candidate: [float(v) for _, v in candidate.shape if _is_number(v)]
         )
-        place = ordered.index(line[0])
-        error = self._error(dict.fromkeys(map(id, groups), line[0]))
+        place = ordered.index(start or line[0])
+        error = self._error(dict.fromkeys(map(id, groups), ordered[place]))
         for step in (1, -1):
             moved = False
             while 0 <= place + step < len(ordered):
@@ -238,10 +240,13 @@ class _Search:
         """Let one group leave the common candidate where that gains."""
         before, kept = self._error({}), group.chosen
         best = (before * BETTER, kept)
-        for family in group.families:
-            self._climb([group], family)
-            best = min(best, (self._error({}), group.chosen), key=lambda pair: pair[0])
+        for shapes in self._good:
+            found = self._error({id(group): shapes[id(group)]})
+            best = min(best, (found, shapes[id(group)]), key=lambda pair: pair[0])
         group.chosen = best[1]
+        if best[1] is not kept:
+            self._climb([group], best[1].family, best[1])
+            best = (self._error({}), group.chosen)
         if best[1] is not kept:
             gain = 100 * (1 - best[0] / before)
             note = f"auto: least {group.measure}; the release gains {gain:.3g} % over {kept.family}"
