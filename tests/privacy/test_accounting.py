@@ -286,3 +286,28 @@ def test_rational_convolution_of_optimal_noise(slots: int) -> None:
         exact += max(Fraction(0), p - factor * q)
     assert exact <= delta * (1 + Fraction(1, 10**10))
     assert exact >= delta * Fraction(98, 100)
+
+
+@pytest.mark.parametrize("times", [1, 12])
+@pytest.mark.parametrize("name", ["laplace", "discrete_laplace", "gaussian", "discrete_gaussian"])
+def test_dp_accounting_s_own_mechanisms(name: str, times: int) -> None:
+    """The library's distributions of the same noise say nearly the same, and are no tighter."""
+    from dp_accounting.pld import privacy_loss_distribution as theirs
+
+    scale, delta = 6.0, 1e-6
+    own = {
+        "laplace": lambda: theirs.from_laplace_mechanism(scale, value_discretization_interval=1e-4),
+        "discrete_laplace": lambda: theirs.from_discrete_laplace_mechanism(
+            1 / scale, value_discretization_interval=1e-4
+        ),
+        "gaussian": lambda: theirs.from_gaussian_mechanism(
+            scale, value_discretization_interval=1e-4
+        ),
+        "discrete_gaussian": lambda: theirs.from_discrete_gaussian_mechanism(
+            scale, value_discretization_interval=1e-4
+        ),
+    }[name]()
+    expected = own.self_compose(times).get_epsilon_for_delta(delta)
+    found = epsilon_at([vector(name, scale, slots=times)], Fraction(1, 10**6))
+    assert found == pytest.approx(expected, rel=3e-3)
+    assert found <= expected * (1 + 1e-3)
