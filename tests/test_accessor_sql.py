@@ -39,6 +39,34 @@ def test_answers(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert not ledger.exists() or Ledger(ledger).state().spent(TABLE) == 0
 
 
+@pytest.mark.parametrize("ask", ["count", "sql", "dprelease.sql"])
+def test_no_draw_is_given_back(
+    frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: str
+) -> None:
+    """The charge stands for good before the noise is drawn: a kill after a look saves nothing."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    schema = tmp_path / "people.yaml"
+    session = dprelease.Session(schema, epsilon=2, ledger=ledger.path)
+    frame.dp.use(session)
+    steps: list[list[str]] = []
+
+    def looked(*_: object) -> None:
+        steps.extend(r.steps for r in ledger.state().reservations.values())
+        raise KeyboardInterrupt
+
+    module = "dprelease.release.question" if ask == "dprelease.sql" else "dprelease.accessor.answer"
+    monkeypatch.setattr(f"{module}.perturb", looked)
+    options = {"epsilon": "0.5", "ledger": ledger.path, "frames": {"people": frame}}
+    asked = {
+        "count": lambda: frame.dp.count(epsilon="0.5"),
+        "sql": lambda: frame.dp.sql(STATEMENT, epsilon="0.5"),
+        "dprelease.sql": lambda: dprelease.sql(STATEMENT, schema, **options),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        asked[ask]()
+    assert steps == [["publish"]]
+
+
 def test_charges_and_refusals(frame: pd.DataFrame, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     session = dprelease.Session(tmp_path / "people.yaml", epsilon=2, ledger=ledger)

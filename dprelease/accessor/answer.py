@@ -66,8 +66,7 @@ def answer(
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)  # a missing column or an unreadable type is refused without a charge
         what = f"this {next(iter(question.aggregate))}"
-        with _lasting(session, [column], what):
-            session.charge(price, what)
+        with _charged(session, [column], price, what):
             noisy = perturb(engine.run(query), [column], Entropy())
     return _frame(column, noisy.columns[column.measure.name], question.confidence)
 
@@ -101,8 +100,7 @@ def answer_sql(
     plan = make_plan([query], budget)
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)
-        with _lasting(session, plan.columns, "this statement"):
-            session.charge(price, "this statement")
+        with _charged(session, plan.columns, price, "this statement"):
             noised = to_arrow(perturb(engine.run(query), plan.columns, Entropy()), plan.columns)
     shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
     shown.attrs["dprelease_answer"] = attributes(plan)
@@ -110,16 +108,25 @@ def answer_sql(
 
 
 @contextmanager
-def _lasting(session: Session, columns: Sequence[PlannedColumn], what: str) -> Iterator[None]:
-    """Charge the session's ledger, if it has one, before the answer is drawn."""
+def _charged(
+    session: Session, columns: Sequence[PlannedColumn], price: Spending, what: str
+) -> Iterator[None]:
+    """Charge the session, and its ledger if it has one, for good before the answer is drawn.
+
+    Whoever asks shares a process with the noise, and could end it after a look: from the first draw
+    on nothing is given back.
+    """
     ledger = session.ledger
     if ledger is None:
+        session.charge(price, what)
         yield
         return
     query, events = columns[0].query, tuple(column.event for column in columns)
     charge = Charge(query.table.identity, query.neighbours.value, query.unit.id or ROWS, events)
     reservation = ledger.reserve([charge], what)
     with ledger.holding(reservation):
+        session.charge(price, what)
+        ledger.publish(reservation)
         yield
     ledger.commit(reservation, "")
 

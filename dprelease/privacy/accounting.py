@@ -156,4 +156,5 @@ def _grid_width(kinds: Sequence[tuple[Priced, int]]) -> float:
         )
         square += cells * typical**2
         coordinates += cells
-    return min(math.sqrt(square / coordinates) / 40, 1e-3)
+    width = min(math.sqrt(square / coordinates) / 40, 1e-3)
+    return width or 1e-3  # no finite loss but 0: any grid holds it

@@ -41,8 +41,13 @@ class Charged:
 
     def publish(self) -> None:
         """Write down that the next step makes the release readable."""
-        if self.ledger is not None and self.reservation is not None:
+        if self.ledger is None or self.reservation is None:
+            return
+        try:
             self.ledger.publish(self.reservation)
+        except LedgerError as error:
+            error.state = State.READ
+            raise
 
     def commit(self, manifest: str) -> None:
         """Write down that it is readable."""

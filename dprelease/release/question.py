@@ -141,7 +141,8 @@ def _in_memory(declaration: Declaration, plan: Plan, frames: Mapping[str, object
         Engine.open(query.declared, frames.get(query.table.name)) as engine,
     ):
         columns = plan.of_query(query.name)
+        engine.compile(query)  # a missing column is refused without a charge
+        charged.publish()  # the caller shares a process with the noise: no way back from here on
         noised = to_arrow(perturb(engine.run(query), columns, Entropy()), columns)
-        charged.publish()
         charged.commit("")
     return noised

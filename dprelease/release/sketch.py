@@ -24,6 +24,7 @@ INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by 
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
 DATE = "{type: date}  # FILL IN lower and upper, to group by it"
+LONGEST_HEADER = 1_000_000
 YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
 
@@ -79,7 +80,9 @@ def _columns(source: Path) -> Iterator[tuple[str, str]]:
         yield from _parquet(source)
     elif ending in (".csv", ".tsv"):
         with source.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            header = next(csv.reader(file, delimiter="\t" if ending == ".tsv" else ","), [])
+            # One line alone: a quote that is never closed must not bring rows with it.
+            line = file.readline(LONGEST_HEADER)
+        header = next(csv.reader([line], delimiter="\t" if ending == ".tsv" else ","), [])
         yield from ((name, "text or number") for name in header if name)
 
 

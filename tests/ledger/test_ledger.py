@@ -430,6 +430,23 @@ def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
     assert not (tmp_path / "out" / "people").exists()
 
 
+def test_a_ledger_that_is_locked_before_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows had been read by then: the message says so, the run is charged, nothing is readable."""
+    path = release_with_ledger(tmp_path)
+
+    def locked(*_: object) -> None:
+        raise LedgerError("DP-LEDGER-004", name="ledger.sqlite")
+
+    monkeypatch.setattr(Ledger, "publish", locked)
+    with pytest.raises(LedgerError) as caught:
+        dprelease.read_release(path).run()
+    assert caught.value.state is dprelease.errors.State.CHARGED
+    assert float(Ledger(tmp_path / "ledger.sqlite").state().spent(TABLE)) > 0
+    assert not (tmp_path / "out" / "people").exists()
+
+
 def test_a_lack_of_memory_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only happens because of the data must not be free (V75)."""
     path = release_with_ledger(tmp_path)

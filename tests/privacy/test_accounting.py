@@ -268,6 +268,13 @@ def test_sensitivities_of_both_relations() -> None:
     assert one == Sensitivity(1, (Move(6, 1),))
 
 
+def test_noise_that_is_none_has_no_guarantee() -> None:
+    """All of its losses are infinite, or 0 where nothing moves."""
+    law = Optimal(1.0, (5,))
+    found = Priced(law, law.losses, Sensitivity(1, (Move(1, 1),)))
+    assert math.isinf(epsilon_at([found], Fraction(1, 100)))
+
+
 @pytest.mark.parametrize("slots", [2, 3])
 def test_rational_convolution_of_optimal_noise(slots: int) -> None:
     """Whole-number masses composed exactly, output by output, with no float anywhere."""

@@ -76,6 +76,12 @@ def test_a_csv_file(tmp_path: Path) -> None:
     assert list(read_table(tmp_path / "people.yaml").table.columns) == ["person", "city", "age"]
 
 
+def test_a_quote_that_is_never_closed_brings_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(f'person,"city\n1,{CANARY}\n')
+    assert CANARY not in init(str(path))[1]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words", "code"),
     [
