@@ -86,7 +86,7 @@ def within(guarantee: Guarantee, spec: BudgetSpec) -> bool:
         return guarantee.rho is not None and guarantee.rho <= spec.rho
     if spec.epsilon is not None:
         return guarantee.epsilon <= spec.epsilon
-    return math.isfinite(guarantee.epsilon)
+    return guarantee.epsilon <= LARGEST_EPSILON
 
 
 def check_budget(budget: BudgetSpec, place: Place) -> None:

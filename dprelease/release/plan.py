@@ -185,9 +185,8 @@ def make_plan(
         columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))
     guarantee = guarantee_of([column.priced for column in columns], budget)
     if not within(guarantee, budget):
-        raise BudgetError(
-            "DP-BUDGET-004", place=where("", ""), reason="the price exceeds the budget"
-        )
+        reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
+        raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
     return Plan(tuple(columns), guarantee, limit, tuple(_warnings(queries, guarantee)))
 
 

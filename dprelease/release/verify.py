@@ -252,7 +252,8 @@ def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declar
             "DP-VERIFY-008", found=repr(found.epsilon), recorded=record["guarantee"]["epsilon"]
         )
     report.checked.append("the events cost what the guarantee says, within the budget")
-    _ask_again(report, events, found)
+    if math.isfinite(found.epsilon) and within(found, budget):
+        _ask_again(report, events, found)
 
 
 def _ask_again(report: Report, events: list[Event], claimed: Guarantee) -> None:

@@ -165,6 +165,16 @@ queries:
     assert 0.999 <= plan.guarantee.epsilon <= 1
 
 
+def test_an_accuracy_beyond_all_privacy_is_refused(tmp_path: Path) -> None:
+    text = """\
+budget: {}
+queries:
+  a: {from: people, columns: {s: {sum: x, moe: 1, margin: 0.999, mechanism: laplace}}}
+"""
+    with pytest.raises(BudgetError, match=r"DP-BUDGET-004.*cost epsilon 230"):
+        plan_of(tmp_path, text)
+
+
 def test_the_cheapest_mechanism_reaches_an_accuracy(tmp_path: Path) -> None:
     """`auto` with accuracies alone: the least price of all candidates."""
     text = """\
