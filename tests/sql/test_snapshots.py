@@ -27,7 +27,9 @@ QUERIES = [
 )
 def test_sql_is_the_one_that_was_reviewed(example: str, query: Query) -> None:
     path = SNAPSHOTS / f"{example}.{query.name}.sql"
-    assert compile_query(query, assumed_types(query)).sql + "\n" == path.read_text(encoding="utf-8")
+    assert compile_query(query, assumed_types(query)).text + "\n" == path.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_no_snapshot_is_left_over() -> None:
