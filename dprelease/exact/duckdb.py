@@ -16,14 +16,32 @@ from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.frames import to_arrow
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.exact.sources import Opened, open_files, pattern, stored_columns
-from dprelease.exact.table import ExactTable, Integers, Profile
+from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.query import quoting
+from dprelease.query.aggregate import SquareSum, Sum
+from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
-from dprelease.statements.compiler import SOURCE, Compiled, compile_query, needed_columns
+from dprelease.statements.compiler import (
+    SOURCE,
+    Compiled,
+    ProfileSql,
+    compile_query,
+    needed_columns,
+)
 from dprelease.statements.treatment import FLOATS, base_type
 
 SCRATCH = "dprelease-scratch-"
+MOST_PLACES = 2**25
+"""Pairs of a cell and a candidate that are counted in memory, not by the engine."""
+
+MANY_CELLS = 2**16
+"""Cells from which on rows are added up in memory instead of being grouped by the engine."""
+
+MOST_ROWS = 2**32
+BATCH = 2**20
+"""Rows that come from the engine at a time."""
+
 Result = TypeVar("Result")
 
 
@@ -107,16 +125,23 @@ class Engine:
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
         size = query.keys.size
-        vectors = self._vectors(compiled, size)
+        vectors = self._vectors(compiled, size, max(map(_most_added, query.measures), default=0))
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         if _stamps(self._opened) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return ExactTable(query.name, size, vectors, profiles)
 
-    def _vectors(self, compiled: Compiled, size: int) -> dict[str, Integers]:
+    def _vectors(self, compiled: Compiled, size: int, largest: int) -> dict[str, Integers]:
+        """Return all vectors; `largest` is the most that one row adds to any of them."""
         if not compiled.columns:
             return {}
+        if compiled.rows and size >= MANY_CELLS and largest < 2**62 // MOST_ROWS:
+            sums = self._attempt(
+                "DP-DATA-006", State.READ, lambda link: _summed(link, compiled, size)
+            )
+            if sums is not None:
+                return sums
         found = self._fetched(compiled.sql)
         cells, vectors = found["cell"], {}
         for i, name in enumerate(compiled.columns):
@@ -125,9 +150,15 @@ class Engine:
             vectors[name] = vector
         return vectors
 
-    def _profile(self, sql: str, size: int) -> Profile:
-        found = self._fetched(sql)
-        return Profile.of(found["cell"], found["v"], found["n"], size)
+    def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
+        places = size * asked.candidates
+        if places > MOST_PLACES:
+            found = self._fetched(asked.grouped)
+            return Profile.of(found["cell"], found["v"], found["n"], size)
+        counts = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: _counted(link, asked.places, places)
+        )
+        return DenseProfile(counts.reshape(size, asked.candidates))
 
     def _fetched(self, sql: str) -> dict[str, Integers]:
         # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
@@ -207,6 +238,41 @@ class Engine:
         return self._attempt(
             "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall()
         )
+
+
+def _most_added(measure: Measure) -> int:
+    """Return the most, in size, that one row adds to a vector."""
+    aggregate = measure.aggregate
+    if isinstance(aggregate, Sum | SquareSum):
+        return max(abs(aggregate.least), abs(aggregate.most))
+    return measure.sensitivity.largest_shift
+
+
+def _summed(
+    link: duckdb.DuckDBPyConnection, compiled: Compiled, size: int
+) -> dict[str, Integers] | None:
+    """Return vectors added up row by row, for more cells than the engine groups well.
+
+    64 bits can't overflow below `MOST_ROWS` rows; None where there are more.
+    """
+    vectors = [np.zeros(size, dtype=np.int64) for _ in compiled.columns]
+    seen = 0
+    for batch in link.sql(compiled.rows).to_arrow_reader(BATCH):
+        seen += len(batch)
+        if seen > MOST_ROWS:
+            return None
+        cells, *added = (batch.column(i).to_numpy() for i in range(batch.num_columns))
+        for vector, values in zip(vectors, added, strict=True):
+            np.add.at(vector, cells, values)
+    return dict(zip(compiled.columns, vectors, strict=True))
+
+
+def _counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
+    """Return how often each place occurs; rows come in batches, so memory does not grow."""
+    counts: Integers = np.zeros(places, dtype=np.int64)
+    for batch in link.sql(sql).to_arrow_reader(BATCH):
+        np.add.at(counts, batch.column(0).to_numpy(), 1)
+    return counts
 
 
 def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:

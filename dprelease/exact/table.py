@@ -55,6 +55,26 @@ class Profile:
         raise TypeError("true aggregates can't be pickled or copied")
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class DenseProfile:
+    """How often each candidate stands in each cell: (cells, candidates) counts.
+
+    It can't be printed, copied or pickled.
+    """
+
+    counts: Integers
+
+    def pairs(self) -> Profile:
+        """Return the pairs that occur."""
+        size, candidates = self.counts.shape
+        held = np.flatnonzero(self.counts)
+        starts: Integers = np.searchsorted(held, np.arange(size + 1) * candidates).astype(np.int64)
+        return Profile(starts, held % candidates, self.counts.ravel()[held])
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("true aggregates can't be pickled or copied")
+
+
 class ExactTable:
     """One vector of true integers for each measure, over every cell in key order.
 
@@ -68,7 +88,7 @@ class ExactTable:
         name: str,
         size: int,
         vectors: dict[str, NDArray[np.int64]],
-        profiles: dict[str, Profile] | None = None,
+        profiles: dict[str, Profile | DenseProfile] | None = None,
     ) -> None:
         self.name, self.size = name, size
         self._vectors, self._profiles = vectors, profiles or {}
@@ -77,7 +97,7 @@ class ExactTable:
         """Return the (size,) true integers of one measure, lattice steps."""
         return self._vectors[measure]
 
-    def profile(self, measure: str) -> Profile:
+    def profile(self, measure: str) -> Profile | DenseProfile:
         """Return how often each candidate of one measure occurs in each cell."""
         return self._profiles[measure]
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dprelease.exact.table import ExactTable, Profile
+from dprelease.exact.table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from dprelease.mechanisms.selection.runs import Runs
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregate import Frequent, Quantile
 from dprelease.query.measure import Measure
 from dprelease.release.plan import PlannedColumn
+from dprelease.release.quantiles import quantiles
 
 MOST_PAIRS = 2**20
 """Pairs of a cell and a value that are looked at together, for a bounded memory."""
@@ -31,57 +31,16 @@ def chosen(
     measure = column.measure
     profile = exact.profile(measure.name)
     if isinstance(measure.aggregate, Quantile):
-        return _quantiles(profile, measure.aggregate, column, bits)
+        law = column.mechanism
+        if not isinstance(law, Exponential):
+            raise TypeError("quantiles are chosen by the exponential mechanism")
+        return quantiles(profile, measure.aggregate, law, bits)
+    if isinstance(profile, DenseProfile):
+        profile = profile.pairs()
     if not isinstance(measure.aggregate, Frequent):
         raise TypeError("only quantiles and frequent values are chosen")
     earlier = [before[other.name] for other in _lower_ranks(column)]
     return _frequent(profile, measure.aggregate, column, earlier, bits)
-
-
-def _quantiles(
-    profile: Profile, aggregate: Quantile, column: PlannedColumn, bits: BitSource
-) -> Integers:
-    law = column.mechanism
-    if not isinstance(law, Exponential):
-        raise TypeError("quantiles are chosen by the exponential mechanism")
-    found = np.empty(len(profile.starts) - 1, dtype=np.int64)
-    for cells, block in profile.blocks(MOST_PAIRS):
-        found[cells] = law.choose_each(quantile_runs(block, aggregate), bits)
-    return found * aggregate.stride + aggregate.lower
-
-
-def quantile_runs(profile: Profile, aggregate: Quantile) -> Runs:
-    """Return all candidates of every cell with their scores: values that occur, and gaps between.
-
-    Equal neighbours are one run, so that the work grows with the values that occur.
-    """
-    a, b = aggregate.at.numerator, aggregate.at.denominator
-    starts, values, counts = profile.starts, profile.values, profile.counts
-    cells, pairs = len(starts) - 1, len(values)
-    sizes = np.diff(starts)
-    cell = np.repeat(np.arange(cells), sizes)
-    upto = np.cumsum(counts)
-    base = np.concatenate(([0], upto))[starts[:-1]]
-    total = np.concatenate(([0], upto))[starts[1:]] - base
-    below_or_at = upto - base[cell]
-    # Of each cell: the gap before each value and the value itself, then the gap after the last.
-    at = 2 * np.arange(pairs) + cell  # the gap before pair i
-    last = 2 * starts[1:] + np.arange(cells)
-    scores = np.empty(2 * pairs + cells, dtype=np.int64)
-    lengths = np.empty_like(scores)
-    below = below_or_at - counts
-    above = total[cell] - below_or_at
-    scores[at] = -np.abs((b - a) * below - a * (above + counts))
-    scores[at + 1] = -np.abs((b - a) * below - a * above)
-    scores[last] = -(b - a) * total
-    previous = np.concatenate(([-1], values[:-1])) if pairs else values
-    previous[starts[:-1][sizes > 0]] = -1
-    lengths[at] = values - previous - 1
-    lengths[at + 1] = 1
-    ends = np.full(cells, -1, dtype=np.int64)
-    ends[sizes > 0] = values[starts[1:][sizes > 0] - 1]
-    lengths[last] = aggregate.candidates - 1 - ends
-    return Runs(2 * starts + np.arange(cells + 1), scores, lengths).held()
 
 
 def _frequent(

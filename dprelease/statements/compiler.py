@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
-from dprelease.query.aggregate import Count, CountDistinct, Quantile, SquareSum, Sum
+from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
@@ -33,23 +33,38 @@ class KeyTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileSql:
+    """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
+
+    `place` is cell x `candidates` + v: counting places in memory is faster where they are few.
+    """
+
+    grouped: str
+    places: str
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """SELECTs over `dp_source`.
 
     `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL. Empty if there are none. `profiles`: for each measure that chooses among candidates, a
-    SELECT whose rows are BIGINT `cell`, `v`, `n`: how many rows of a cell have candidate v.
+    NULL. Empty if there are none. `profiles`: how to find, for each measure that chooses among
+    candidates, how many rows of each cell have each candidate. `rows`: one row for each row that
+    counts, `cell` and what it adds to each column; empty where that can't be told row by row.
     """
 
     sql: str
     key_tables: tuple[KeyTable, ...]
     columns: tuple[str, ...]
-    profiles: dict[str, str]
+    profiles: dict[str, ProfileSql]
+    rows: str = ""
 
     @property
     def text(self) -> str:
         """Return all statements."""
-        return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *self.profiles.values()))))
+        profiles = (profile.grouped for profile in self.profiles.values())
+        return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *profiles))))
 
 
 def needed_columns(query: Query) -> tuple[str, ...]:
@@ -101,33 +116,39 @@ class _Compiler:
         if len(self.vectors) < len(self.query.measures):
             profiles = self._profiles()
         names = tuple(measure.name for measure in self.vectors)
-        return Compiled(sql, tuple(self.key_tables), names, profiles)
+        rows = "" if distinct or not self.vectors else self._by_row()
+        return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
     def _statement(self, steps_: list[tuple[str, str]]) -> str:
         *named, (_, last) = [("typed", self._typed()), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
-    def _profiles(self) -> dict[str, str]:
+    def _profiles(self) -> dict[str, ProfileSql]:
         """Return how often each candidate occurs in each cell, for measures that choose.
 
         Rows are bounded by all values that the query reads, as they are for its other measures.
         """
-        found: dict[str, str] = {}
-        known: dict[object, str] = {}
+        found: dict[str, ProfileSql] = {}
+        known: dict[object, ProfileSql] = {}
         for j, measure in enumerate(self.query.measures):
             same = _candidates(measure)
             if same in known:
                 found[measure.name] = known[same]
             elif measure.is_choice:
-                last = (
-                    f"SELECT cell, v{j} AS v, count(*) AS n\nFROM kept WHERE v{j} IS NOT NULL "
-                    f"GROUP BY cell, v{j}"
-                )
-                only = None if self.query.unit.id is not None else j
-                known[same] = self._statement([*self._kept(only), ("", last)])
-                found[measure.name] = known[same]
+                found[measure.name] = known[same] = self._profile(j, measure)
         return found
+
+    def _profile(self, j: int, measure: Measure) -> ProfileSql:
+        if not isinstance(measure.aggregate, Quantile | Frequent):
+            raise TypeError("only these choose among candidates")
+        size = measure.aggregate.candidates
+        kept = self._kept(None if self.query.unit.id is not None else j)
+        held = f"FROM kept WHERE v{j} IS NOT NULL"
+        grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
+        places = f"SELECT cell * {size} + v{j} AS place\n{held}"
+        by_group, by_row = (self._statement([*kept, ("", last)]) for last in (grouped, places))
+        return ProfileSql(by_group, by_row, size)
 
     def _typed(self) -> str:
         """Return the layer in which every column has its declared kind."""
@@ -270,6 +291,18 @@ class _Compiler:
         ]
         last = f"SELECT cell, {', '.join(totals)}\nFROM kept GROUP BY cell"
         return [*self._kept(), ("", last)]
+
+    def _by_row(self) -> str:
+        """Return the statement whose rows are what each row that counts adds to every vector."""
+        reads = any(_reads_values(measure) for measure in self.query.measures)
+        counted = self.query.unit.id is not None and not reads
+        added: list[str] = []
+        for j, measure in enumerate(self.query.measures):
+            if measure in self.vectors:
+                one = f"coalesce(v{j}, 0)" if _reads_values(measure) else "n" if counted else "1"
+                added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
+        last = f"SELECT cell, {', '.join(added)}\nFROM kept"
+        return self._statement([*self._kept(), ("", last)])
 
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measure's values if given."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.table import ExactTable
+from dprelease.exact.table import DenseProfile, ExactTable
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Quantile
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query, resolve_one
-from dprelease.release.choosing import quantile_runs
+from dprelease.release.quantiles import quantile_runs
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document
@@ -53,6 +53,8 @@ def _held(found: ExactTable, measure: Measure) -> np.ndarray:
     if not measure.is_choice:
         return found.vector(measure.name)
     profile = found.profile(measure.name)
+    if isinstance(profile, DenseProfile):
+        profile = profile.pairs()
     if not isinstance(aggregate, Quantile):
         return profile.dense(aggregate.candidates)
     rows = [np.repeat(scores, lengths) for scores, lengths in quantile_runs(profile, aggregate)]

@@ -58,9 +58,9 @@ class Exponential(Selection):
         chosen = np.empty(runs.cells, dtype=np.int64)
         for cell, (scores, lengths) in enumerate(runs):
             word = int(words[cell])
-            found = self._fast(scores, lengths, word)
+            found = self.decided(scores, lengths, word)
             if found is None:
-                found = self._slow(scores, lengths, LazyUniform(bits, word))
+                found = self.settled(scores, lengths, LazyUniform(bits, word))
             chosen[cell] = found
         return chosen
 
@@ -77,15 +77,21 @@ class Exponential(Selection):
         chosen: Integers = np.argmax(allowed & (places == found[:, None]), axis=1)
         return chosen
 
-    def _fast(self, scores: Integers, lengths: Integers, word: int) -> int | None:
-        """Return the candidate that a word decides, or None if floats can't tell."""
+    def decided(
+        self, scores: Integers, lengths: Integers, word: int, outside: int = 0
+    ) -> int | None:
+        """Return the candidate that a word decides, or None if floats can't tell.
+
+        `outside`: candidates that are not looked at; the score of each lies at least `FAR` x scale
+        below the best.
+        """
         exponents = (scores - scores.max()) * (1.0 / self.scale)
         near = np.flatnonzero(exponents > -FAR)
         each: Floats = np.exp(exponents[near])
         sums = np.cumsum(each * lengths[near])
         total = float(sums[-1])
         # What was left out is below e^-64 a candidate; a sum errs by a unit for each term.
-        left_out = 2.0**-92 * float(lengths.sum())
+        left_out = 2.0**-92 * (float(lengths.sum()) + outside)
         error = total * (FLOAT_ERROR + len(near) * 2.0**-52) + left_out
         target = word * 2.0**-64 * total
         low, high = target - error, target + total * 2.0**-64 + error
@@ -101,7 +107,7 @@ class Exponential(Selection):
         place: int = min(int(first), int(lengths[near[i]]) - 1)
         return int(lengths[: near[i]].sum()) + place
 
-    def _slow(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
+    def settled(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
         """Return the candidate by balls: first its run, then its place there."""
         best = int(scores.max())
         points, counts = scores.tolist(), lengths.tolist()
