@@ -11,12 +11,13 @@ from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.base import Selection
 from dprelease.privacy.event import Event
 
 NOT_MECHANISMS = frozenset(
-    {"base", "efficiency", "offset_lattice", "randomizer", "registry", "runs", "selection", "shape"}
+    {"base", "efficiency", "offset_lattice", "partition_selection", "randomizer", "registry", "runs", "selection", "shape"}
 )
 
 
@@ -47,6 +48,8 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
 
 def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
     """Return the class of a mechanism, or of a way to choose, by name; raises as `get`."""
+    if name == PartitionSelection.name:
+        return PartitionSelection
     return get_selection(name) if name in selection_names() else get(name, place)
 
 

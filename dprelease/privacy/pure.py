@@ -93,3 +93,49 @@ class PureLoss(MonotoneLoss):
 
 LARGEST = 10**6
 """Epsilons below minus this are one: exp of them is zero but for 10^-434294."""
+
+
+@dataclass(frozen=True)
+class ApproximateLoss(MonotoneLoss):
+    """The loss of whatever is known to be (epsilon, delta)-DP, and nothing more.
+
+    With probability delta everything is told, else one bit with a loss of epsilon; this dominates
+    every (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015, Theorem 10).
+    """
+
+    epsilon: Fraction
+    chance: Fraction
+    """delta, the probability that everything is told."""
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return infinity: what one of two neighbours alone can have has no bound."""
+        return math.inf
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
+    def span(self) -> float:
+        """Return epsilon: finite losses end there."""
+        return round_up(self.epsilon)
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return the chance plus the rest of the bit's delta."""
+        bit = PureLoss(self.epsilon).delta(epsilon)
+        return min(1.0, round_up(self.chance + (1 - self.chance) * Fraction(bit)))
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the two atoms, and what is told: P's at infinity, Q's at minus infinity."""
+        p, q = PureLoss(self.epsilon).masses(edges)
+        chance = round_up(self.chance)
+        p, q = p * (1.0 - chance), q * (1.0 - chance)
+        p[-1] += chance
+        q[0] += chance
+        return p, q
+
+    def renyi(self, order: float) -> float:  # noqa: ARG002 - none has a bound
+        """Return infinity: no divergence has a bound."""
+        return math.inf

@@ -215,6 +215,24 @@ def _of_values(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Which keys are told; the score of a key is the number of units that have it."""
+
+    column: None = None
+
+    @property
+    def step(self) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return one unit for each of the unit's groups; within a group nothing changes."""
+        return Sensitivity.of(
+            per_group=1, within_group=1, unit=unit, neighbours=neighbours, cells=cells
+        )
+
+
 Total = Sum | SquareSum
 Choice = Quantile | Frequent
-Aggregate = Count | Sum | SquareSum | CountDistinct | Quantile | Frequent
+Aggregate = Count | Sum | SquareSum | CountDistinct | Quantile | Frequent | Partitions

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Sensitivity
-from dprelease.query.aggregate import Aggregate, Choice, Quantile, Sum
+from dprelease.query.aggregate import Aggregate, Choice, Partitions, Quantile, Sum
 from dprelease.query.post import NOTHING, PostProcessing
 from dprelease.schema.release import MechanismSpec
 
@@ -50,7 +50,14 @@ class Measure:
     @property
     def error_unit(self) -> str:
         """Return the unit of errors: the column's own, or rows for what is chosen."""
+        if isinstance(self.aggregate, Partitions):
+            return "units"
         return "rows" if self.is_choice else self.unit
+
+    @property
+    def is_vector(self) -> bool:
+        """Return whether noise is added to true numbers."""
+        return not isinstance(self.aggregate, Choice | Partitions)
 
     @property
     def is_choice(self) -> bool:

@@ -66,7 +66,7 @@ def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
                 Share(measure.name, measure.weight, column=place + i)
                 for i, measure in enumerate(measures)
             ]
-            columns += _column(label, asked.columns[name], leaves)
+            columns += _column(label, asked.spec_of(name), leaves)
             place += len(measures)
         parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
         parts_of_query += columns

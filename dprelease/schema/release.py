@@ -38,6 +38,7 @@ from dprelease.schema.values import (
 
 AUTO = "auto"
 MOST_MARGINALS = 64
+PRIVATE_KEYS = "private_keys"
 MOST_PARTS = 10_000
 """Largest denominator of a quantile."""
 DEFAULT_CONFIDENCE = Fraction(95, 100)
@@ -281,6 +282,25 @@ class ColumnSpec(Model):
         return self.relative_moe if self.moe is None else self.moe
 
 
+class PrivateKeysSpec(Model):
+    """How keys that are not public are found: those that enough units have are told.
+
+    `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of units above a
+    threshold, and that number may be published. `delta`: the part that finding them may spend.
+    """
+
+    mechanism: Literal["partition_selection", "truncated_laplace"] = "partition_selection"
+    weight: Annotated[Exact, AfterValidator(_above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    delta: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+
+
+def _private_keys(value: object) -> object:
+    if isinstance(value, bool) or value in ("true", "false"):
+        return {} if to_bool(value) else None
+    return value
+
+
 def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -299,6 +319,16 @@ class QuerySpec(Model):
     hierarchy: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
     share: Share = ShareSpec()
+    private_keys: Annotated[
+        PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
+    ] = None
+
+    def spec_of(self, column: str) -> ColumnSpec:
+        """Return how a column is asked for, or how its keys are."""
+        keys = self.private_keys
+        if keys is None or column != PRIVATE_KEYS:
+            return self.columns[column]
+        return ColumnSpec(count="*", weight=keys.weight, epsilon=keys.epsilon)
 
     @property
     def margins_asked(self) -> tuple[tuple[str, ...], ...]:
@@ -340,7 +370,7 @@ class QuerySpec(Model):
         if len(set(self.margins_asked)) < len(self.margins_asked):
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
         keys = dict.fromkeys(key for found in self.margins_asked for key in found)
-        taken = set(keys)
+        taken = {*keys, PRIVATE_KEYS} if self.private_keys else set(keys)
         names = [name for column, spec in self.columns.items() for name in spec.published(column)]
         for name in names:
             if name in taken:

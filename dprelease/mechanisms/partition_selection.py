@@ -1,0 +1,149 @@
+"""Optimal selection of keys that are not public.
+
+Release    whether a key is told, with a probability that depends on how many units have it: the
+           largest for every number of units at once that (epsilon, delta) allows.
+Guarantee  (epsilon, delta) for each key that a unit may have, with epsilon = 1 / scale.
+Source     Desfontaines, Voss, Gipson and Mandayam 2020, "Differentially private partition
+           selection", arXiv 2006.03684v2, Theorem 1 and section 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from flint import arb
+
+from dprelease.errors import Place
+from dprelease.mechanisms.randomizer import ONE_STEP, Randomizer
+from dprelease.mechanisms.shape import Shape
+from dprelease.numerics.balls import ball
+from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.numerics.rounding import round_down
+from dprelease.privacy.pure import ApproximateLoss
+from dprelease.privacy.unit import Sensitivity
+
+FLOAT_ERROR = 2.0**-30
+"""Generous bound on the relative error of a float probability."""
+
+
+@dataclass(frozen=True)
+class PartitionSelection(Randomizer):
+    """Whether each key is told, by the number of units that have it.
+
+    With e = exp(epsilon): p(n) = delta (e^n - 1) / (e - 1) up to n = `turn`, then 1 - p(n) falls by
+    the factor 1 / e and delta at each further unit, until p is 1. p(0) is 0: what nobody has is
+    never told. Errors are in units: numbers of them at which keys are told.
+    """
+
+    name: ClassVar[str] = "partition_selection"
+    summary: ClassVar[str] = "tells keys that enough units have, optimally; (epsilon, delta)"
+    use: ClassVar[str] = "keys that are not public"
+    pure: ClassVar[bool] = False
+    norm: ClassVar[int] = 1
+    shapes: ClassVar[tuple[Shape, ...]] = (
+        Shape("delta", "chance that a key of one unit is told", "above 0, below 1/2"),
+    )
+    domains = {"delta": (1e-300, 0.5), "scale": (0.01, 1e6)}  # noqa: RUF012
+
+    delta: float = 0.0
+
+    @classmethod
+    def design(
+        cls,
+        scale: float,
+        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - one unit is one step for each key
+        place: Place | None = None,
+        /,
+        **shape: str | float,
+    ) -> Self:
+        """Return the selection of a scale and a delta for each key, rounded down."""
+        delta = round_down(Fraction(str(shape["delta"])))
+        return cls.of(place, scale=scale, delta=delta)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Return epsilon of one key, exact."""
+        return 1 / Fraction(self.scale)
+
+    @property
+    def turn(self) -> int:
+        """Return the number of units up to which p grows by the factor e."""
+        epsilon, delta = 1.0 / self.scale, self.delta
+        ratio = (math.expm1(epsilon) + 2 * delta) / (delta * (math.exp(epsilon) + 1))
+        return 1 + math.floor(math.log(ratio) / epsilon)
+
+    def probability(self, n: int) -> arb:
+        """Return a ball around p(n), at the precision of the flint context.
+
+        The smaller one of both branches: they cross at `turn`, which a float may miss by one.
+        """
+        if n <= 0:
+            return arb(0)
+        turn = max(1, self.turn)
+        candidates = [self._branch(n, max(1, turn + move)) for move in (-1, 0, 1)]
+        least = candidates[0]
+        for other in candidates[1:]:
+            least = least.min(other)
+        return least.min(arb(1))
+
+    def _branch(self, n: int, turn: int) -> arb:
+        """Return p(n) if growth turns at `turn`."""
+        epsilon, delta = ball(self.epsilon), ball(self.delta)
+        grow = epsilon.expm1()
+        if n <= turn:
+            return delta * (n * epsilon).expm1() / grow
+        last = delta * (turn * epsilon).expm1() / grow
+        fall = (-(n - turn) * epsilon).exp()
+        return (1 - fall) * (1 + delta / grow) + fall * last
+
+    def told(self, units: Integers, bits: BitSource) -> Flags:
+        """Return (n,) whether each key is told, exactly with its probability; a word a key."""
+        words = bits.words(len(units))
+        counts, places = np.unique(units, return_inverse=True)
+        p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[places]
+        u: Floats = words.astype(np.float64) * 2.0**-64
+        told = u < p
+        close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
+        for i in np.flatnonzero(close & (units > 0)).tolist():
+            told[i] = self._settled(int(units[i]), LazyUniform(bits, int(words[i])))
+        return told & (units > 0)
+
+    def _settled(self, n: int, uniform: LazyUniform) -> bool:
+        return uniform.place(lambda: [self.probability(n), arb(1)]) == 0
+
+    def losses(self, shift: int) -> tuple[ApproximateLoss, ...]:
+        """Return the loss of one key whose number of units moves by `shift` = 1."""
+        if shift != 1:
+            raise ValueError("a unit counts once for each key")
+        return (ApproximateLoss(self.epsilon, Fraction(self.delta)),)
+
+    def _least_units(self, probability: float) -> int:
+        """Return the least number of units that is told with at least this probability."""
+        low, high = 0, 1
+        while not float(self.probability(high).mid()) >= probability:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            reached = float(self.probability(middle).mid()) >= probability
+            low, high = (low, middle) if reached else (middle, high)
+        return high
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Return the number of units at which a key is told every other time."""
+        return float(self._least_units(0.5))
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return infinity: a selection has none."""
+        return math.inf
+
+    def half_width(self, confidence: float) -> int:
+        """Return the number of units at which a key is told with at least this probability."""
+        return self._least_units(confidence)
