@@ -106,10 +106,10 @@ def run(
         declaration = read_declaration(release)
         if dry_run:
             from dprelease.release.prepare import prepare
-            from dprelease.statements.compiler import assumed_types, compile_query
+            from dprelease.statements.compiler import planned
 
             queries, _ = prepare(declaration)
-            texts = {q.name: compile_query(q, assumed_types(q)).sql for q in queries}
+            texts = {query.name: planned(query).sql for query in queries}
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -12,9 +12,11 @@ from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregate import Aggregate, Count, CountDistinct, Sum
-from dprelease.query.columns import Predicate, unknown_column
+from dprelease.query.columns import Formulas, Predicate, unknown_column
+from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.post import NOTHING, PostProcessing
+from dprelease.query.view import View, Views
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release import ColumnSpec, Limits, MechanismSpec, QuerySpec
@@ -49,7 +51,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One table to publish."""
+    """One table to publish; `declared` is the table of the source, `view` what the query sees."""
 
     name: str
     declared: Declared
@@ -58,11 +60,21 @@ class Query:
     unit: PrivacyUnit
     neighbours: Neighbours
     measures: tuple[Measure, ...]
+    view: Table | None = None
+    formulas: Formulas = field(default_factory=dict)
+    join: Join | None = None
 
     @property
     def table(self) -> Table:
-        """Return the table that is asked."""
-        return self.declared.table
+        """Return the table that is asked, with computed and joined columns."""
+        return self.view or self.declared.table
+
+    @property
+    def charged(self) -> tuple[Table, ...]:
+        """Return the tables about people that the query reads."""
+        if self.join is None or not self.join.by_unit:
+            return (self.declared.table,)
+        return (self.declared.table, self.join.declared.table)
 
 
 def resolve(declaration: Declaration) -> tuple[Query, ...]:
@@ -76,12 +88,16 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     spec = declaration.spec
     errors: list[DpReleaseError] = []
     queries = []
+    views = Views(declaration.tables, errors)
     for name, asked in spec.tables_asked.items():
 
         def place(*keys: str | int, name: str = name) -> Place:
             return declaration.place("queries", name, *keys)
 
-        resolver = _Resolver(declaration.tables[asked.source], place, errors)
+        view = views.of(declaration.tables[asked.source], asked, place)
+        if view is None:
+            continue
+        resolver = _Resolver(view, place, errors)
         queries.append(
             resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         )
@@ -100,21 +116,43 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
 
 
 def resolve_one(
-    declared: Declared, name: str, asked: QuerySpec, neighbours: Neighbours, limits: Limits
+    declared: Declared,
+    name: str,
+    asked: QuerySpec,
+    neighbours: Neighbours,
+    limits: Limits,
+    tables: Mapping[str, Declared] | None = None,
 ) -> Query:
-    """Return one query that was not read from a file; raise its findings together."""
+    """Return one query that was not read from a file; raise its findings together.
+
+    `tables`: those that it may join, by name.
+    """
     errors: list[DpReleaseError] = []
-    resolver = _Resolver(declared, lambda *keys: Place(key=".".join(map(str, keys))), errors)
-    query = resolver.query(name, asked, MechanismSpec(name="auto"), neighbours, limits)
+
+    def place(*keys: str | int) -> Place:
+        return Place(key=".".join(map(str, keys)))
+
+    known = tables or {declared.table.name: declared}
+    view = Views(known, errors).of(declared, asked, place)
+    if view is None:
+        raise_all(errors)
+        raise AssertionError("a refused view has findings")
+    query = _Resolver(view, place, errors).query(
+        name, asked, MechanismSpec(name="auto"), neighbours, limits
+    )
     raise_all(errors)
     return query
 
 
 @dataclass(frozen=True)
 class _Resolver:
-    declared: Declared
+    view: View
     place: Placer
     errors: list[DpReleaseError]
+
+    @property
+    def declared(self) -> Declared:
+        return self.view.declared
 
     def query(
         self,
@@ -152,12 +190,15 @@ class _Resolver:
             )
         return Query(
             name=name,
-            declared=self.declared,
+            declared=self.view.base,
             predicate=self._predicate(asked.where),
             keys=keys,
             unit=table.unit,
             neighbours=neighbours,
             measures=tuple(measures),
+            view=table,
+            formulas=self.view.formulas,
+            join=self.view.join,
         )
 
     def _refuse(self, code: str, *keys: str | int, **fields: Any) -> None:

@@ -113,10 +113,11 @@ class UnitRecord(_Part):
 
 
 class TreatmentRecord(_Part):
-    """What happens to missing and undeclared values of one query."""
+    """What happens to missing and undeclared values of one query, and what is joined to it."""
 
     query: str
     columns: dict[str, str]
+    join: str | None = None
 
 
 class LedgerRecord(_Part):

@@ -13,6 +13,7 @@ from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.resolve import Measure, Query
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
+from dprelease.release.treatments import computed_and_joined
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
@@ -210,7 +211,7 @@ def _treatment(query: Query) -> dict[str, Any]:
             columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:
         columns[query.unit.id] = "id; missing: drop"
-    return {"query": query.name, "columns": columns}
+    return computed_and_joined(query, columns)
 
 
 def file_record(query: Query, digest: str) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.errors import OutputError, State
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.engines import open_engines
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
@@ -50,17 +51,13 @@ def run(
     with (
         charging(declaration, queries, plan, target) as charged,
         _staging(target) as folder,
-        ExitStack() as engines,
+        open_engines(queries, frames or {}) as engines,
     ):
-        opened: dict[str, Engine] = {}
         digests: dict[str, str] = {}
         for query in queries:
-            name = query.table.name
-            if name not in opened:
-                frame = _frame_of(query, frames or {})
-                opened[name] = engines.enter_context(Engine.open(query.declared, frame))
             progress(query.name)
-            digests[query.name] = _publish_query(opened[name], query, plan, source, folder)
+            engine = engines[query.name]
+            digests[query.name] = _publish_query(engine, query, plan, source, folder)
         progress("manifest")
         record = manifest.build(declaration, queries, plan, digests, charged.to_json())
         (folder / manifest.NAME).write_bytes(manifest.canonical(record))
@@ -68,13 +65,6 @@ def run(
         _publish(folder, target)
         charged.commit(record["digest"])
     return target
-
-
-def _frame_of(query: Query, frames: Mapping[str, object]) -> object | None:
-    """Return the frame given for a table, by the table's name or by the declared frame's."""
-    source = query.table.source
-    declared = None if source is None else source.frame
-    return frames.get(query.table.name, frames.get(declared or ""))
 
 
 def _publish_query(engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path) -> str:

@@ -19,6 +19,8 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
+from dprelease.schema.columns import Column, is_stored
+from dprelease.schema.join import JoinSpec
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import (
     NAME,
@@ -196,6 +198,8 @@ class QuerySpec(Model):
     """One table to publish: filtered rows of one source, grouped by public keys."""
 
     source: Text = Field(alias="from")
+    join: JoinSpec | None = None
+    derive: dict[Text, Column] = Field(default_factory=dict)
     where: Text | None = None
     group_by: Annotated[
         tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
@@ -253,6 +257,10 @@ class QuerySpec(Model):
             if name in taken:
                 refuse("DP-RELEASE-007", name=name)
         refuse_twins([*self.columns, *dict.fromkeys(taken)])
+        refuse_twins(self.derive)
+        for name, column in self.derive.items():
+            if is_stored(column):
+                refuse("DP-DERIVE-001", column=name)
         return self
 
 
