@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -33,6 +34,8 @@ class Views:
     def __init__(self, tables: Mapping[str, Declared], errors: list[DpReleaseError]) -> None:
         self.tables, self.errors = tables, errors
         self._formulas: dict[str, Formulas | None] = {}
+        private = [table for table in tables.values() if not table.table.public]
+        self._sources = {_source_of(table) for table in private} - {None}
 
     def of(self, base: Declared, asked: QuerySpec, place: Placer) -> View | None:
         """Return the table that a query asks, as it sees it; None with findings in `errors`."""
@@ -133,6 +136,8 @@ class Views:
         """Return the resolved join, or None with findings."""
         right = self.tables.get(spec.table)
         reason = _unfit(base.table, None if right is None else right.table, spec)
+        if right is not None and right.table.public and _source_of(right) in self._sources:
+            reason = "its source is that of a table about people"
         if reason is not None or right is None:
             spot = place("join", "table")
             error = QueryError("DP-JOIN-003", place=spot, table=spec.table, reason=reason)
@@ -175,6 +180,14 @@ class Views:
         spot = place("join", "on", left)
         error = QueryError("DP-JOIN-004", place=spot, left=left, right=right, problem=problem)
         self.errors.append(error)
+
+
+def _source_of(declared: Declared) -> tuple[str, str | None] | None:
+    """Return where a declared table's rows are, as far as names tell; None for a frame."""
+    source = declared.table.source
+    if source is None or source.path is None:
+        return None
+    return os.path.normpath(declared.folder / source.path), source.table
 
 
 def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:

@@ -25,8 +25,8 @@ DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accou
 
 UNPROTECTED = [
     "How long the run took, how much memory it used, and whether it failed for want of resources.",
-    "Anything declared that is not true: keys, bounds or public tables taken from the data, ids that "
-    "do not name the privacy unit.",
+    "Anything declared that is not true: keys, bounds or public tables taken from the data, ids "
+    "that do not name the privacy unit.",
     "Other releases about the same units: their guarantees add to this one.",
     "CSV sources with broken quoting, lone carriage returns or records above 64 MB: a quote that "
     "is never closed swallows other units' rows.",

@@ -126,6 +126,18 @@ def test_tables_about_the_same_people_name_them_alike(
     assert codes_of(unit={"id": mine} if mine else {}, other=other, **asked) == codes
 
 
+@pytest.mark.parametrize(("path", "codes"), [("./x/../t.csv", ["DP-JOIN-003"]), ("u.csv", [])])
+def test_a_table_about_people_is_not_declared_public_as_well(path: str, codes: list[str]) -> None:
+    other = declare(CODES, table="codes", public="true", source=path)
+    base = declare(COLUMNS, source="t.csv")
+    asked = {"join": {"table": "codes", "on": {"t": "code"}}}
+    if codes:
+        with pytest.raises(DpReleaseError, match="source is that of a table about people"):
+            ask(base, ROWS, other=other, **asked)
+    else:
+        ask(base, ROWS, other=other, **asked)
+
+
 def test_only_what_is_read_is_asked_of_a_source() -> None:
     query = ask(
         declare(COLUMNS),
