@@ -109,7 +109,7 @@ def run(
             from dprelease.statements.compiler import planned
 
             queries, _ = prepare(declaration)
-            texts = {query.name: planned(query).sql for query in queries}
+            texts = {query.name: planned(query).text for query in queries}
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
@@ -178,7 +178,7 @@ def _plan_words(found: Plan) -> str:
                 f"{column.mean_absolute_error:,.6g}",
                 f"{float(column.margin(confidence)):,.6g}",
                 f"{100 * confidence:g} %",
-                column.measure.unit,
+                column.measure.error_unit,
                 f"{price:.4g}",
             )
         )

@@ -110,7 +110,7 @@ TEMPLATES: dict[str, Template] = {
         fix="declared tables are: {known}.",
     ),
     "DP-RELEASE-002": Template(
-        cause="A column asks for exactly one of count, sum and count_distinct.",
+        cause="A column asks for exactly one aggregate, such as count, sum, mean or median.",
         fix='write for example `persons: {{count: "*"}}`.',
     ),
     "DP-RELEASE-003": Template(
@@ -136,6 +136,29 @@ TEMPLATES: dict[str, Template] = {
     "DP-RELEASE-008": Template(
         cause="The same thing is declared in two ways: {found}.",
         fix="keep one of them; a release has one definition of privacy.",
+    ),
+    "DP-RELEASE-012": Template(
+        cause="An accuracy is declared for an answer whose error depends on the data.",
+        fix="declare it for counts and sums; for others give a price or a weight, and read the "
+        "expected error from the plan.",
+    ),
+    "DP-RELEASE-013": Template(
+        cause="A margin of error is asked for a value that is chosen among candidates.",
+        fix="leave it out; the plan gives the error in ranks, and two quantiles around it give a "
+        "range of values.",
+    ),
+    "DP-RELEASE-014": Template(
+        cause="The quantile is not a part from 0 to 1 with a denominator of at most 10,000.",
+        fix="write for example `quantile: {{of: income, at: 0.9}}`.",
+    ),
+    "DP-RELEASE-015": Template(
+        cause="`k` stands without `top_k`, or `top_k` without `k`.",
+        fix="write for example `jobs: {{top_k: occupation, k: 3}}`.",
+    ),
+    "DP-RELEASE-016": Template(
+        cause="Post-processing is declared that this column can't have.",
+        fix="give `labels` only beside `bottom_code` or `top_code`, the lower one first, and none "
+        "of them for chosen categories.",
     ),
     "DP-RELEASE-011": Template(
         cause="The release has a ledger, but the table '{name}' has no owner.",

@@ -42,8 +42,17 @@ TEMPLATES: dict[str, Template] = {
         fix="ask for fewer columns, or raise limits.max_columns.",
     ),
     "DP-QUERY-010": Template(
-        cause="'{column}' can't be rounded so: round_to is no multiple of its step, {step}.",
+        cause="'{column}' can't be published so: {key} is no multiple of its step, {step}.",
         fix="give a multiple of the step, such as 5 for counts.",
+    ),
+    "DP-QUERY-011": Template(
+        cause="The mechanism of '{column}' does not fit: noise is added to counts and sums, and "
+        "quantiles and most frequent values are chosen.",
+        fix="leave `mechanism` out, or name {known}.",
+    ),
+    "DP-QUERY-012": Template(
+        cause="{asked} values of '{column}' are asked for; {values} are declared.",
+        fix="ask for fewer.",
     ),
     "DP-SQL-001": Template(
         cause="The text can't be answered: {problem}.",

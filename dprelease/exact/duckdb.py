@@ -16,7 +16,7 @@ from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.exact.sources import pattern, stored_columns
-from dprelease.exact.table import ExactTable
+from dprelease.exact.table import ExactTable, Integers, Profile
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
@@ -147,20 +147,35 @@ class Engine:
         compiled = self.compile(query)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
-        # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
-        found = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: link.execute(compiled.sql).fetchnumpy()
-        )
+        size = query.keys.size
+        vectors = self._vectors(compiled, size)
+        asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
+        profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         if stamps(self._inputs) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
-        size = query.keys.size
-        cells = np.asarray(found["cell"], dtype=np.int64)
-        vectors = {}
+        return ExactTable(query.name, size, vectors, profiles)
+
+    def _vectors(self, compiled: Compiled, size: int) -> dict[str, Integers]:
+        if not compiled.columns:
+            return {}
+        found = self._fetched(compiled.sql)
+        cells, vectors = found["cell"], {}
         for i, name in enumerate(compiled.columns):
             vector = np.zeros(size, dtype=np.int64)
-            vector[cells] = np.asarray(found[f"m{i}"], dtype=np.int64)
+            vector[cells] = found[f"m{i}"]
             vectors[name] = vector
-        return ExactTable(query.name, size, vectors)
+        return vectors
+
+    def _profile(self, sql: str, size: int) -> Profile:
+        found = self._fetched(sql)
+        return Profile.of(found["cell"], found["v"], found["n"], size)
+
+    def _fetched(self, sql: str) -> dict[str, Integers]:
+        # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
+        found = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
+        )
+        return {name: np.asarray(column, dtype=np.int64) for name, column in found.items()}
 
     def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
         """Make a table (code, value) of public values, given as a parameter."""

@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Profile:
+    """How often each value stands in each cell: pairs sorted by cell, then by value.
+
+    `starts` (cells + 1,): the pairs of cell c are `starts[c]` to `starts[c + 1]`. It can't be
+    printed, copied or pickled.
+    """
+
+    starts: Integers
+    values: Integers
+    counts: Integers
+
+    @classmethod
+    def of(cls, cells: Integers, values: Integers, counts: Integers, size: int) -> Profile:
+        """Return the profile of (cell, value, count) triples in any order."""
+        order = np.lexsort((values, cells))
+        starts: Integers = np.searchsorted(cells[order], np.arange(size + 1)).astype(np.int64)
+        return cls(starts, values[order], counts[order])
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Profile]]:
+        """Yield ranges of cells with their profiles, of about `most` pairs or one cell each."""
+        first, cells = 0, len(self.starts) - 1
+        while first < cells:
+            limit = int(self.starts[first]) + most
+            last = int(np.searchsorted(self.starts, limit, side="right")) - 1
+            last = min(max(last, first + 1), first + most)
+            low, high = int(self.starts[first]), int(self.starts[last])
+            starts = self.starts[first : last + 1] - low
+            yield slice(first, last), Profile(starts, self.values[low:high], self.counts[low:high])
+            first = last
+
+    def dense(self, candidates: int) -> Integers:
+        """Return (cells, candidates) counts."""
+        cells = len(self.starts) - 1
+        found = np.zeros((cells, candidates), dtype=np.int64)
+        rows = np.repeat(np.arange(cells), np.diff(self.starts))
+        found[rows, self.values] = self.counts
+        return found
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("true aggregates can't be pickled or copied")
 
 
 class ExactTable:
@@ -14,18 +61,29 @@ class ExactTable:
     It can't be printed, iterated, copied or pickled; `release/perturb.py` is its only reader.
     """
 
-    __slots__ = ("_vectors", "name", "size")
+    __slots__ = ("_profiles", "_vectors", "name", "size")
 
-    def __init__(self, name: str, size: int, vectors: dict[str, NDArray[np.int64]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        vectors: dict[str, NDArray[np.int64]],
+        profiles: dict[str, Profile] | None = None,
+    ) -> None:
         self.name, self.size = name, size
-        self._vectors = vectors
+        self._vectors, self._profiles = vectors, profiles or {}
 
     def vector(self, measure: str) -> NDArray[np.int64]:
         """Return the (size,) true integers of one measure, lattice steps."""
         return self._vectors[measure]
 
+    def profile(self, measure: str) -> Profile:
+        """Return how often each candidate of one measure occurs in each cell."""
+        return self._profiles[measure]
+
     def __repr__(self) -> str:
-        return f"<ExactTable {self.name}: {self.size} cells, {len(self._vectors)} measures>"
+        held = len(self._vectors) + len(self._profiles)
+        return f"<ExactTable {self.name}: {self.size} cells, {held} measures>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("true aggregates can't be pickled or copied")

@@ -22,13 +22,8 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
-from dprelease.mechanisms.base import (
-    LARGEST_CENTER,
-    ONE_STEP,
-    QUANTILE_ERROR,
-    Mechanism,
-    certain,
-)
+from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, Mechanism, certain
+from dprelease.mechanisms.randomizer import ONE_STEP
 from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats

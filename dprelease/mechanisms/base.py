@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 from flint import arb, ctx
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.shape import Shape
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats, LatticeLaw, largest
 from dprelease.numerics.rounding import exact
-from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.unit import Move, Sensitivity
 
-LEAST_SCALE, LARGEST_SCALE = 1e-3, 2.0**50
 LARGEST_CENTER = 2.0**62
 
 QUANTILE_ERROR = 2.0**-40
@@ -30,124 +25,13 @@ functions behind the quantiles err by a few units in the last place. The tests c
 balls.
 """
 
-ONE_STEP = Sensitivity(slots=1, moves=(Move(1, 1),))
-
 
 @dataclass(frozen=True)
-class Mechanism(ABC):
+class Mechanism(Randomizer):
     """Integer noise K, in lattice steps, added independently to every cell of a vector.
 
-    Fields are floats, exact dyadic rationals: the law in the manifest is the law that was sampled,
-    to the bit. `scale` is in lattice steps and grows with the noise. A mechanism is a `LatticeLaw`.
-    The file name, the YAML name and `name` are the same word.
+    `scale` is in lattice steps. A mechanism is a `LatticeLaw`.
     """
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    """What it is, its guarantee and its tail, in a line."""
-    use: ClassVar[str]
-    """When to use it, in a line."""
-    pure: ClassVar[bool]
-    """Whether the privacy loss of one cell is bounded."""
-    norm: ClassVar[int]
-    """1 or 2: the norm of the sensitivity that the scale follows when a budget is shared."""
-    bounded: ClassVar[bool] = False
-    """Whether the noise ends somewhere."""
-    integers: ClassVar[bool] = False
-    """Whether the law is one of the integers themselves, not a rounded continuous one."""
-    shapes: ClassVar[tuple[Shape, ...]] = ()
-    """What a release file may declare beside the name."""
-    search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
-    """Shapes among which the best is looked for when none is declared, good ones first."""
-    examples: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)
-    """Shapes that stand for all, for documentation and for the conformance suite."""
-    domains: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    """Least and largest value of the fields other than `scale`."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
-        # Whatever number came in, its text in the manifest has to be that of a float.
-        values = {field.name: float(getattr(self, field.name)) for field in fields(self)}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        self._certify(values)
-
-    @classmethod
-    def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        """Raise BudgetError for parameters outside the domain; some laws have more conditions."""
-        if not LEAST_SCALE <= values["scale"] <= LARGEST_SCALE:
-            raise BudgetError(
-                "DP-MECH-001", place=place, mechanism=cls.name, least=LEAST_SCALE, largest="2^50"
-            )
-        for name, (least, most) in cls.domains.items():
-            if not least <= values[name] <= most:
-                cls._refuse(name, f"{least!r} to {most!r}", place)
-
-    @classmethod
-    def _refuse(cls, name: str, admissible: str, place: Place | None = None) -> NoReturn:
-        raise BudgetError(
-            "DP-MECH-005", place=place, mechanism=cls.name, name=name, admissible=admissible
-        )
-
-    @classmethod
-    def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
-        """Return the mechanism of these parameters, given as floats or as their decimal texts.
-
-        Raises
-        ------
-        BudgetError
-            DP-MECH-001 and 005 outside the domain, DP-MECH-002 for a parameter that does not exist,
-            DP-MECH-003 for one that is missing or not a number.
-        """
-        known = [field.name for field in fields(cls)]
-        for name in parameters:
-            if name not in known:
-                raise BudgetError(
-                    "DP-MECH-002",
-                    place=place,
-                    mechanism=cls.name,
-                    name=name,
-                    known=", ".join(known),
-                )
-        defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
-        given = {**defaults, **parameters}
-        try:
-            values = {name: float(exact(str(given[name]))) for name in known}
-        except (KeyError, ValueError, OverflowError):
-            raise BudgetError(
-                "DP-MECH-003", place=place, mechanism=cls.name, known=", ".join(known)
-            ) from None
-        cls._certify(values, place)
-        return cls(**values)
-
-    @classmethod
-    def design(
-        cls,
-        scale: float,
-        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - for laws that need it
-        place: Place | None = None,
-        /,
-        **shape: str | float,
-    ) -> Self:
-        """Return the mechanism of one scale that a release file's `shape` asks for.
-
-        `shape` holds values of `shapes`, lengths in lattice steps. A law whose parameters depend on
-        the shift of a cell finds it in `sensitivity`.
-
-        Raises
-        ------
-        BudgetError
-            As `of`; laws state their own admissible ranges.
-        """
-        return cls.of(place, scale=scale, **shape)
-
-    @property
-    def parameters(self) -> tuple[tuple[str, str], ...]:
-        """Return (name, decimal text) of every field; `of(**dict(parameters))` is equal to self."""
-        found = ((field.name, repr(getattr(self, field.name))) for field in fields(self))
-        return tuple(sorted(found))
 
     @property
     def law(self) -> LatticeLaw:
@@ -166,34 +50,6 @@ class Mechanism(ABC):
     @abstractmethod
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k), for any k."""
-
-    @abstractmethod
-    def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
-        """Return losses of which the worst, at each epsilon, is that of a cell.
-
-        The cell moves by up to `shift` >= 1 steps, up or down. One object where one curve bounds
-        all moves; otherwise several, whose pointwise largest delta(epsilon) counts.
-        """
-
-    @property
-    def mean(self) -> float:
-        """Return E K, lattice steps."""
-        return 0.0
-
-    @property
-    @abstractmethod
-    def mean_absolute_error(self) -> float:
-        """Return E |K|, lattice steps; infinity if there is none."""
-
-    @property
-    @abstractmethod
-    def standard_deviation(self) -> float:
-        """Return the standard deviation of K, lattice steps; infinity if there is none."""
-
-    @property
-    def root_mean_square_error(self) -> float:
-        """Return the square root of E K^2, lattice steps: spread and bias together."""
-        return float(np.hypot(self.mean, self.standard_deviation))
 
     def half_width(self, confidence: float) -> int:
         """Return the least w, lattice steps, with P(|K| <= w) >= confidence; never too small."""

@@ -26,7 +26,8 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.base import ONE_STEP, Symmetric
+from dprelease.mechanisms.base import Symmetric
+from dprelease.mechanisms.randomizer import ONE_STEP
 from dprelease.mechanisms.shape import Shape
 from dprelease.mechanisms.staircase import MEASURES, Staircase
 from dprelease.numerics import whole_masses

@@ -11,11 +11,12 @@ from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.base import Selection
 from dprelease.privacy.event import Event
 
 NOT_MECHANISMS = frozenset(
-    {"base", "efficiency", "offset_lattice", "registry", "selection", "shape"}
+    {"base", "efficiency", "offset_lattice", "randomizer", "registry", "runs", "selection", "shape"}
 )
 
 
@@ -44,15 +45,20 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
     return _load(name)
 
 
-def law_of(event: Event) -> Mechanism:
-    """Return the mechanism that an event records.
+def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
+    """Return the class of a mechanism, or of a way to choose, by name; raises as `get`."""
+    return get_selection(name) if name in selection_names() else get(name, place)
+
+
+def law_of(event: Event) -> Randomizer:
+    """Return the mechanism, or the way to choose, that an event records.
 
     Raises
     ------
     BudgetError
         DP-MECH-001 to 005 for a record that is none of ours.
     """
-    return get(event.mechanism).of(**dict(event.parameters))
+    return randomizer(event.mechanism).of(**dict(event.parameters))
 
 
 def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:

@@ -26,13 +26,8 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.base import (
-    LARGEST_SCALE,
-    ONE_STEP,
-    QUANTILE_ERROR,
-    Symmetric,
-    certain,
-)
+from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags

@@ -11,12 +11,19 @@ from dprelease.numerics.entropy import BitSource
 GUARD_BITS = 64
 
 
+def _whole(x: arb) -> int:
+    """Return the floor of an exact ball."""
+    return int(str(x.floor().unique_fmpz()))
+
+
 class LazyUniform:
     """U in [0, 1), known to lie in [value, value + 1) * 2**-length."""
 
-    def __init__(self, bits: BitSource) -> None:
+    def __init__(self, bits: BitSource, word: int | None = None) -> None:
+        """Start with a word that has been drawn already, or with a new one."""
         self._bits = bits
-        self._value, self._length = int(bits.words(1)[0]), 64
+        self._value = int(bits.words(1)[0]) if word is None else word
+        self._length = 64
 
     def place(self, sums: Callable[[], Sequence[arb]]) -> int:
         """Return the least i with U < sums[i] / sums[-1], exactly.
@@ -30,8 +37,28 @@ class LazyUniform:
                 found = self._located(sums())
             if found is not None:
                 return found
-            self._value = self._value << 64 | int(self._bits.words(1)[0])
-            self._length += 64
+            self._refine()
+
+    def part(self, before: Callable[[], arb], width: Callable[[], arb], n: int) -> int:
+        """Return the part of [before, before + n width) that U lies in; both balls are shares of 1.
+
+        U is known to lie in that interval, which has n equal parts.
+        """
+        while True:
+            with ctx.workprec(self._length + GUARD_BITS):
+                unit = arb(2) ** self._length
+                ends = [
+                    (arb(end) / unit - before()) / width() for end in (self._value, self._value + 1)
+                ]
+                low, high = _whole(ends[0].lower()), _whole(ends[1].upper())
+            first: int = max(low, 0)
+            if first == min(high, n - 1):
+                return first
+            self._refine()
+
+    def _refine(self) -> None:
+        self._value = self._value << 64 | int(self._bits.words(1)[0])
+        self._length += 64
 
     def _located(self, sums: Sequence[arb]) -> int | None:
         unit = arb(2) ** self._length

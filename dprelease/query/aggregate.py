@@ -7,6 +7,9 @@ from fractions import Fraction
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 
+LARGEST_SQUARE = 2**24
+"""Steps that the largest square has at most: finer than any noise, coarse enough for exact sums."""
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -29,27 +32,76 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum of a column whose values lie at lower..upper lattice steps."""
+    """The sum of x - center over a column whose values x lie at lower..upper lattice steps."""
 
     column: str
     lower: int
     upper: int
     step: Fraction
+    center: int = 0
+
+    @property
+    def least(self) -> int:
+        """Return the least that one row adds, lattice steps."""
+        return self.lower - self.center
+
+    @property
+    def most(self) -> int:
+        """Return the most that one row adds, lattice steps."""
+        return self.upper - self.center
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return rows per group times the largest value, or the largest difference.
+        """Return rows per group times the largest value, or the largest difference."""
+        return _of_values(self.least, self.most, unit, neighbours, cells)
 
-        Within a group a row may be replaced by another or by none (its value is missing, or the
-        predicate drops it), so the difference reaches from min(lower, 0) to max(upper, 0).
-        """
-        rows = unit.max_rows_per_group
-        return Sensitivity.of(
-            per_group=rows * max(abs(self.lower), abs(self.upper)),
-            within_group=rows * (max(self.upper, 0) - min(self.lower, 0)),
-            unit=unit,
-            neighbours=neighbours,
-            cells=cells,
-        )
+
+@dataclass(frozen=True, slots=True)
+class SquareSum:
+    """The sum of round((x - center)^2 / coarse) - offset, for x at lower..upper lattice steps.
+
+    Rounding is half up on whole numbers, so exact. The offset is half of the largest square: values
+    around zero need half the noise, and what is subtracted is known from the count of rows.
+    """
+
+    column: str
+    lower: int
+    upper: int
+    base: Fraction
+    """Step of x, in the column's unit."""
+    center: int
+    coarse: int
+    offset: int
+
+    @classmethod
+    def of(cls, centred: Sum) -> SquareSum:
+        """Return the squares that go with a centred sum."""
+        largest = max(abs(centred.least), abs(centred.most)) ** 2
+        coarse = 1 << max(0, largest.bit_length() - LARGEST_SQUARE.bit_length() + 1)
+        top = (largest + coarse // 2) // coarse
+        return cls(
+            centred.column, centred.lower, centred.upper, centred.step, centred.center,
+            coarse, top // 2,
+        )  # fmt: skip
+
+    @property
+    def step(self) -> Fraction:
+        """Return the step of squares, in the square of the column's unit."""
+        return self.base**2 * self.coarse
+
+    @property
+    def least(self) -> int:
+        """Return the least that one row adds, steps of squares."""
+        return -self.offset
+
+    @property
+    def most(self) -> int:
+        """Return the most that one row adds, steps of squares."""
+        largest = max((self.lower - self.center) ** 2, (self.upper - self.center) ** 2)
+        return (largest + self.coarse // 2) // self.coarse - self.offset
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return rows per group times the largest value, or the largest difference."""
+        return _of_values(self.least, self.most, unit, neighbours, cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +124,97 @@ class CountDistinct:
         return Fraction(1)
 
 
-Aggregate = Count | Sum | CountDistinct
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A value of the lattice of which about a part `at` of the values lie below.
+
+    Candidates are `lower` + i `stride` for i = 0..`last`, column steps; values are rounded down to
+    the nearest candidate. The score of a candidate is -|(b - a) L - a U| with at = a/b, L values
+    below it and U above: zero for a true quantile.
+
+    A row that comes or goes moves the inner difference by b - a above it and by -a below it, so two
+    scores move apart by at most 2 max(a, b - a); of a row whose value changes, by at most 2 b. At
+    the ends, a = 0 or a = b = 1, all scores move the same way, by at most 1.
+    """
+
+    column: str
+    lower: int
+    upper: int
+    base: Fraction
+    at: Fraction
+    stride: int = 1
+
+    @property
+    def step(self) -> Fraction:
+        """Return the step between candidates, in the column's unit."""
+        return self.base
+
+    @property
+    def candidates(self) -> int:
+        """Return how many values can be chosen."""
+        return (self.upper - self.lower) // self.stride + 1
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return how far one unit can move two scores of a cell apart, in how many cells."""
+        a, b = self.at.numerator, self.at.denominator
+        rows, at_an_end = unit.max_rows_per_group, b == 1
+        return Sensitivity.of(
+            per_group=rows * (1 if at_an_end else 2 * max(a, b - a)),
+            within_group=rows * (1 if at_an_end else 2 * b),
+            unit=unit,
+            neighbours=neighbours,
+            cells=cells,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Frequent:
+    """The declared value of a column that most rows have, or the next ones after it.
+
+    `rank` 1 is the most frequent; a value is chosen among those not yet chosen by lower ranks of
+    the same column. The score of a value is its number of rows.
+    """
+
+    column: str
+    values: int
+    rank: int = 1
+
+    @property
+    def step(self) -> Fraction:
+        """Return 1: positions of declared values."""
+        return Fraction(1)
+
+    @property
+    def candidates(self) -> int:
+        """Return how many values can be chosen."""
+        return self.values
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return how far one unit can move two scores of a cell apart, in how many cells."""
+        rows = unit.max_rows_per_group
+        return Sensitivity.of(
+            per_group=rows, within_group=2 * rows, unit=unit, neighbours=neighbours, cells=cells
+        )
+
+
+def _of_values(
+    least: int, most: int, unit: PrivacyUnit, neighbours: Neighbours, cells: int
+) -> Sensitivity:
+    """Return the sensitivity of a sum to which one row adds from `least` to `most` steps.
+
+    Within a group a row may be replaced by another or by none (its value is missing, or the
+    predicate drops it), so the difference reaches from min(least, 0) to max(most, 0).
+    """
+    rows = unit.max_rows_per_group
+    return Sensitivity.of(
+        per_group=rows * max(abs(least), abs(most)),
+        within_group=rows * (max(most, 0) - min(least, 0)),
+        unit=unit,
+        neighbours=neighbours,
+        cells=cells,
+    )
+
+
+Total = Sum | SquareSum
+Choice = Quantile | Frequent
+Aggregate = Count | Sum | SquareSum | CountDistinct | Quantile | Frequent

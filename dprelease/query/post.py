@@ -1,35 +1,56 @@
-"""What is done to noised values, and says nothing new about anyone: declared, in lattice steps."""
+"""What is done to noised values, and says nothing new about anyone: declared, in unit of column."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.numerics.rounding import plain_text
 
 
 @dataclass(frozen=True, slots=True)
 class PostProcessing:
-    """In this order: small cells are left empty, negative ones become 0, all are rounded.
+    """In this order: small cells are left empty, negative ones become 0, all are rounded, coded.
 
-    `suppress_below`: noised values below it, in steps, become null; None keeps all.
-    `round_to`: a number of steps, of which every value becomes the nearest multiple, halves away
-    from zero; 1 changes nothing.
+    `suppress_below`: noised values below it become null; None keeps all. `round_to`: every value
+    becomes the nearest multiple, halves away from zero; None changes nothing. `bottom_code`,
+    `top_code`: values beyond are published as these, and `labels` says so beside them.
+    `flag_above`: cells are flagged whose expected error is above this part of the noised value.
     """
 
-    suppress_below: int | None = None
+    suppress_below: Fraction | None = None
     non_negative: bool = False
-    round_to: int = 1
+    round_to: Fraction | None = None
+    bottom_code: Fraction | None = None
+    top_code: Fraction | None = None
+    labels: bool = False
+    flag_above: Fraction | None = None
 
-    def words(self, unit: str, step: str) -> Iterator[str]:
+    def words(self, unit: str) -> Iterator[str]:
         """Yield what is done, for the manifest."""
         if self.suppress_below is not None:
             yield (
-                f"Noised values below {self.suppress_below} steps of {step} {unit} are left empty; "
-                "the true value decides nothing."
+                f"Noised values below {_of(self.suppress_below, unit)} are left empty; the true "
+                "value decides nothing."
             )
         if self.non_negative:
             yield "Noised values below 0 are published as 0: averages of small cells lie too high."
-        if self.round_to > 1:
-            yield f"Noised values are rounded to {self.round_to} steps of {step} {unit}."
+        if self.round_to is not None:
+            yield f"Noised values are rounded to multiples of {_of(self.round_to, unit)}."
+        if self.bottom_code is not None:
+            yield f"Noised values below {_of(self.bottom_code, unit)} are published as that."
+        if self.top_code is not None:
+            yield f"Noised values above {_of(self.top_code, unit)} are published as that."
+        if self.flag_above is not None:
+            yield (
+                "Cells are flagged whose margin of error is above "
+                f"{plain_text(100 * self.flag_above)} % of the noised value."
+            )
+
+
+def _of(number: Fraction, unit: str) -> str:
+    return f"{plain_text(number)} {unit}".strip()
 
 
 NOTHING = PostProcessing()

@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
-from dprelease.numerics.rounding import plain_text
-from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregate import Aggregate, Count, CountDistinct, Sum
+from dprelease.privacy.unit import Neighbours, PrivacyUnit
+from dprelease.query.answers import Answers
+from dprelease.query.asked import Asking, columns_with_moments
 from dprelease.query.columns import Formulas, Predicate, unknown_column
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
-from dprelease.query.post import NOTHING, PostProcessing
+from dprelease.query.measure import Measure, Published
 from dprelease.query.view import View, Views
-from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release import ColumnSpec, Limits, MechanismSpec, QuerySpec
+from dprelease.schema.release import Limits, MechanismSpec, QuerySpec
 from dprelease.schema.table import Table
 
 Placer = Callable[..., Place]
-
-LARGEST_BASE = 2**61
-"""Steps: noised values saturate at twice as many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One column to publish: an exact vector of integers, one for each cell."""
-
-    name: str
-    aggregate: Aggregate
-    sensitivity: Sensitivity
-    unit: str
-    mechanism: MechanismSpec
-    weight: Fraction
-    margin: Fraction | None
-    wanted: Fraction | None = None
-    """Declared margin of error, in the column's unit."""
-    post: PostProcessing = NOTHING
-
-    @property
-    def step(self) -> Fraction:
-        """Return the lattice step, in the column's unit."""
-        return self.aggregate.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +33,7 @@ class Query:
     unit: PrivacyUnit
     neighbours: Neighbours
     measures: tuple[Measure, ...]
+    columns: tuple[Published, ...]
     view: Table | None = None
     formulas: Formulas = field(default_factory=dict)
     join: Join | None = None
@@ -166,28 +140,10 @@ class _Resolver:
         keys = KeySpace(tuple(self._keys(asked)))
         if keys.size > limits.max_cells:
             self._refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
-        measures = []
+        asking = Asking(table, self._refuse, columns_with_moments(asked.columns))
+        answers = Answers(default, neighbours, keys.size, asking)
         for column, spec in asked.columns.items():
-            aggregate = self._aggregate(column, spec)
-            if aggregate is None:
-                continue
-            sensitivity = aggregate.sensitivity(table.unit, neighbours, keys.size)
-            if sensitivity.largest_shift == 0:
-                self._refuse("DP-QUERY-005", "columns", column, column=column)
-                continue
-            measures.append(
-                Measure(
-                    name=column,
-                    aggregate=aggregate,
-                    sensitivity=sensitivity,
-                    unit=self._unit(aggregate),
-                    mechanism=spec.mechanism or default,
-                    weight=spec.weight,
-                    margin=spec.margin,
-                    wanted=spec.margin_wanted,
-                    post=self._post(column, spec, aggregate),
-                )
-            )
+            answers.add(column, spec)
         return Query(
             name=name,
             declared=self.view.base,
@@ -195,7 +151,8 @@ class _Resolver:
             keys=keys,
             unit=table.unit,
             neighbours=neighbours,
-            measures=tuple(measures),
+            measures=tuple(answers.measures),
+            columns=tuple(answers.columns),
             view=table,
             formulas=self.view.formulas,
             join=self.view.join,
@@ -225,67 +182,6 @@ class _Resolver:
     def _unknown(self, column: str, *keys: str | int) -> None:
         table = self.declared.table
         self._refuse("DP-QUERY-001", *keys, **unknown_column(table, column))
-
-    def _aggregate(self, name: str, spec: ColumnSpec) -> Aggregate | None:
-        table = self.declared.table
-        kind, column = next(
-            (kind, column)
-            for kind in ("count", "sum", "count_distinct")
-            if (column := getattr(spec, kind)) is not None
-        )
-        if kind == "count" and column == "*":
-            return Count()
-        if column not in table.columns:
-            self._unknown(column, "columns", name, kind)
-            return None
-        if kind == "count":
-            return Count(column)
-        if kind == "sum":
-            return self._sum(name, column)
-        return self._count_distinct(name, column)
-
-    def _post(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> PostProcessing:
-        """Return the declared post-processing in lattice steps."""
-        base = Fraction(1) if spec.round_to is None else spec.round_to / aggregate.step
-        if base.denominator != 1 or base > LARGEST_BASE:
-            step = plain_text(aggregate.step)
-            self._refuse("DP-QUERY-010", "columns", name, "round_to", column=name, step=step)
-            base = Fraction(1)
-        threshold = spec.suppress_below
-        below = None if threshold is None else math.ceil(threshold / aggregate.step)
-        if below is not None and abs(below) > LARGEST_BASE:
-            below = int(math.copysign(LARGEST_BASE, below))
-        return PostProcessing(below, spec.non_negative, base.numerator)
-
-    def _sum(self, name: str, column: str) -> Sum | None:
-        declared = self.declared.table.columns[column]
-        keys = ("columns", name, "sum")
-        if not isinstance(declared, IntegerColumn | NumberColumn):
-            kind = getattr(declared, "type", "cut")
-            self._refuse("DP-QUERY-004", *keys, column=column, kind=kind)
-            return None
-        lattice = declared.lattice
-        if lattice is None:
-            self._refuse("DP-QUERY-003", *keys, column=column)
-            return None
-        return Sum(column, lattice.lower, lattice.upper, lattice.step)
-
-    def _count_distinct(self, name: str, column: str) -> CountDistinct | None:
-        table = self.declared.table
-        if column == table.unit.id:
-            return CountDistinct(column, None)
-        key = key_of(column, table.columns[column])
-        if not isinstance(key, Key):
-            self._refuse("DP-QUERY-006", "columns", name, "count_distinct", column=column)
-            return None
-        return CountDistinct(column, len(key.values))
-
-    def _unit(self, aggregate: Aggregate) -> str:
-        if isinstance(aggregate, Sum):
-            return getattr(self.declared.table.columns[aggregate.column], "unit", None) or ""
-        if isinstance(aggregate, CountDistinct):
-            return aggregate.column
-        return "rows"
 
     def _predicate(self, where: str | None) -> Predicate | None:
         if where is None:

@@ -49,7 +49,7 @@ class Views:
         join = None
         if asked.join is not None:
             join = self._join(base, columns, asked.join, place)
-        if own is None or len(self.errors) > before:
+        if own is None or len(self.errors) > before or (join is None and asked.join is not None):
             return None
         if join is not None:
             right = join.declared.table.columns

@@ -90,7 +90,10 @@ def solved(
 ) -> Mechanism:
     """Return the mechanism of one shape that spends the budget; raises as `solve`."""
     draft = Draft(kind, shape, sensitivity, Fraction(1), Place())
-    return solve([draft], budget)[0]
+    (found,) = solve([draft], budget)
+    if not isinstance(found, Mechanism):
+        raise TypeError("only noise is calibrated alone")
+    return found
 
 
 def best(

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.release.draft import Draft, Shape, priced
@@ -130,7 +130,7 @@ class _Search:
             )
         return found
 
-    def _admits(self, options: Options, kind: type[Mechanism], cells: int) -> bool:
+    def _admits(self, options: Options, kind: type[Randomizer], cells: int) -> bool:
         if not options.admit(kind) or (self.budget.needs_pure_noise and not kind.pure):
             return False
         if self.budget.needs_concentration and kind.bounded:
@@ -143,7 +143,7 @@ class _Search:
 
     def _line(self, family: str, wish: Wish) -> list[Candidate]:
         """Return the candidates of a family, good ones first."""
-        kind = registry.get(family)
+        kind = registry.randomizer(family)
         declared = dict(wish.shape)
         names = {shape.name for shape in kind.shapes}
         if "delta" in names and "delta" not in declared and self.delta:
@@ -271,7 +271,7 @@ class _Search:
         except BudgetError:
             return math.inf
         total, counted = 0.0, False
-        known: dict[tuple[Options, Mechanism], float] = {}
+        known: dict[tuple[Options, Randomizer], float] = {}
         for wish, law, draft in zip(self.wishes, found, drafts, strict=True):
             if draft.width is not None:
                 continue
@@ -318,7 +318,7 @@ def _cells(sensitivity: Sensitivity) -> int:
     return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
 
-def _only_composed(kind: type[Mechanism]) -> bool:
+def _only_composed(kind: type[Randomizer]) -> bool:
     """Return whether a law gains under composition alone: never the best of a pure budget."""
     return kind.name == "symmetric_alpha_stable"
 
@@ -337,7 +337,7 @@ def _delta_share(wishes: Sequence[Wish], budget: Budget) -> Fraction:
         _cells(wish.measure.sensitivity)
         for wish in wishes
         if wish.is_auto
-        or any(s.name == "delta" for s in registry.get(wish.measure.mechanism.name).shapes)
+        or any(s.name == "delta" for s in registry.randomizer(wish.measure.mechanism.name).shapes)
     )
     return delta_of_cell(budget.delta, cells) if cells else Fraction(0)
 

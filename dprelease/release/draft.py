@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NoReturn
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
@@ -29,7 +29,7 @@ Shape = Mapping[str, str | float]
 class Draft:
     """One vector with its family and shape; only the scale is open."""
 
-    kind: type[Mechanism]
+    kind: type[Randomizer]
     shape: Shape
     sensitivity: Sensitivity
     weight: Fraction
@@ -45,7 +45,7 @@ class Draft:
             return self.sensitivity.l1 / self.weight
         return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
 
-    def at(self, factor: float) -> Mechanism:
+    def at(self, factor: float) -> Randomizer:
         """Return the mechanism whose scale is factor x base.
 
         Raises
@@ -56,7 +56,7 @@ class Draft:
         scale = round_up(self.base * Fraction(factor))
         return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
 
-    def accurate(self) -> Mechanism:
+    def accurate(self) -> Randomizer:
         """Return the mechanism with the most noise whose margin of error is at most `width`.
 
         Raises
@@ -101,12 +101,12 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
     return low
 
 
-def priced(mechanism: Mechanism, sensitivity: Sensitivity) -> Priced:
+def priced(mechanism: Randomizer, sensitivity: Sensitivity) -> Priced:
     """Return what the accountant needs of one vector."""
     return Priced(mechanism, mechanism.losses, sensitivity)
 
 
-def typical_error(mechanism: Mechanism) -> float:
+def typical_error(mechanism: Randomizer) -> float:
     """Return the mean absolute error; a thousand times the median one where there is no mean.
 
     So a law with a mean comes first, and laws without one are still told apart.
@@ -115,7 +115,9 @@ def typical_error(mechanism: Mechanism) -> float:
     return mean if math.isfinite(mean) else NO_MEAN * mechanism.half_width(0.5)
 
 
-def solve(drafts: Sequence[Draft], budget: Budget, fixed: Sequence[Priced] = ()) -> list[Mechanism]:
+def solve(
+    drafts: Sequence[Draft], budget: Budget, fixed: Sequence[Priced] = ()
+) -> list[Randomizer]:
     """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
 
     Pure budgets: each draft spends its share of what is left, by its weight over the sum of
@@ -156,7 +158,7 @@ def _guess(drafts: Sequence[Draft], budget: Budget) -> float:
     return min(float(total / budget.amount), start)
 
 
-def _pure(draft: Draft, share: Fraction) -> Mechanism:
+def _pure(draft: Draft, share: Fraction) -> Randomizer:
     def price(factor: float) -> float:
         try:
             found = pure_epsilon([priced(draft.at(factor), draft.sensitivity)])

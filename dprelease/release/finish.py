@@ -1,20 +1,51 @@
-"""Declared post-processing of noised integers."""
+"""Declared post-processing of noised values."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 
-from dprelease.numerics.lattice import Flags, Integers
+from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.query.post import PostProcessing
 
 
-def finished(steps: Integers, post: PostProcessing) -> tuple[Integers, Flags | None]:
+def finished(
+    steps: Integers, post: PostProcessing, step: Fraction
+) -> tuple[Integers, Flags | None]:
     """Return the values to publish, lattice steps, and where cells are left empty."""
-    empty = None if post.suppress_below is None else steps < post.suppress_below
+    empty = None
+    if post.suppress_below is not None:
+        empty = steps < _within(math.ceil(post.suppress_below / step))
     found = np.maximum(steps, 0) if post.non_negative else steps
-    if post.round_to > 1:
-        base = post.round_to
+    if post.round_to is not None and post.round_to > step:
+        base = int(post.round_to / step)
         # Halves go away from zero, so that a value and its negative are rounded alike.
         sizes = (np.abs(found) + base // 2) // base * base
         found = np.sign(found) * sizes
+    if post.bottom_code is not None:
+        found = np.maximum(found, _within(int(post.bottom_code / step)))
+    if post.top_code is not None:
+        found = np.minimum(found, _within(int(post.top_code / step)))
     return found, empty
+
+
+def _within(steps: int) -> int:
+    return max(-LIMIT, min(LIMIT, steps))
+
+
+def finished_fractions(values: Floats, post: PostProcessing) -> Floats:
+    """Return fractions to publish; NaN where cells are left empty."""
+    found = values.copy()
+    if post.suppress_below is not None:
+        found[found < float(post.suppress_below)] = math.nan
+    if post.non_negative:
+        found = np.maximum(found, 0.0)
+    if post.round_to is not None:
+        base = float(post.round_to)
+        found = np.copysign(np.floor(np.abs(found) / base + 0.5) * base, found)
+    if post.bottom_code is not None or post.top_code is not None:
+        ends = [None if x is None else float(x) for x in (post.bottom_code, post.top_code)]
+        found = np.clip(found, ends[0], ends[1])
+    return found

@@ -74,13 +74,13 @@ class MeasurementRecord(_Part):
     cells: int
     step: str
     unit: str
+    error_unit: str
     weight: str
     chosen_by: str
     bias: float
     expected_absolute_error: float | None
     standard_deviation: float | None
     margin_95: str
-    post_processing: list[str]
 
 
 class ColumnRecord(_Part):
@@ -97,6 +97,8 @@ class FileRecord(_Part):
     query: str
     rows: int
     columns: list[ColumnRecord]
+    computed: dict[str, str]
+    post_processing: dict[str, list[str]]
     sha256: str
 
 

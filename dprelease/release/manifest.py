@@ -9,8 +9,9 @@ from typing import Any
 
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.unit import Neighbours
-from dprelease.query.aggregate import Count, CountDistinct, Sum
-from dprelease.query.resolve import Measure, Query
+from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.treatments import computed_and_joined
@@ -155,13 +156,13 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
         "cells": column.query.keys.size,
         "step": plain_text(measure.step),
         "unit": measure.unit,
+        "error_unit": measure.error_unit,
         "weight": plain_text(measure.weight),
         "chosen_by": column.chosen_by,
         "bias": column.bias,
         "expected_absolute_error": finite(column.mean_absolute_error),
         "standard_deviation": finite(column.standard_deviation),
         "margin_95": plain_text(column.margin()),
-        "post_processing": list(measure.post.words(measure.unit, plain_text(measure.step))),
     }
 
 
@@ -175,8 +176,20 @@ def _aggregate(measure: Measure) -> str:
             return f"count of distinct '{column}'"
         case CountDistinct(column=column):
             return f"count of distinct declared values of '{column}'"
-        case Sum(column=column):
-            return f"sum of '{column}', each value clamped to its bounds and rounded to the step"
+        case Sum(column=column, center=center, step=step):
+            less = f", less {plain_text(center * step)} each" if center else ""
+            return (
+                f"sum of '{column}', each value clamped to its bounds and rounded to the step{less}"
+            )
+        case SquareSum(column=column, center=center, base=base, offset=offset):
+            return (
+                f"sum of squares of '{column}' around {plain_text(center * base)}, each rounded to "
+                f"the step, less {offset} steps each"
+            )
+        case Quantile(column=column, at=at):
+            return f"a value of '{column}' below which about {plain_text(at)} of the values lie"
+        case Frequent(column=column, rank=rank):
+            return f"the declared value of '{column}' with rank {rank} by number of rows"
 
 
 def _derivation(column: PlannedColumn) -> str:
@@ -186,8 +199,10 @@ def _derivation(column: PlannedColumn) -> str:
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves
     )
-    if isinstance(aggregate, Sum):
-        each = f"{rows} rows of {aggregate.lower} to {aggregate.upper} steps"
+    if isinstance(aggregate, Sum | SquareSum):
+        each = f"{rows} rows of {aggregate.least} to {aggregate.most} steps"
+    elif isinstance(aggregate, Quantile | Frequent):
+        each = f"{rows} rows that move the difference of any two scores"
     elif isinstance(aggregate, CountDistinct):
         each = "distinct values, each counted once"
     else:
@@ -206,7 +221,7 @@ def _treatment(query: Query) -> dict[str, Any]:
         others = getattr(declared, "others", DROP)
         columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
     for measure in query.measures:
-        if isinstance(measure.aggregate, Sum):
+        if isinstance(measure.aggregate, Sum | SquareSum | Quantile):
             nulls = getattr(query.table.columns[measure.aggregate.column], "nulls", DROP)
             columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:
@@ -221,5 +236,11 @@ def file_record(query: Query, digest: str) -> dict[str, Any]:
         "query": query.name,
         "rows": query.keys.size,
         "columns": [{"name": name, "type": kind} for name, kind in schema_of(query)],
+        "computed": {column.name: column.formula for column in query.columns},
+        "post_processing": {
+            column.name: words
+            for column in query.columns
+            if (words := list(column.post.words(column.unit)))
+        },
         "sha256": digest,
     }

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.exact.table import ExactTable
+from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import LIMIT, Integers, sample
+from dprelease.release.choosing import chosen
 from dprelease.release.plan import PlannedColumn
 
 
@@ -22,16 +24,24 @@ class NoisyTable:
 
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
-    """Return the true vectors plus fresh noise in every cell, saturated at +-2^62.
+    """Return the true vectors plus fresh noise in every cell, saturated at +-2^62, and choices."""
+    noisy: dict[str, Integers] = {}
+    for column in columns:
+        name, law = column.measure.name, column.mechanism
+        if isinstance(law, Mechanism):
+            noisy[name] = _noised(exact.vector(name), law, bits)
+        else:
+            noisy[name] = chosen(exact, column, noisy, bits)
+    return NoisyTable(exact.size, noisy)
+
+
+def _noised(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
+    """Return values plus noise.
 
     Both addends lie within 2^62, so their sum fits 64 bits but for +-2^63 itself, which clamping
     the noise by one step avoids; all of it is post-processing.
     """
-    noisy = {}
-    for column in columns:
-        name = column.measure.name
-        noise = sample(column.mechanism.law, exact.size, bits)
-        np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
-        noise += exact.vector(name)
-        noisy[name] = np.clip(noise, -LIMIT, LIMIT, out=noise)
-    return NoisyTable(exact.size, noisy)
+    noise = sample(law.law, len(true), bits)
+    np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
+    noise += true
+    return np.clip(noise, -LIMIT, LIMIT, out=noise)

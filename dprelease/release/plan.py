@@ -10,13 +10,14 @@ from typing import Any
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
-from dprelease.query.resolve import Measure, Query
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
 from dprelease.release.draft import priced
 from dprelease.release.guarantee import (
@@ -47,7 +48,7 @@ class PlannedColumn:
 
     query: Query
     measure: Measure
-    mechanism: Mechanism
+    mechanism: Randomizer
     chosen_by: str
 
     @property
@@ -69,26 +70,26 @@ class PlannedColumn:
     @property
     def bias(self) -> float:
         """Return the mean of one cell's noise, in the column's unit."""
-        return self.mechanism.mean * float(self.measure.step)
+        return self.mechanism.mean * float(self.measure.error_step)
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the expected absolute error of one cell, in the column's unit; maybe infinite."""
-        return self.mechanism.mean_absolute_error * float(self.measure.step)
+        """Return the expected absolute error of one cell, in `error_unit`; maybe infinite."""
+        return self.mechanism.mean_absolute_error * float(self.measure.error_step)
 
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of one cell's noise, in the column's unit."""
-        return self.mechanism.standard_deviation * float(self.measure.step)
+        return self.mechanism.standard_deviation * float(self.measure.error_step)
 
     @property
     def confidence(self) -> Fraction:
         """Return the declared confidence of the margin of error, or 95 %."""
-        return self.measure.margin or DEFAULT_CONFIDENCE
+        return self.measure.confidence or DEFAULT_CONFIDENCE
 
     def margin(self, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
-        return self.mechanism.half_width(confidence) * self.measure.step
+        return self.mechanism.half_width(confidence) * self.measure.error_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ def _column_json(column: PlannedColumn) -> dict[str, Any]:
         "cells": column.query.keys.size,
         "step": plain_text(column.measure.step),
         "unit": column.measure.unit,
+        "error_unit": column.measure.error_unit,
         "chosen_by": column.chosen_by,
         "bias": column.bias,
         "expected_absolute_error": finite(column.mean_absolute_error),
@@ -172,7 +174,7 @@ def make_plan(
     where = place or (lambda query, column: Place(key=f"queries.{query}.columns.{column}"))
     check_budget(budget, where("", ""))
     wishes = [
-        (query, Wish(measure, where(query.name, measure.name)))
+        (query, Wish(measure, where(query.name, measure.asked_by)))
         for query in queries
         for measure in query.measures
     ]

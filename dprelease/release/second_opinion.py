@@ -88,7 +88,9 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     """Return what the integers of a release say of its guarantee."""
     kinds: Counter[tuple[Mechanism, Sensitivity]] = Counter()
     for event in events:
-        kinds[registry.law_of(event), event.sensitivity] += event.sensitivity.slots
+        law = registry.law_of(event)
+        if isinstance(law, Mechanism):  # choices are left out, which can only lower the price
+            kinds[law, event.sensitivity] += event.sensitivity.slots
     parts = [
         _worst(law, sensitivity, slots)
         for (law, sensitivity), slots in kinds.most_common(MOST_KINDS)

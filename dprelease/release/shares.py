@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.errors import BudgetError
-from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.budget import Budget, Variant
+from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.release.draft import Draft, priced, solve
 from dprelease.schema.release import ColumnSpec, ReleaseSpec, ShareSpec
@@ -59,10 +60,14 @@ def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     for query in queries:
         asked = spec.queries[named[query.name]]
         columns = []
-        for measure in query.measures:
-            name = f"{query.name}.{measure.name}"
-            columns.append(_column(name, asked.columns[measure.name], place))
-            place += 1
+        for name, measures in _by_column(query).items():
+            label = f"{query.name}.{name}"
+            leaves = [
+                Share(measure.name, measure.weight, column=place + i)
+                for i, measure in enumerate(measures)
+            ]
+            columns += _column(label, asked.columns[name], leaves)
+            place += len(measures)
         parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
         parts_of_query += columns
     declared = spec.budget.tables
@@ -85,14 +90,27 @@ def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
     return Share(name, spec.weight, amount, spec.rho is not None, None, parts)
 
 
-def _column(name: str, spec: ColumnSpec, place: int) -> Share:
+def _by_column(query: Query) -> dict[str, list[Measure]]:
+    """Return the measures of a query by the column that pays for them, both in order."""
+    found: dict[str, list[Measure]] = {}
+    for measure in query.measures:
+        found.setdefault(measure.asked_by, []).append(measure)
+    return found
+
+
+def _column(name: str, spec: ColumnSpec, leaves: list[Share]) -> list[Share]:
+    """Return the shares of a column's measures; an amount of its own is divided among them."""
     amount = spec.rho if spec.epsilon is None else spec.epsilon
-    return Share(name, spec.weight, amount, spec.rho is not None, place)
+    if amount is None:
+        return leaves
+    if len(leaves) == 1:
+        return [replace(leaves[0], name=name, amount=amount, in_rho=spec.rho is not None)]
+    return [Share(name, None, amount, spec.rho is not None, None, tuple(leaves))]
 
 
 def spend(
     share: Share, drafts: Sequence[Draft], budget: Budget, *, unlimited: bool = False
-) -> list[Mechanism]:
+) -> list[Randomizer]:
     """Return the mechanisms of all columns, in order, that together spend the budget.
 
     Columns with an accuracy or an absolute amount are settled first; one factor for all others is
@@ -104,7 +122,7 @@ def spend(
     BudgetError
         DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape that has no law.
     """
-    found: dict[int, Mechanism] = {}
+    found: dict[int, Randomizer] = {}
     _settle(share, drafts, budget, found, unlimited)
     return [found[i] for i in range(len(drafts))]
 
@@ -113,7 +131,7 @@ def _settle(
     share: Share,
     drafts: Sequence[Draft],
     budget: Budget,
-    found: dict[int, Mechanism],
+    found: dict[int, Randomizer],
     unlimited: bool,
 ) -> None:
     for part in _own_amounts(share, drafts):

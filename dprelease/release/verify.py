@@ -19,10 +19,11 @@ from dprelease.errors import (
     VerificationError,
 )
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
-from dprelease.query.resolve import Measure, Query, resolve
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query, resolve
 from dprelease.release import manifest
 from dprelease.release.charging import ledger_of
 from dprelease.release.guarantee import Guarantee, within
@@ -220,14 +221,14 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
     report.checked.append("sensitivities, errors and margins follow from the declaration")
 
 
-def _mechanism(event: Event) -> Mechanism | None:
+def _mechanism(event: Event) -> Randomizer | None:
     try:
         return registry.law_of(event)
     except DpReleaseError:
         return None
 
 
-def _has_shape(mechanism: Mechanism, measure: Measure) -> bool:
+def _has_shape(mechanism: Randomizer, measure: Measure) -> bool:
     """Return whether the declared shape parameters that a law records are the declared ones."""
     recorded = dict(mechanism.parameters)
     lengths = {shape.name for shape in mechanism.shapes if shape.in_units}

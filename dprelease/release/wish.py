@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.budget import Budget
-from dprelease.query.resolve import Measure
+from dprelease.query.measure import Measure
 from dprelease.release.draft import Draft, Shape, typical_error
 from dprelease.schema.release import AUTO, DEFAULT_CONFIDENCE
 
-MEASURES: dict[str, Callable[[Mechanism], float]] = {
+MEASURES: dict[str, Callable[[Randomizer], float]] = {
     "mae": typical_error,
     "rmse": lambda law: law.root_mean_square_error,
     "p95": lambda law: float(law.half_width(0.95)),
@@ -37,14 +37,14 @@ class Options:
     constraints: frozenset[str] = frozenset()
     allowed: tuple[str, ...] = ()
 
-    def admit(self, kind: type[Mechanism]) -> bool:
+    def admit(self, kind: type[Randomizer]) -> bool:
         """Return whether a mechanism keeps the constraints; `unbiased` is seen by its mean."""
         if self.allowed and kind.name not in self.allowed:
             return False
         wanted = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
         return all(holds for name, holds in wanted.items() if name in self.constraints)
 
-    def error(self, law: Mechanism) -> float:
+    def error(self, law: Randomizer) -> float:
         """Return the declared error of one cell; infinity for a bias that is not wanted."""
         if "unbiased" in self.constraints and law.mean != 0.0:
             return float("inf")
@@ -106,13 +106,13 @@ class Wish:
         """Return the draft of a family and a shape."""
         measure = self.measure
         return Draft(
-            registry.get(family, self.place),
+            registry.randomizer(family, self.place),
             shape,
             measure.sensitivity,
             measure.weight,
             self.place,
             None if measure.wanted is None else measure.wanted / measure.step,
-            float(measure.margin or DEFAULT_CONFIDENCE),
+            float(measure.confidence or DEFAULT_CONFIDENCE),
         )
 
     def check(self, budget: Budget) -> None:
@@ -120,7 +120,7 @@ class Wish:
         if self.is_auto:
             _ = self.options
             return
-        kind = registry.get(self.measure.mechanism.name, self.place)
+        kind = registry.randomizer(self.measure.mechanism.name, self.place)
         if budget.needs_pure_noise and not kind.pure:
             raise BudgetError(
                 "DP-BUDGET-003",
@@ -143,7 +143,7 @@ class Wish:
         if self.is_auto:
             return {}
         spec = self.measure.mechanism
-        known = {shape.name: shape for shape in registry.get(spec.name, self.place).shapes}
+        known = {shape.name: shape for shape in registry.randomizer(spec.name, self.place).shapes}
         found: dict[str, str | float] = {}
         for name, text in spec.shape.items():
             if name not in known:

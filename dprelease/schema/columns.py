@@ -22,7 +22,7 @@ from pydantic import (
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.derived import Computable
-from dprelease.schema.model import Files, Model
+from dprelease.schema.model import Files, Model, refuse_twins
 from dprelease.schema.values import (
     DROP,
     TEXT_SCHEMA,
@@ -329,3 +329,11 @@ def expression_of(column: Column) -> str | None:
 def is_stored(column: Column) -> bool:
     """Return whether a source has to hold the column: all but cuts and expressions."""
     return not isinstance(column, CutColumn) and expression_of(column) is None
+
+
+def check_computed(columns: Mapping[str, Column]) -> None:
+    """Raise DP-DERIVE-001 for a column that is stored, DP-DECL-006 for names that are alike."""
+    refuse_twins(columns)
+    for name, column in columns.items():
+        if is_stored(column):
+            refuse("DP-DERIVE-001", column=name)

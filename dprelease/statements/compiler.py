@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
-from dprelease.query.aggregate import Count, CountDistinct, Sum
+from dprelease.query.aggregate import Count, CountDistinct, Quantile, SquareSum, Sum
 from dprelease.query.keys import Key, key_of
-from dprelease.query.resolve import Measure, Query
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.layers import (
@@ -26,6 +27,7 @@ from dprelease.statements.layers import (
     typed_rows,
 )
 from dprelease.statements.treatment import steps
+from dprelease.statements.values import lattice_of, row_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,22 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A SELECT whose rows are `cell`, then BIGINT columns m0, m1, ..., one a measure; no NULL."""
+    """SELECTs over `dp_source`.
+
+    `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
+    NULL. Empty if there are none. `profiles`: for each measure that chooses among candidates, a
+    SELECT whose rows are BIGINT `cell`, `v`, `n`: how many rows of a cell have candidate v.
+    """
 
     sql: str
     key_tables: tuple[KeyTable, ...]
     columns: tuple[str, ...]
+    profiles: dict[str, str]
+
+    @property
+    def text(self) -> str:
+        """Return all statements."""
+        return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *self.profiles.values()))))
 
 
 def compile_query(
@@ -70,19 +83,46 @@ class _Compiler:
         self.query, self.stored, self.joined = query, stored, joined
         self.physical = physical_of(query, stored, joined)
         self.columns = query.table.columns
+        self.vectors = [m for m in query.measures if not m.is_choice]
         self.key_tables: list[KeyTable] = []
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
         distinct = any(isinstance(m.aggregate, CountDistinct) for m in self.query.measures)
-        if self.query.unit.id is None and not distinct:
-            steps_ = self._grouped_first()
-        else:
-            steps_ = self._row_by_row()
+        by_rows = self.query.unit.id is not None or distinct
+        sql, profiles = "", {}
+        if self.vectors:
+            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+        if len(self.vectors) < len(self.query.measures):
+            profiles = self._profiles()
+        names = tuple(measure.name for measure in self.vectors)
+        return Compiled(sql, tuple(self.key_tables), names, profiles)
+
+    def _statement(self, steps_: list[tuple[str, str]]) -> str:
         *named, (_, last) = [("typed", self._typed()), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
-        names = tuple(measure.name for measure in self.query.measures)
-        return Compiled(f"WITH {ctes}\n{last}", tuple(self.key_tables), names)
+        return f"WITH {ctes}\n{last}"
+
+    def _profiles(self) -> dict[str, str]:
+        """Return how often each candidate occurs in each cell, for measures that choose.
+
+        Rows are bounded by all values that the query reads, as they are for its other measures.
+        """
+        found: dict[str, str] = {}
+        known: dict[object, str] = {}
+        for j, measure in enumerate(self.query.measures):
+            same = _candidates(measure)
+            if same in known:
+                found[measure.name] = known[same]
+            elif measure.is_choice:
+                last = (
+                    f"SELECT cell, v{j} AS v, count(*) AS n\nFROM kept WHERE v{j} IS NOT NULL "
+                    f"GROUP BY cell, v{j}"
+                )
+                only = None if self.query.unit.id is not None else j
+                known[same] = self._statement([*self._kept(only), ("", last)])
+                found[measure.name] = known[same]
+        return found
 
     def _typed(self) -> str:
         """Return the layer in which every column has its declared kind."""
@@ -146,13 +186,14 @@ class _Compiler:
             if isinstance(column, CutColumn):
                 value = typed_column(column.cut)
             return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
-        if isinstance(aggregate, Sum):
+        if isinstance(aggregate, Sum | SquareSum | Quantile):
             if not isinstance(column, IntegerColumn | NumberColumn):
                 raise TypeError("sums are resolved for numbers only")
-            return steps(value, aggregate, column, self.physical[aggregate.column])
-        if aggregate.values is None:
+            physical = self.physical[aggregate.column]
+            return row_value(aggregate, steps(value, lattice_of(aggregate), column, physical))
+        if isinstance(aggregate, CountDistinct) and aggregate.values is None:
             return "NULL::BIGINT"
-        key = key_of(aggregate.column, column)
+        key = key_of(aggregate.column, column)  # distinct values, and the most frequent ones
         if isinstance(key, str):
             raise TypeError("distinct values are resolved for declared values only")
         return self._code(key, self._raw_key(key))
@@ -162,7 +203,7 @@ class _Compiler:
 
         The key tables are joined to the few groups instead of the many rows.
         """
-        keys, measures = self.query.keys.keys, self.query.measures
+        keys, measures = self.query.keys.keys, self.vectors
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
         sums = []
         for j, measure in enumerate(measures):
@@ -179,9 +220,23 @@ class _Compiler:
 
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
+        counted = self.query.unit.id is not None and not any(
+            map(_reads_values, self.query.measures)
+        )
+        places = [self.query.measures.index(m) for m in self.vectors]
+        totals = [
+            self._bounded(_total(m, place, counted), j)
+            for j, (m, place) in enumerate(zip(self.vectors, places, strict=True))
+        ]
+        last = f"SELECT cell, {', '.join(totals)}\nFROM kept GROUP BY cell"
+        return [*self._kept(), ("", last)]
+
+    def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
+        """Return the steps up to the rows that count; `only` one measure's values if given."""
         keys, measures, unit = self.query.keys.keys, self.query.measures, self.query.unit
+        self.joins = []
         cell = self._cell([self._raw_key(key) for key in keys])
-        read = [j for j, m in enumerate(measures) if _reads_values(m)]
+        read = [j for j, m in enumerate(measures) if _reads_values(m) and only in (None, j)]
         values = "".join(f", {self._value(measures[j])} AS v{j}" for j in read)
         person = "NULL" if unit.id is None else typed_column(unit.id)
         rows = f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
@@ -193,10 +248,7 @@ class _Compiler:
             bounded = kept_rows(unit, [f"v{j}" for j in read], self.query.keys.size)
         else:
             bounded = kept_counts(unit, self.query.keys.size)
-        counted = unit.id is not None and not read
-        totals = [self._bounded(_total(m, j, counted), j) for j, m in enumerate(measures)]
-        last = f"SELECT cell, {', '.join(totals)}\nFROM kept GROUP BY cell"
-        return [("coded", coded), *bounded, ("", last)]
+        return [("coded", coded), *bounded]
 
     @staticmethod
     def _bounded(total: str, position: int) -> str:
@@ -204,6 +256,13 @@ class _Compiler:
         known = f"coalesce({total}, 0)"
         inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
         return f"CAST({inside} AS BIGINT) AS m{position}"
+
+
+def _candidates(measure: Measure) -> tuple[str, str] | None:
+    """Return what tells apart the candidates of measures that choose; None for other measures."""
+    if not measure.is_choice:
+        return None
+    return type(measure.aggregate).__name__, measure.aggregate.column or ""
 
 
 def _reads_values(measure: Measure) -> bool:

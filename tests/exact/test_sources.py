@@ -452,7 +452,7 @@ def test_engine_failures_say_nothing_of_the_data(
     query = query_of(None, tmp_path)
     with Engine.open(query.declared, FRAME) as engine:
         compiled = engine.compile(query)
-        broken = type(compiled)("SELECT CAST('SECRET-4711' AS INTEGER)", (), ())
+        broken = type(compiled)("SELECT CAST('SECRET-4711' AS INTEGER)", (), ("n",), {})
         monkeypatch.setattr(engine_module, "compile_query", lambda *_: broken)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             engine.run(query)

@@ -153,7 +153,7 @@ def test_failures_while_rows_are_fetched_say_nothing(monkeypatch: pytest.MonkeyP
         "THEN 'SECRET-4711' ELSE '1' END AS x FROM range(4000000) t(i))"
     )
     with Engine.open(query.declared, pd.DataFrame({"k": ["a"]})) as engine:
-        broken = type(engine.compile(query))(lazy, (), ("rows",))
+        broken = type(engine.compile(query))(lazy, (), ("rows",), {})
         monkeypatch.setattr(engine_module, "compile_query", lambda *_: broken)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             engine.run(query)

@@ -21,13 +21,14 @@ COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
     "k": {"type": "category", "values": ["a", "b", "c"]},
     "n": {"type": "integer", "lower": 0, "upper": 40},
+    **{f"x{i}": {"type": "integer"} for i in range(40)},
 }
 NEEDS_SHAPE = {"asymmetric_laplace": {"k": 1.2}}
 
 
 def query(count: int, mechanism: object, sums: int = 0) -> Query:
     columns: dict[str, Any] = {
-        f"c{i}": {"count": "*", "mechanism": mechanism} for i in range(count)
+        f"c{i}": {"count": f"x{i}", "mechanism": mechanism} for i in range(count)
     }
     columns |= {f"s{i}": {"sum": "n", "mechanism": mechanism} for i in range(sums)}
     unit = {"privacy_unit": {"id": "id", "max_groups": 2, "max_rows_per_group": 1}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,9 @@ LARGE = 2**62
 def test_values(values: list[int], base: int, non_negative: bool, below: int | None) -> None:
     """Whole-number arithmetic in Python, value by value; nothing overflows."""
     steps = np.array(values, dtype=np.int64)
-    found, empty = finished(steps, PostProcessing(below, non_negative, base))
+    threshold = None if below is None else Fraction(below)
+    post = PostProcessing(threshold, non_negative, Fraction(base))
+    found, empty = finished(steps, post, Fraction(1))
     for i, value in enumerate(values):
         kept = max(value, 0) if non_negative else value
         size = (abs(kept) + base // 2) // base * base
@@ -60,10 +63,10 @@ def test_a_release(tmp_path: Path) -> None:
         for folder in (plain, shaped)
     ]
     assert records[0]["guarantee"] == records[1]["guarantee"]
-    words = records[1]["measurements"][0]["post_processing"]
+    words = records[1]["files"][0]["post_processing"]["people"]
     assert len(words) == 3
     assert "are left empty" in words[0]
-    assert records[0]["measurements"][0]["post_processing"] == []
+    assert records[0]["files"][0]["post_processing"] == {}
 
 
 def test_a_suppressed_cell_is_in_no_buffer(tmp_path: Path) -> None:

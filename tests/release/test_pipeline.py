@@ -14,10 +14,10 @@ from dprelease.errors import DataError, OutputError, State
 from dprelease.exact.table import ExactTable
 from dprelease.numerics.lattice import LIMIT
 from dprelease.release import pipeline
+from dprelease.release.arrays import scaled
 from dprelease.release.perturb import perturb
 from dprelease.release.pipeline import run
 from dprelease.release.prepare import prepare
-from dprelease.release.write import _scaled
 from dprelease.schema.load import read_declaration
 from tests.release.build import ROWS, publish, write
 from tests.replay import Keyed
@@ -105,7 +105,7 @@ def test_noise_at_the_top_of_the_range_saturates(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["1", "0.5", "0.001", "10", "25", "0.00000000000000001"])
 def test_values_are_steps_times_the_step_exactly(step: str) -> None:
     steps = np.array([0, 1, -1, 12345, LIMIT, -LIMIT])
-    found = _scaled(steps, Fraction(step)).to_pylist()
+    found = scaled(steps, Fraction(step)).to_pylist()
     assert [Fraction(value) for value in found] == [int(k) * Fraction(step) for k in steps]
 
 

@@ -46,7 +46,7 @@ def alone(plan: Plan, *names: str, delta: str = "0") -> float:
 TWO_TABLES = """\
 mechanism: laplace
 queries:
-  a: {from: people, columns: {n: {count: "*", weight: 3}, m: {count: "*"}}}
+  a: {from: people, columns: {n: {count: "*", weight: 3}, m: {count: k}}}
   b: {from: people, columns: {n: {count: "*"}}%s}
   c: {from: trips, columns: {n: {count: "*"}, s: {sum: x}}%s}
 """
@@ -91,7 +91,7 @@ def test_an_absolute_epsilon_at_a_delta(tmp_path: Path) -> None:
 budget: {epsilon: 1, delta: 1e-6}
 mechanism: discrete_gaussian
 queries:
-  a: {from: people, columns: {n: {count: "*", epsilon: 0.3}, m: {count: "*"}, s: {sum: x}}}
+  a: {from: people, columns: {n: {count: "*", epsilon: 0.3}, m: {count: k}, s: {sum: x}}}
 """
     plan = plan_of(tmp_path, text)
     assert alone(plan, "a.n", delta="1e-6") == pytest.approx(0.3, rel=1.1e-3)
@@ -136,7 +136,7 @@ queries:
     group_by: k
     columns:
       n: {count: "*", moe: 50}
-      m: {count: "*", relative_moe: 5 % at 2000, margin: 0.9}
+      m: {count: k, relative_moe: 5 % at 2000, margin: 0.9}
       s: {sum: x, moe: 4000, margin: true}
 """
     plan = plan_of(tmp_path, text)
@@ -156,7 +156,7 @@ def test_accuracy_within_a_budget_leaves_the_rest_to_the_others(tmp_path: Path) 
 budget: {epsilon: 1}
 mechanism: discrete_laplace
 queries:
-  a: {from: people, columns: {n: {count: "*", moe: 10}, m: {count: "*"}}}
+  a: {from: people, columns: {n: {count: "*", moe: 10}, m: {count: k}}}
 """
     plan = plan_of(tmp_path, text)
     price = alone(plan, "a.n")
@@ -234,7 +234,7 @@ def test_what_does_not_fit_says_so(tmp_path: Path) -> None:
     text = """\
 budget: {epsilon: 0.5}
 queries:
-  a: {from: people, columns: {n: {count: "*", moe: 3}, m: {count: "*", epsilon: 0.1}}}
+  a: {from: people, columns: {n: {count: "*", moe: 3}, m: {count: k, epsilon: 0.1}}}
 """
     with pytest.raises(BudgetError, match=r"DP-BUDGET-007.*\n?.*costs .* of the 0.5") as caught:
         plan_of(tmp_path, text)

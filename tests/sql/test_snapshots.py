@@ -27,7 +27,7 @@ QUERIES = [
 )
 def test_sql_is_the_one_that_was_reviewed(example: str, query: Query) -> None:
     path = SNAPSHOTS / f"{example}.{query.name}.sql"
-    assert planned(query).sql + "\n" == path.read_text(encoding="utf-8")
+    assert planned(query).text + "\n" == path.read_text(encoding="utf-8")
 
 
 def test_no_snapshot_is_left_over() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,59 +13,69 @@ from typing import ClassVar
 from flint import arb
 
 from dprelease.errors import BudgetError
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.rounding import round_up
+from dprelease.privacy.pure import PureLoss
 
-LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**9), Fraction(100)
 MOST_CANDIDATES = 2**20
+
+CANDIDATES = Shape("candidates", "how many candidates there are; the plan fills it in", "1 to 2^20")
 
 
 @dataclass(frozen=True)
-class Selection(ABC):
-    """A random index that favors high scores.
+class Selection(Randomizer):
+    """A random index that favors high scores: exp(1 / scale) for each point of score.
 
-    `epsilon`: the exact guarantee. `sensitivity`: how far one unit can move any one score, a whole
-    number. `monotonic`: whether one unit moves all scores in the same direction, as counts under
-    add_remove; then the same guarantee allows twice the rate.
+    A unit that moves the difference of any two scores by at most D can be told with a loss of at
+    most D / scale: a constant added to all scores changes nothing.
 
     Candidates and their number are public; scores are whole numbers of any size. The words that are
     drawn, and so the work, depend on the number of candidates, and on the scores only with a chance
-    of about 2**-64 for each candidate, when a word falls onto a boundary. What remains: arithmetic
-    on whole numbers and balls takes longer for longer scores.
+    of about 2**-40 for each candidate, when a word falls close to a boundary.
+
+    Errors are in points of score: how far the score that is chosen lies below the best one. They
+    are bounds for any scores: P(shortfall >= scale (ln n + t)) <= exp(-t) with n candidates
+    (McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, Theorem 2, for the other one).
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    use: ClassVar[str]
-    """When to use it, in a line."""
+    pure: ClassVar[bool] = True
+    norm: ClassVar[int] = 1
+    shapes: ClassVar[tuple[Shape, ...]] = (CANDIDATES,)
+    domains = {"candidates": (1.0, float(MOST_CANDIDATES))}  # noqa: RUF012 - a ClassVar of the base
 
-    epsilon: Fraction
-    sensitivity: int = 1
-    monotonic: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise BudgetError DP-MECH-005 unless the parameters can be certified."""
-        given: object = self.epsilon
-        if not isinstance(given, Fraction):  # a float would not be the number that was declared
-            self._refuse("epsilon", "an exact fraction")
-        if not LEAST_EPSILON <= self.epsilon <= LARGEST_EPSILON:
-            self._refuse("epsilon", "1e-9 to 100")
-        if type(self.sensitivity) is not int or not 1 <= self.sensitivity <= 2**62:
-            self._refuse("sensitivity", "a whole number from 1 to 2^62")
-
-    def _refuse(self, name: str, admissible: str) -> None:
-        raise BudgetError("DP-MECH-005", mechanism=self.name, name=name, admissible=admissible)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Return epsilon, rounded up: the largest loss of one choice."""
-        return round_up(self.epsilon)
+    candidates: float = 2.0
 
     @property
     def rate(self) -> Fraction:
-        """Return what a score counts in exponents: epsilon / sensitivity, or half of it."""
-        return self.epsilon / (self.sensitivity * (1 if self.monotonic else 2))
+        """Return what a point of score counts in exponents."""
+        return 1 / Fraction(self.scale)
+
+    @property
+    @abstractmethod
+    def in_range(self) -> bool:
+        """Return whether losses of a pair of neighbours lie in an interval of length D / scale."""
+
+    def losses(self, shift: int) -> tuple[PureLoss, ...]:
+        """Return the loss of a choice whose score differences move by up to `shift`."""
+        return (PureLoss(shift * self.rate, self.in_range),)
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Return a bound of the mean shortfall of score: scale (ln n + 1)."""
+        return self.scale * (math.log(self.candidates) + 1.0)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return a bound of the root mean square shortfall: that of scale (ln n + Exp(1))."""
+        log = math.log(self.candidates)
+        return self.scale * math.sqrt(log**2 + 2 * log + 2)
+
+    def half_width(self, confidence: float) -> int:
+        """Return w with P(shortfall <= w) >= confidence; never too small."""
+        miss = 1.0 - confidence
+        return math.ceil(self.scale * (math.log(self.candidates) - math.log(miss)) * (1 + 2**-40))
 
     def choose(self, scores: Sequence[int], bits: BitSource) -> int:
         """Return an index with exactly the probability that `law` encloses.
@@ -81,13 +92,14 @@ class Selection(ABC):
         return self._law(self._checked(scores))
 
     def _checked(self, scores: Sequence[int]) -> tuple[int, ...]:
-        if not 1 <= len(scores) <= MOST_CANDIDATES:
-            self._refuse("scores", "a list of 1 to 2^20 whole numbers")
         try:
-            return tuple(index(score) for score in scores)
+            found = tuple(index(score) for score in scores)
         except TypeError:
-            self._refuse("scores", "a list of 1 to 2^20 whole numbers")
-            raise
+            found = ()
+        if not 1 <= len(found) <= MOST_CANDIDATES:
+            name, admissible = "scores", "a list of 1 to 2^20 whole numbers"
+            raise BudgetError("DP-MECH-005", mechanism=self.name, name=name, admissible=admissible)
+        return found
 
     def weights(self, scores: Sequence[int]) -> list[arb]:
         """Return exp(rate (score - best score)) of every candidate, the best ones exactly 1."""

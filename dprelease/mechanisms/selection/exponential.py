@@ -1,9 +1,9 @@
-"""Exponential mechanism: a candidate with a probability proportional to exp(rate score).
+"""Exponential mechanism: a candidate with a probability proportional to exp(score / scale).
 
-Guarantee  epsilon with rate = epsilon / (2 sensitivity), or epsilon / sensitivity for scores that
-           all move in one direction.
-Source     McSherry and Talwar 2007, "Mechanism design via differential privacy", Theorem 6; scores
-           that move in one direction: Dwork and Roth 2014, section 3.4.
+Guarantee  A unit that moves the difference of any two scores by at most D loses at most D / scale,
+           and the losses of one pair of neighbours lie in an interval of that length.
+Source     McSherry and Talwar 2007, "Mechanism design via differential privacy", Theorem 6; range
+           of losses: Dong, Durfee and Rogers 2020, arXiv 1909.13830v2, Definition 3.1.
 """
 
 from __future__ import annotations
@@ -11,11 +11,21 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import ClassVar
 
+import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.selection.base import Selection
+from dprelease.mechanisms.selection.runs import Runs, single
+from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
+
+FLOAT_ERROR = 2.0**-43
+"""Bound on the relative error of a float weight: its exponent, below 64, errs by 2**-46."""
+
+FAR = 64.0
+"""Exponents below weigh less than 2**-92 of the best: they are left to the error bound."""
 
 
 class Exponential(Selection):
@@ -23,7 +33,12 @@ class Exponential(Selection):
 
     name: ClassVar[str] = "exponential"
     summary: ClassVar[str] = "a candidate with probability proportional to exp(rate score); pure"
-    use: ClassVar[str] = "few candidates, or a law that is easy to write down"
+    use: ClassVar[str] = "quantiles, and other choices among many candidates"
+
+    @property
+    def in_range(self) -> bool:
+        """Return True: both normalizing constants are the same for all candidates."""
+        return True
 
     def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
         return LazyUniform(bits).place(lambda: list(accumulate(self.weights(scores))))
@@ -32,6 +47,83 @@ class Exponential(Selection):
         weights = self.weights(scores)
         total = sum(weights, arb(0))
         return tuple(weight / total for weight in weights)
+
+    def choose_each(self, runs: Runs, bits: BitSource) -> Integers:
+        """Return (cells,) indices of candidates, each with exactly its probability.
+
+        One word a cell: floats decide, with a bound on their error; where the word comes too close
+        to a boundary, balls and further words do.
+        """
+        words = bits.words(runs.cells)
+        chosen = np.empty(runs.cells, dtype=np.int64)
+        for cell, (scores, lengths) in enumerate(runs):
+            word = int(words[cell])
+            found = self._fast(scores, lengths, word)
+            if found is None:
+                found = self._slow(scores, lengths, LazyUniform(bits, word))
+            chosen[cell] = found
+        return chosen
+
+    def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
+        """Return (cells,) indices for (cells, candidates) scores, exactly by their law.
+
+        `allowed` tells which candidates may be chosen; at least one of each cell.
+        """
+        runs = single(scores)
+        lengths: Integers = allowed.ravel().astype(np.int64)
+        # Numbers of candidates count those of empty runs as none.
+        found = self.choose_each(Runs(runs.starts, runs.scores, lengths).held(), bits)
+        places: Integers = np.cumsum(allowed, axis=1) - 1
+        chosen: Integers = np.argmax(allowed & (places == found[:, None]), axis=1)
+        return chosen
+
+    def _fast(self, scores: Integers, lengths: Integers, word: int) -> int | None:
+        """Return the candidate that a word decides, or None if floats can't tell."""
+        exponents = (scores - scores.max()) * (1.0 / self.scale)
+        near = np.flatnonzero(exponents > -FAR)
+        each: Floats = np.exp(exponents[near])
+        sums = np.cumsum(each * lengths[near])
+        total = float(sums[-1])
+        # What was left out is below e^-64 a candidate; a sum errs by a unit for each term.
+        left_out = 2.0**-92 * float(lengths.sum())
+        error = total * (FLOAT_ERROR + len(near) * 2.0**-52) + left_out
+        target = word * 2.0**-64 * total
+        low, high = target - error, target + total * 2.0**-64 + error
+        i = int(np.searchsorted(sums, low, side="right"))
+        if i >= len(near):
+            return None
+        before = float(sums[i - 1]) if i else 0.0
+        if low < before or high >= float(sums[i]):
+            return None
+        first, last = ((x - before) / float(each[i]) for x in (low, high))
+        if int(first) != int(last):
+            return None
+        place: int = min(int(first), int(lengths[near[i]]) - 1)
+        return int(lengths[: near[i]].sum()) + place
+
+    def _slow(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
+        """Return the candidate by balls: first its run, then its place there."""
+        best = int(scores.max())
+        points, counts = scores.tolist(), lengths.tolist()
+        known: dict[int, arb] = {}
+
+        def sums() -> list[arb]:
+            known.clear()
+            known.update((s, ball(self.rate * (s - best)).exp()) for s in set(points))
+            return list(accumulate(known[s] * n for s, n in zip(points, counts, strict=True)))
+
+        i = uniform.place(sums)
+
+        def before() -> arb:
+            found = sums()
+            return (found[i - 1] if i else arb(0)) / found[-1]
+
+        def width() -> arb:
+            found = sums()
+            return known[points[i]] / found[-1]
+
+        passed: int = sum(counts[:i])
+        return passed + uniform.part(before, width, counts[i])
 
 
 SELECTION = Exponential

@@ -1,11 +1,11 @@
 """Permute-and-flip: never a larger expected loss of score than the exponential mechanism.
 
-Guarantee  epsilon with rate = epsilon / (2 sensitivity), or epsilon / sensitivity for scores that
-           all move in one direction.
-Source     McKenna and Sheldon 2020, arXiv 2010.12603v1, Algorithm 1, Theorem 1 and Proposition 1.
+Guarantee  A unit that moves the difference of any two scores by at most D loses at most D / scale.
+Source     McKenna and Sheldon 2020, arXiv 2010.12603v1, Algorithm 1, Theorem 1 and Proposition 1:
+           scores that all rise, by at most D; a constant added to all scores changes nothing.
 
 The paper goes through a random permutation and takes the first candidate whose coin, of probability
-exp(rate (score - best score)), shows heads. Permutation and coins are independent, so that is a
+exp((score - best score) / scale), shows heads. Permutation and coins are independent, so that is a
 uniform choice among all heads. This way all coins are flipped, and time does not tell how many the
 first heads took.
 """
@@ -14,11 +14,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.selection.base import Selection
 from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
+
+FLOAT_ERROR = 2.0**-40
+"""Generous bound on the relative error of a float probability above 2**-62."""
 
 
 class PermuteAndFlip(Selection):
@@ -28,19 +33,59 @@ class PermuteAndFlip(Selection):
     summary: ClassVar[str] = "the first candidate, in random order, whose coin shows heads; pure"
     use: ClassVar[str] = "the choice among declared candidates: never worse than exponential"
 
+    @property
+    def in_range(self) -> bool:
+        """Return False: that is not known of it."""
+        return False
+
     def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
         best = max(scores)
         heads = [i for i, score in enumerate(scores) if self._flip(score, best, bits)]
-        sums = [arb(n + 1) for n in range(len(heads))]
-        return heads[LazyUniform(bits).place(lambda: sums)]
+        return heads[_place(LazyUniform(bits), len(heads))]
 
-    def _flip(self, score: int, best: int, bits: BitSource) -> bool:
+    def _flip(self, score: int, best: int, bits: BitSource, word: int | None = None) -> bool:
         """Return True with probability exp(rate (score - best)), for the best score as well."""
 
         def sums() -> list[arb]:
             return [self.weights((score, best))[0], arb(1)]
 
-        return LazyUniform(bits).place(sums) == 0
+        return LazyUniform(bits, word).place(sums) == 0
+
+    def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
+        """Return (cells,) indices for (cells, candidates) scores, exactly by their law.
+
+        `allowed` tells which candidates may be chosen; at least one of each cell. A word for every
+        coin and every cell; where floats can't tell, balls and further words do.
+        """
+        cells, candidates = scores.shape
+        least = np.iinfo(np.int64).min
+        best = np.where(allowed, scores, least).max(axis=1, keepdims=True)
+        gap: Floats = np.maximum(best - scores, 0).astype(np.float64)
+        p = np.exp(-gap / self.scale)
+        words = bits.words(cells * candidates).reshape(cells, candidates)
+        u = words.astype(np.float64) * 2.0**-64
+        heads = u < p
+        close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
+        for cell, i in np.argwhere(close & (gap > 0) & allowed).tolist():
+            word = int(words[cell, i])
+            heads[cell, i] = self._flip(int(scores[cell, i]), int(best[cell, 0]), bits, word)
+        heads |= gap == 0
+        heads &= allowed
+        return self._among(heads, bits)
+
+    def _among(self, heads: Flags, bits: BitSource) -> Integers:
+        """Return the index of one of the heads of each cell, all with the same probability."""
+        counts = heads.sum(axis=1)
+        words = bits.words(len(heads))
+        position = words.astype(np.float64) * 2.0**-64 * counts
+        chosen = np.floor(position).astype(np.int64)
+        unsure = np.abs(position - np.round(position)) <= counts * FLOAT_ERROR
+        for cell in np.flatnonzero(unsure & (counts > 1)).tolist():
+            chosen[cell] = _place(LazyUniform(bits, int(words[cell])), int(counts[cell]))
+        chosen[counts == 1] = 0
+        places = np.cumsum(heads, axis=1) - 1
+        found: Integers = np.argmax(heads & (places == chosen[:, None]), axis=1)
+        return found
 
     def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
         """Return p_i E 1 / (1 + heads among the others): an integral of a product over [0, 1]."""
@@ -48,6 +93,12 @@ class PermuteAndFlip(Selection):
         return tuple(
             weight * _mean_share(weights[:i] + weights[i + 1 :]) for i, weight in enumerate(weights)
         )
+
+
+def _place(uniform: LazyUniform, n: int) -> int:
+    """Return one of 0..n - 1, all with the same probability."""
+    sums = [arb(i + 1) for i in range(n)]
+    return uniform.place(lambda: sums)
 
 
 def _mean_share(others: list[arb]) -> arb:

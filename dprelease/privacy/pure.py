@@ -1,0 +1,95 @@
+"""The loss of whatever is known to lose at most epsilon, and nothing more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.rounding import round_up
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
+
+SAFE = 1.0 + 2.0**-40
+"""More than floats err in a few dozen operations."""
+
+
+@dataclass(frozen=True)
+class PureLoss(MonotoneLoss):
+    """The loss of one bit told truly with probability e^epsilon / (1 + e^epsilon).
+
+    It dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015, arXiv 1311.0776v4,
+    Theorem 10). `in_range`: the losses of one pair of neighbours lie in an interval of length
+    epsilon, as those of the exponential mechanism do; then D_a <= a epsilon^2 / 8.
+
+    Proof. K(a) = ln E_Q (P/Q)^a has K(0) = K(1) = 0, and its second derivative is the variance of a
+    variable in an interval of length epsilon, at most epsilon^2 / 4. So epsilon^2 a (a - 1) / 8 - K
+    is convex, zero at 0 and at 1, and not negative beyond: D_a = K(a) / (a - 1). The same bound as
+    in Cesar and Rogers 2021, arXiv 2004.07223v4.
+    """
+
+    epsilon: Fraction
+    in_range: bool = False
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return epsilon, rounded up."""
+        return round_up(self.epsilon)
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
+    def rho(self) -> float:
+        """Return epsilon^2 / 8 for losses in a range, else epsilon^2 / 2, rounded up.
+
+        The latter: Bun and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4.
+        """
+        return round_up(self.epsilon**2 / (8 if self.in_range else 2))
+
+    @property
+    def span(self) -> float:
+        """Return epsilon: no mass lies beyond."""
+        return self.pure_epsilon
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return (e^epsilon0 - e^epsilon) / (1 + e^epsilon0)."""
+        if epsilon >= self.epsilon:
+            return 0.0
+        edge = max(below(epsilon), Fraction(-LARGEST))
+        if edge <= -self.epsilon:
+            return min(1.0, least_above(lambda: -ball(edge).expm1()))
+
+        def value() -> arb:
+            return (1 - ball(edge - self.epsilon).exp()) / (1 + ball(-self.epsilon).exp())
+
+        return min(1.0, least_above(value))
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the two atoms, at losses of plus and minus epsilon."""
+        top = self.pure_epsilon
+        p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+        first, last = np.searchsorted(edges, [top, -top])
+        likely = 1.0 / (1.0 + math.exp(-top))
+        p[first] += likely
+        q[last] += likely
+        p[last] += likely * math.exp(-top)
+        q[first] += likely * math.exp(-top)
+        return p, q
+
+    def renyi(self, order: float) -> float:
+        """Return the Rényi divergence of an order above 1, rounded up."""
+        top, a = self.pure_epsilon, order - 1.0
+        # E_P exp(a L), over exp(a top), so that it can't overflow.
+        total = (1.0 + math.exp(-top * (1.0 + 2 * a))) / (1.0 + math.exp(-top))
+        found = min(top, (a * top + math.log(total)) / a) * SAFE
+        return min(found, order * self.rho) if self.in_range else found
+
+
+LARGEST = 10**6
+"""Epsilons below minus this are one: exp of them is zero but for 10^-434294."""

@@ -1,0 +1,160 @@
+"""Declared columns of one query as measures, shared where they are the same, and what they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.privacy.unit import Neighbours, Sensitivity
+from dprelease.query.aggregate import Aggregate, CountDistinct, Frequent, Quantile, SquareSum, Sum
+from dprelease.query.asked import Asking, Part
+from dprelease.query.measure import Form, Measure, Published
+from dprelease.query.post import PostProcessing
+from dprelease.schema.release import AUTO, ColumnSpec, MechanismSpec
+
+LARGEST_BASE = 2**61
+"""Steps: noised values saturate at twice as many."""
+
+CHOICES = ("exponential", "permute_and_flip")
+
+
+@dataclass
+class Answers:
+    """Collects the measures and the published columns of one query, and all findings."""
+
+    default: MechanismSpec
+    neighbours: Neighbours
+    cells: int
+    asking: Asking
+    measures: list[Measure] = field(default_factory=list)
+    columns: list[Published] = field(default_factory=list)
+    _shared: dict[object, int] = field(default_factory=dict)
+
+    def add(self, name: str, spec: ColumnSpec) -> None:
+        """Add one declared column; what can't be measured is refused."""
+        asked = self.asking.parts(name, spec)
+        if asked is None:
+            return
+        form, parts = asked
+        if any(self._refused(name, spec, aggregate) for _, aggregate in parts):
+            return
+        single = len(parts) == 1
+        measures = [
+            self._measure(name, spec, name if single else f"{name}.{label}", aggregate)
+            for label, aggregate in parts
+        ]
+        post = self._post(name, spec, form, measures[0])
+        if form is Form.CANDIDATE and len(parts) > 1:
+            for rank, measure in enumerate(measures, 1):
+                self.columns.append(Published(f"{name}_{rank}", form, (measure,), ""))
+            return
+        unit = self._unit(form, parts)
+        self.columns.append(Published(name, form, tuple(measures), unit, spec.margin, post))
+
+    def _measure(self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate) -> Measure:
+        """Return the vector, the one that is there already if it is the same with the same noise.
+
+        What is asked for with a price or an accuracy of its own has noise of its own.
+        """
+        mechanism = self._mechanism(spec, aggregate)
+        own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))
+        key = (aggregate, repr(mechanism), asked_by if own else "")
+        place = self._shared.setdefault(key, len(self.measures))
+        if place < len(self.measures):
+            known = self.measures[place]
+            if spec.weight > known.weight:
+                known = replace(known, weight=spec.weight)
+                self.measures[place] = known
+                self.columns = [_using(column, known) for column in self.columns]
+            return known
+        self.measures.append(
+            Measure(
+                name=name,
+                aggregate=aggregate,
+                sensitivity=self._sensitivity(aggregate),
+                unit=self._unit_of(aggregate),
+                mechanism=mechanism,
+                weight=spec.weight,
+                asked_by=asked_by,
+                confidence=spec.margin,
+                wanted=spec.margin_wanted,
+                own=asked_by if own else "",
+            )
+        )
+        return self.measures[-1]
+
+    def _sensitivity(self, aggregate: Aggregate) -> Sensitivity:
+        return aggregate.sensitivity(self.asking.table.unit, self.neighbours, self.cells)
+
+    def _refused(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
+        if self._sensitivity(aggregate).largest_shift == 0:
+            self.asking.refuse("DP-QUERY-005", "columns", name, column=name)
+            return True
+        if spec.mechanism is None or spec.mechanism.name == AUTO:
+            return False
+        is_choice = isinstance(aggregate, Quantile | Frequent)
+        wanted = ("exponential",) if isinstance(aggregate, Quantile) else CHOICES
+        if is_choice is not (spec.mechanism.name in CHOICES) or (
+            is_choice and spec.mechanism.name not in wanted
+        ):
+            known = ", ".join(wanted) if is_choice else "a noise mechanism"
+            self.asking.refuse(
+                "DP-QUERY-011", "columns", name, "mechanism", column=name, known=known
+            )
+            return True
+        return False
+
+    def _mechanism(self, spec: ColumnSpec, aggregate: Aggregate) -> MechanismSpec:
+        declared = spec.mechanism
+        if isinstance(aggregate, Quantile | Frequent):
+            if declared is None or declared.name == AUTO:
+                best = isinstance(aggregate, Frequent)
+                declared = MechanismSpec(name="permute_and_flip" if best else "exponential")
+            size = {"candidates": str(aggregate.candidates)}
+            return MechanismSpec.model_validate({"name": declared.name, **declared.shape, **size})
+        if declared is None and self.default.name in CHOICES:
+            return MechanismSpec(name=AUTO)
+        return declared or self.default
+
+    def _post(self, name: str, spec: ColumnSpec, form: Form, measure: Measure) -> PostProcessing:
+        on_lattice = form in (Form.MEASURED, Form.SUM)
+        for key in ("round_to", "bottom_code", "top_code") if on_lattice else ():
+            value = getattr(spec, key)
+            base = Fraction(1) if value is None else value / measure.step
+            if base.denominator != 1 or abs(base) > LARGEST_BASE:
+                step = plain_text(measure.step)
+                self.asking.refuse(
+                    "DP-QUERY-010", "columns", name, key, column=name, key=key, step=step
+                )
+        return PostProcessing(
+            spec.suppress_below, spec.non_negative, spec.round_to,
+            spec.bottom_code, spec.top_code, spec.labels, spec.flag_above,
+        )  # fmt: skip
+
+    def _unit_of(self, aggregate: Aggregate) -> str:
+        match aggregate:
+            case Sum(column=column) | Quantile(column=column):
+                return getattr(self.asking.table.columns[column], "unit", None) or ""
+            case SquareSum(column=column):
+                unit = getattr(self.asking.table.columns[column], "unit", None)
+                return f"({unit})^2" if unit else ""
+            case CountDistinct(column=column):
+                return column
+            case Frequent():
+                return ""
+        return "rows"
+
+    def _unit(self, form: Form, parts: list[Part]) -> str:
+        units = [self._unit_of(aggregate) for _, aggregate in parts]
+        match form:
+            case Form.STDDEV:
+                return units[1]
+            case Form.RATIO:
+                return f"{units[0]} / {units[1]}" if any(units) else ""
+        return units[0]
+
+
+def _using(column: Published, measure: Measure) -> Published:
+    parts = tuple(measure if part.name == measure.name else part for part in column.parts)
+    return replace(column, parts=parts)

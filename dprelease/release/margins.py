@@ -1,0 +1,150 @@
+"""Margins of error of what is computed from several noised vectors.
+
+For a ratio of noised values S + K over N + M the difference from the true ratio t = S / N is
+(K - t M) / (N + M), exactly: its quantiles follow from the laws of the noise, once t is known
+(Fieller 1954). All t that are compatible with the answer are looked at, so coverage is the declared
+one, and above it only in cells whose noise is as large as their count. The laws are those in the
+manifest; tails are tables of floats whose relative error is below 1e-3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats
+from dprelease.release.noise_table import spread_draws, table_of
+
+GRID = 33
+DRAWS = 4096
+BLOCK = 256
+"""Cells that are looked at together, for a bounded memory."""
+
+ROUNDS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Pivot:
+    """`widths[i]`: the quantile of |K - t M| at t = `places[i]`, and for -t if that is larger."""
+
+    places: Floats
+    widths: Floats
+
+    def width(self, t: Floats) -> Floats:
+        """Return the quantile at t; beyond the last place it grows on as there."""
+        slope = self.widths[-1] / self.places[-1] if self.places[-1] else 0.0
+        found: Floats = np.interp(np.abs(t), self.places, self.widths)
+        found += np.maximum(np.abs(t) - self.places[-1], 0.0) * slope
+        return found
+
+
+@lru_cache(maxsize=256)
+def pivot_of(over: Mechanism, under: Mechanism, confidence: float, largest: float) -> Pivot:
+    """Return the quantiles of |K - t M| for |t| up to `largest`, steps of K over steps of M."""
+    places = largest * np.linspace(0.0, 1.0, GRID) ** 2
+    widths = [
+        max(_width(over, under, t, confidence), _width(over, under, -t, confidence))
+        for t in places.tolist()
+    ]
+    return Pivot(places, np.maximum.accumulate(np.array(widths)))
+
+
+def _width(over: Mechanism, under: Mechanism, t: float, confidence: float) -> float:
+    """Return the least w with P(|K - t M| > w) <= 1 - confidence."""
+    k, m = table_of(over), table_of(under)
+    moved, miss = t * m.nodes, 1.0 - confidence
+    if t == 0.0:
+        moved, weights = np.zeros(1), np.ones(1)
+    else:
+        weights = m.weights
+
+    def too_narrow(w: float) -> bool:
+        outside = k.beyond(w + moved) + 1.0 - k.beyond(moved - w)
+        return bool(outside @ weights > miss)
+
+    low, high = 0.0, max(1.0, float(k.places[-1]))
+    while too_narrow(high):
+        low, high = high, 2 * high
+        if high > 2.0**80:
+            return math.inf
+    for _ in range(48):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_narrow(middle) else (low, middle)
+    return high
+
+
+def sum_width(total: Mechanism, count: Mechanism, center: int, confidence: float) -> float:
+    """Return the margin of total + center count, lattice steps, rounded up to whole ones."""
+    return math.ceil(_width(total, count, -float(center), confidence))
+
+
+def ratio_margins(
+    ratio: Floats, under: Floats, pivot: Pivot, ends: tuple[float, float] | None
+) -> Floats:
+    """Return margins (n,) of ratios over the noised `under`; infinity where nothing bounds them.
+
+    `ends`: the range that the true ratio can't leave.
+    """
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        reach = [_reach(ratio, np.abs(under), pivot, sign, ends) for sign in (1.0, -1.0)]
+    return np.maximum(reach[0], reach[1])
+
+
+def _reach(
+    ratio: Floats, under: Floats, pivot: Pivot, sign: float, ends: tuple[float, float] | None
+) -> Floats:
+    """Return how far on one side the farthest ratio lies that is compatible with the answer."""
+    if ends is None:
+        limit = np.full_like(ratio, np.inf)
+    else:
+        limit = np.abs((ends[1] if sign > 0 else ends[0]) - ratio)
+    reach = np.zeros_like(ratio)
+    for _ in range(ROUNDS):
+        further = pivot.width(ratio + sign * reach) / under
+        if np.allclose(further, reach, rtol=1e-6, atol=0.0, equal_nan=True):
+            break
+        reach = np.minimum(further, limit)
+    else:
+        reach = np.where(further > reach * (1 + 1e-3), limit, reach)
+    if ends is not None:  # the end itself may be compatible although something before it is not
+        reach = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, reach)
+    return reach
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The noise of squares, sums and counts, in steps of the column (squares: their square)."""
+
+    squares: Mechanism
+    total: Mechanism
+    count: Mechanism
+    coarse: int
+    offset: int
+
+    def margins(
+        self, mean: Floats, variance: Floats, count: Floats, confidence: float, *, root: bool
+    ) -> Floats:
+        """Return margins (n,) of sample variances, or of their roots; NaN where count is below 2.
+
+        With the true moments in place of the published ones, the error of the variance is exactly
+        (Q - 2 t S + (t^2 - v) M) / n - ((S - t M) / n)^2, with Q, S and M the noise of the three
+        vectors, t the mean and v the variance; its quantiles are taken over evenly spread draws.
+        """
+        q, s, m = spread_draws((self.squares, self.total, self.count), DRAWS)
+        q = (q + self.offset * m) * self.coarse
+        found = np.full(mean.shape, math.nan)
+        known = np.flatnonzero(np.isfinite(variance) & (count >= 2))
+        place = min(DRAWS - 1, math.ceil(confidence * DRAWS) - 1)
+        for start in range(0, len(known), BLOCK):
+            cells = known[start : start + BLOCK]
+            t, v, n = (x[cells, None] for x in (mean, variance, count))
+            error = (q - 2 * t * s + (t * t - v) * m) / n - ((s - t * m) / n) ** 2
+            if root:
+                error = np.sqrt(v) - np.sqrt(np.maximum(v - error, 0.0))
+            size = np.partition(np.abs(error), place, axis=1)[:, place]
+            found[cells] = size
+        return found

@@ -1,0 +1,32 @@
+"""Quantiles of one column in ascending order: each was chosen by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dprelease.numerics.lattice import Integers
+from dprelease.query.aggregate import Quantile
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
+
+
+def ascending(query: Query, measure: Measure, vectors: Mapping[str, Integers]) -> Integers:
+    """Return one quantile of every cell, after all quantiles of its column have been sorted.
+
+    Sorting noised answers is post-processing, and never moves one further from the truth than the
+    worst of them was.
+    """
+    wanted = measure.aggregate
+    same = [
+        (found.aggregate.at, found.name)
+        for found in query.measures
+        if isinstance(found.aggregate, Quantile) and found.aggregate.column == wanted.column
+    ]
+    same.sort()
+    if len(same) == 1:
+        return vectors[measure.name]
+    names = [name for _, name in same]
+    found: Integers = np.sort(np.stack([vectors[name] for name in names]), axis=0)
+    return np.ascontiguousarray(found[names.index(measure.name)])
