@@ -94,14 +94,21 @@ def build(
         "ledger": ledger,
         "composition": _composition(plan.guarantee),
         "reading": reading(plan.guarantee),
-        "privacy_unit": [_unit(query) for query in queries],
         "measurements": [measurement(column) for column in plan.columns],
-        "treatments": [_treatment(query) for query in queries],
+        **told(queries),
         "files": [file_record(query, digests[query.name]) for query in queries],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
     return sealed(record)
+
+
+def told(queries: tuple[Query, ...]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the manifest tells of each query's unit, columns and joined table."""
+    return {
+        "privacy_unit": [_unit(query) for query in queries],
+        "treatments": [_treatment(query) for query in queries],
+    }
 
 
 def _tool() -> dict[str, Any]:
