@@ -183,7 +183,16 @@ def _plan_words(found: Plan) -> str:
             )
         )
     warnings = [f"Warning: {warning}" for warning in found.warnings]
-    return "\n\n".join([_guarantee_words(found), table(rows), *_reading_words(found), *warnings])
+    parts = [_guarantee_words(found), table(rows), *_computed_words(found)]
+    return "\n\n".join([*parts, *_reading_words(found), *warnings])
+
+
+def _computed_words(found: Plan) -> list[str]:
+    rows = [("computed", "from", "margin at 1,000 rows", "unit")]
+    for query, column, margin in found.computed():
+        width = "" if margin is None else f"{margin:,.6g}"
+        rows.append((f"{query.name}.{column.name}", column.formula, width, column.unit))
+    return [table(rows)] if len(rows) > 1 else []
 
 
 def _guarantee_words(found: Plan) -> str:

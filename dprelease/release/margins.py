@@ -29,28 +29,27 @@ ROUNDS = 64
 
 @dataclass(frozen=True, eq=False)
 class Pivot:
-    """`widths[i]`: the quantile of |K - t M| at t = `places[i]`, and for -t if that is larger."""
+    """`widths[i]`: the quantile of |K - t M| at t = `places[i]`, ascending."""
 
     places: Floats
     widths: Floats
 
     def width(self, t: Floats) -> Floats:
         """Return the quantile at t; beyond the last place it grows on as there."""
-        slope = self.widths[-1] / self.places[-1] if self.places[-1] else 0.0
-        found: Floats = np.interp(np.abs(t), self.places, self.widths)
-        found += np.maximum(np.abs(t) - self.places[-1], 0.0) * slope
+        reach = float(self.places[-1])
+        slope = float(self.widths.max()) / reach if reach else 0.0
+        found: Floats = np.interp(t, self.places, self.widths)
+        found += np.maximum(np.abs(t) - reach, 0.0) * slope
         return found
 
 
 @lru_cache(maxsize=256)
 def pivot_of(over: Mechanism, under: Mechanism, confidence: float, largest: float) -> Pivot:
     """Return the quantiles of |K - t M| for |t| up to `largest`, steps of K over steps of M."""
-    places = largest * np.linspace(0.0, 1.0, GRID) ** 2
-    widths = [
-        max(_width(over, under, t, confidence), _width(over, under, -t, confidence))
-        for t in places.tolist()
-    ]
-    return Pivot(places, np.maximum.accumulate(np.array(widths)))
+    grid = np.linspace(-1.0, 1.0, GRID)
+    places = largest * grid * np.abs(grid)
+    widths = [_width(over, under, t, confidence) for t in places.tolist()]
+    return Pivot(places, np.array(widths))
 
 
 def _width(over: Mechanism, under: Mechanism, t: float, confidence: float) -> float:

@@ -16,9 +16,10 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
-from dprelease.query.measure import Measure
+from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
+from dprelease.release.derived import evenly_spread, sum_margin
 from dprelease.release.draft import priced
 from dprelease.release.guarantee import (
     Guarantee,
@@ -123,6 +124,21 @@ class Plan:
             "renyi": {order: finite(found) for order, found in orders.items()},
         }
 
+    def computed(self) -> Iterator[tuple[Query, Published, float | None]]:
+        """Yield columns that are computed from several vectors, with a margin of error (95 %).
+
+        That of a cell of 1,000 rows spread evenly between the bounds; of a sum, that of any cell.
+        None where it depends on more.
+        """
+        for query in {column.query.name: column.query for column in self.columns}.values():
+            laws = {c.measure.name: c.mechanism for c in self.of_query(query.name)}
+            for column in query.columns:
+                if column.form is Form.SUM:
+                    step = float(column.step or 1)
+                    yield query, column, sum_margin(column, laws, 0.95) * step
+                elif column.form in FRACTIONS:
+                    yield query, column, evenly_spread(column, laws, 0.95)
+
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
         return tuple(column for column in self.columns if column.query.name == name)
@@ -135,6 +151,16 @@ class Plan:
             "columns": [
                 {**_column_json(column), "price_alone": finite(price)}
                 for column, price in zip(self.columns, self.alone(), strict=True)
+            ],
+            "computed": [
+                {
+                    "query": query.name,
+                    "column": column.name,
+                    "formula": column.formula,
+                    "unit": column.unit,
+                    "margin_95": margin,
+                }
+                for query, column, margin in self.computed()
             ],
             "reading": reading(self.guarantee),
             "warnings": list(self.warnings),

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.table import ExactTable
 from dprelease.privacy.unit import Neighbours
+from dprelease.query.aggregate import Quantile
+from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query, resolve_one
+from dprelease.release.choosing import quantile_runs
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document
@@ -44,4 +48,16 @@ def exact(query: Query, frame: object, joined: object = None) -> dict[str, np.nd
     other = None if query.join is None else query.join.declared
     with Engine.open(query.declared, frame, other, joined) as engine:
         found = engine.run(query)
-    return {measure.name: found.vector(measure.name) for measure in query.measures}
+    return {measure.name: _held(found, measure) for measure in query.measures}
+
+
+def _held(found: ExactTable, measure: Measure) -> np.ndarray:
+    """Return a vector, or for what is chosen the scores of all candidates in all cells."""
+    aggregate = measure.aggregate
+    if not measure.is_choice:
+        return found.vector(measure.name)
+    profile = found.profile(measure.name)
+    if not isinstance(aggregate, Quantile):
+        return profile.dense(aggregate.candidates)
+    rows = [np.repeat(scores, lengths) for scores, lengths in quantile_runs(profile, aggregate)]
+    return np.stack(rows)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from dprelease.query.aggregate import Count, CountDistinct, Sum
+from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn
@@ -134,16 +134,48 @@ def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
     return min(max(half_away(scaled), aggregate.lower), aggregate.upper)
 
 
+def moment(query: Query, aggregate: Sum | SquareSum | Quantile, row: Row) -> int | None:
+    """Return what a row adds to a sum of values or squares, or which candidate it stands for."""
+    lattice = aggregate
+    if not isinstance(aggregate, Sum):
+        lattice = Sum(aggregate.column, aggregate.lower, aggregate.upper, aggregate.base)
+    found = steps(query, lattice, row)
+    if found is None:
+        return None
+    if isinstance(aggregate, Sum):
+        return found - aggregate.center
+    if isinstance(aggregate, Quantile):
+        return (found - aggregate.lower) // aggregate.stride
+    square = Fraction((found - aggregate.center) ** 2, aggregate.coarse)
+    return math.floor(square + Fraction(1, 2)) - aggregate.offset
+
+
+def scores(query: Query, aggregate: Quantile | Frequent, held: list[int]) -> list[int]:
+    """Return the score of every candidate in a cell whose rows have these candidates."""
+    if isinstance(aggregate, Frequent):
+        return [held.count(candidate) for candidate in range(aggregate.values)]
+    part, found = aggregate.at, []
+    for candidate in range(aggregate.candidates):
+        below, above = (
+            sum(1 for x in held if x < candidate),
+            sum(1 for x in held if x > candidate),
+        )
+        score = -abs((1 - part) * below - part * above) * part.denominator
+        assert score.denominator == 1
+        found.append(int(score))
+    return found
+
+
 def values_of(query: Query, row: Row) -> list[int | None]:
     """Return what one row adds to each measure that reads a column."""
     found: list[int | None] = []
     for measure in query.measures:
         aggregate = measure.aggregate
-        if isinstance(aggregate, Sum):
-            found.append(steps(query, aggregate, row))
+        if isinstance(aggregate, Sum | SquareSum | Quantile):
+            found.append(moment(query, aggregate, row))
         elif isinstance(aggregate, Count) and aggregate.column is not None:
             found.append(1 if typed(query, aggregate.column, row) is not None else None)
-        elif isinstance(aggregate, CountDistinct) and aggregate.values is not None:
+        elif isinstance(aggregate, Frequent) or getattr(aggregate, "values", None) is not None:
             from dprelease.query.keys import key_of
 
             key = key_of(aggregate.column, query.table.columns[aggregate.column])
@@ -187,7 +219,7 @@ def bounded(
 
 def reference(
     query: Query, table: list[Row], predicate: Predicate = lambda _row: True
-) -> dict[str, list[int]]:
+) -> dict[str, list[Any]]:
     """Return every vector of a query over a list of rows."""
     rows = []
     for row in table:
@@ -199,6 +231,16 @@ def reference(
     found = {}
     for j, measure in enumerate(query.measures):
         vector = [0] * query.keys.size
+        if isinstance(measure.aggregate, Quantile | Frequent):
+            found[measure.name] = [
+                scores(
+                    query,
+                    measure.aggregate,
+                    [values[j] for _, at, values in kept if at == i and values[j] is not None],
+                )
+                for i in range(query.keys.size)
+            ]
+            continue
         distinct: dict[int, set[Any]] = defaultdict(set)
         for person, at, values in kept:
             aggregate = measure.aggregate

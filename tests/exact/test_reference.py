@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
+from dprelease.query.aggregate import Quantile
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare, exact
-from tests.exact.reference import reference
+from tests.exact.reference import reference, scores
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -58,6 +60,12 @@ MEASURES: dict[str, Any] = {
     "coarse": {"sum": "s"},
     "real": {"sum": "x"},
     "kinds": {"count_distinct": "k"},
+    "mean": {"mean": "x"},
+    "spread": {"variance": "n"},
+    "middle": {"median": "n"},
+    "high": {"quantile": {"of": "x", "at": "0.9"}},
+    "least": {"min": "s"},
+    "often": {"mode": "m"},
 }
 UNITS = [
     {},
@@ -136,6 +144,8 @@ def breaches(
     """Return whether two exact tables differ by more than a claim allows."""
     for name in one:
         moved = np.abs(one[name] - other[name])
+        if one[name].ndim == 2:  # scores of candidates: how far any two of a cell moved apart
+            moved = np.ptp(one[name] - other[name], axis=1)
         moved = moved[moved > 0]
         claim = claimed[name]
         cells = claim.slots * max(move.cells for move in claim.moves)
@@ -217,6 +227,28 @@ def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours)
         assert neighbours is Neighbours.REPLACE or breaches(query, one, other, fewer)
 
 
+@pytest.mark.parametrize("at", ["0", "1", "0.5", "0.25", "0.75"])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_claims_of_choices_are_reached(at: str, neighbours: Neighbours) -> None:
+    """All small tables: scores move apart as far as is claimed, and never farther."""
+    columns = {"v": {"type": "integer", "lower": 0, "upper": 4}}
+    asked = {"at": {"quantile": {"of": "v", "at": at}}}
+    (measure,) = ask(declare(columns), asked, neighbours=neighbours).measures
+    aggregate, claim = measure.aggregate, measure.sensitivity.largest_shift
+    assert isinstance(aggregate, Quantile)
+    farthest = 0
+    for size in (0, 1, 2, 3, 5):
+        for held in itertools.combinations_with_replacement(range(5), size):
+            before = np.array(scores(None, aggregate, list(held)))
+            for new in range(5):
+                changed = [*held, new] if neighbours is Neighbours.ADD_REMOVE else [*held[1:], new]
+                if neighbours is Neighbours.REPLACE and not held:
+                    continue
+                after = np.array(scores(None, aggregate, changed))
+                farthest = max(farthest, int(np.ptp(after - before)))
+    assert farthest == claim
+
+
 @settings(max_examples=15)
 @given(rows=TABLES, seed=st.randoms(use_true_random=False))
 def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], seed: Any) -> None:
@@ -235,7 +267,8 @@ def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], 
 @given(rows=TABLES)
 def test_another_unit_never_changes_which_rows_are_kept(rows: list[dict[str, Any]]) -> None:
     """The answer over two disjoint sets of units is the sum of the answers over each (V23)."""
-    query = build(UNITS[1], ["k", "m"], {key: MEASURES[key] for key in ("rows", "total", "real")})
+    some = ("rows", "total", "real", "mean", "spread", "often")
+    query = build(UNITS[1], ["k", "m"], {key: MEASURES[key] for key in some})
     mine = [row for row in rows if row["id"] in (1, 2)]
     theirs = [row for row in rows if row["id"] not in (1, 2)]
     parts = [exact(query, as_table(part)) for part in (mine, theirs)]
