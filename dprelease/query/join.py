@@ -55,9 +55,7 @@ class Join:
 
 
 def seen_columns(right: Mapping[str, Column], on: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Return the columns of a joined table that a query sees: not those equal to its own of the
-    same name.
-    """
+    """Return what a query sees of a joined table: all but keys that have its own key's name."""
     same = {name for left, name in on if left == name}
     return tuple(name for name in right if name not in same)
 
