@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the README's two YAML files and a longer people.csv with its header."""
     header = blocks("csv")[0].splitlines()[0]
     (tmp_path / "people.csv").write_text(f"{header}\n{PEOPLE}", encoding="utf-8")
-    schema, release, _ = blocks("yaml")
+    schema, release, *_ = blocks("yaml")
     (tmp_path / "people.yaml").write_text(schema, encoding="utf-8")
     (tmp_path / "release.yaml").write_text(release, encoding="utf-8")
     return tmp_path
@@ -74,7 +74,7 @@ def test_a_lasting_budget_and_an_automatic_mechanism(folder: Path) -> None:
         if "ledger init" in block
     )
     run(folder, "-m", "dprelease", *init)
-    schema, release, mechanism = blocks("yaml")
+    schema, release, mechanism, *_ = blocks("yaml")
     (folder / "people.yaml").write_text(schema + "owner: statistics-office\n", encoding="utf-8")
     text = release + mechanism + "ledger: ledger.sqlite\n"
     (folder / "release.yaml").write_text(text, encoding="utf-8")
@@ -85,6 +85,20 @@ def test_a_lasting_budget_and_an_automatic_mechanism(folder: Path) -> None:
     assert "statistics-office/people" in run(
         folder, "-m", "dprelease", "ledger", "show", "ledger.sqlite"
     )
+
+
+def test_a_computed_column_and_a_public_table(folder: Path) -> None:
+    """The public table and the query that joins it are published and verified as they stand."""
+    regions, queries = blocks("yaml")[3:]
+    (folder / "regions.yaml").write_text(regions, encoding="utf-8")
+    (folder / "regions.csv").write_text("code,coast\nCT,coast\nVT,inland\n", encoding="utf-8")
+    head = (
+        "title: T\ntables: [people.yaml, regions.yaml]\nbudget: {epsilon: 1}\noutput: out/coast\n"
+    )
+    (folder / "coast.yaml").write_text(head + queries, encoding="utf-8")
+    for command in ("check", "plan", "run"):
+        run(folder, "-m", "dprelease", command, "coast.yaml")
+    run(folder, "-m", "dprelease", "verify", "out/coast")
 
 
 def test_the_pandas_walk_through(folder: Path) -> None:

@@ -93,9 +93,14 @@ REFUSED = {
         "TABLE_NAME = 'x'",
     ],
     "DP-WHERE-006": [
-        "1 / age > 1",
-        "age % 2 = 0",
         "age // 2 = 1",
+        "round(age, 2) > 1",
+        "substr(sex, age, 1) = 'F'",
+        "substr(sex, 0, 1) = 'F'",
+        "substr(sex, -1) = 'F'",
+        "left(sex, 99999999999) = 'F'",
+        "date_diff('month', day, day) = 1",
+        "concat(sex, sex) = 'b'",
         "age::TEXT = 'x'",
         "CAST(sex AS INTEGER) = 1",
         "TRY_CAST(sex AS INTEGER) = 1",
@@ -170,6 +175,12 @@ ACCEPTED = {
     "gr = '0-8' -- a comment": "(\"gr\" = '0-8')",
     "age IS DISTINCT FROM 3": '("age" IS DISTINCT FROM 3)',
     "abs(age) > 3": '(abs(CAST("age" AS DOUBLE)) > 3)',
+    "1 / age > 1": '((CAST(1 AS DOUBLE) / nullif(CAST("age" AS DOUBLE), 0)) > 1)',
+    "age % 2 = 0": '((CAST("age" AS DOUBLE) % nullif(CAST(2 AS DOUBLE), 0)) = 0)',
+    "substr(sex, 1, 2) = 'ab'": "(substring(\"sex\", 1, 2) = 'ab')",
+    "left(lower(NULL), 3) = 'ab'": "(substring(lower(CAST(NULL AS VARCHAR)), 1, 3) = 'ab')",
+    "date_diff('day', '2024-01-01', day) < 7": "(date_diff('day', DATE '2024-01-01', CAST(\"day\" AS DATE)) < 7)",
+    "if(ok, greatest(age, 3), nullif(age, 0)) > 3": '((CASE WHEN "ok" THEN greatest("age", 3) ELSE nullif("age", 0) END) > 3)',
 }
 
 
@@ -258,9 +269,31 @@ NUMBERS = st.sampled_from(
         "age * age",
         "(age + 1)",
         "CASE WHEN ok THEN age END",
+        'age / "x""y"',
+        '1e308 / (age / "x""y")',
+        "age % (age - age)",
+        'floor("x""y" * 1e308)',
+        'round("x""y")',
+        "ceil(age)",
+        'greatest(age, "x""y")',
+        'least(NULL, "x""y")',
+        "nullif(age, 0)",
+        "if(ok, age, 1e300)",
+        "isodow(day)",
+        "quarter(at)",
+        "hour(at)",
+        "minute(NULL)",
+        "length(substr(sex, 2))",
+        "date_diff('day', day, at)",
+        "date_diff('day', '0001-01-01', day)",
     ]
 )
-TEXTS = st.sampled_from(["sex", "gr", "'F'", "''", "'%'", "lower(sex)", "trim(gr)", "NULL"])
+TEXTS = st.sampled_from(
+    [
+        "sex", "gr", "'F'", "''", "'%'", "lower(sex)", "trim(gr)", "NULL",
+        "substr(sex, 1, 3)", "left(gr, 10000)", "nullif(sex, 'F')", "greatest(sex, gr)",
+    ]
+)  # fmt: skip
 DATES = st.sampled_from(["day", "'2024-01-01'", "DATE '9999-12-31'", "NULL"])
 TIMES = st.sampled_from(["at", "TIMESTAMP '2024-01-01 10:00:00'", "'1970-01-01 00:00:00'"])
 COMPARED = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"])

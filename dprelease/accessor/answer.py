@@ -20,8 +20,8 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
+from dprelease.release.answer import answered
 from dprelease.release.charging import ROWS
-from dprelease.release.perturb import perturb
 from dprelease.release.plan import PlannedColumn, make_plan
 from dprelease.release.question import attributes
 from dprelease.release.write import to_arrow
@@ -67,7 +67,7 @@ def answer(
         engine.compile(query)  # a missing column or an unreadable type is refused without a charge
         what = f"this {next(iter(question.aggregate))}"
         with _charged(session, [column], price, what):
-            noisy = perturb(engine.run(query), [column], Entropy())
+            noisy = answered(engine, [column], Entropy()).noisy
     return _frame(column, noisy.columns[column.measure.name], question.confidence)
 
 
@@ -101,7 +101,7 @@ def answer_sql(
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)
         with _charged(session, plan.columns, price, "this statement"):
-            noised = to_arrow(perturb(engine.run(query), plan.columns, Entropy()), plan.columns)
+            noised = to_arrow(answered(engine, plan.columns, Entropy()))
     shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
     shown.attrs["dprelease_answer"] = attributes(plan)
     return shown

@@ -106,10 +106,10 @@ def run(
         declaration = read_declaration(release)
         if dry_run:
             from dprelease.release.prepare import prepare
-            from dprelease.statements.compiler import assumed_types, compile_query
+            from dprelease.statements.compiler import planned
 
             queries, _ = prepare(declaration)
-            texts = {q.name: compile_query(q, assumed_types(q)).text for q in queries}
+            texts = {query.name: planned(query).text for query in queries}
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
@@ -171,7 +171,7 @@ def _plan_words(found: Plan) -> str:
         rows.append(
             (
                 f"{column.query.name}.{column.measure.name}",
-                f"{column.query.keys.size:,}",
+                "private" if column.query.cells is None else f"{column.query.cells:,}",
                 column.mechanism.name,
                 shape,
                 str(column.measure.sensitivity),

@@ -86,7 +86,7 @@ TEMPLATES: dict[str, Template] = {
         fix="cut a declared integer or number column.",
     ),
     "DP-SCHEMA-008": Template(
-        cause="The privacy unit's id '{column}' is not a declared column of type integer or text.",
+        cause="The privacy unit's id '{column}' is not a stored column of type integer or text.",
         fix="declare the id column; a float can't name a person exactly.",
     ),
     "DP-SCHEMA-009": Template(

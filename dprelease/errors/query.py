@@ -85,19 +85,19 @@ TEMPLATES: dict[str, Template] = {
         fix="compare and add values of one kind; sums and counts are numbers, keys are texts.",
     ),
     "DP-WHERE-001": Template(
-        cause="The predicate can't be parsed as one SQL expression.",
-        fix="write one condition on declared columns, such as age >= 18 AND sex = 'F'.",
+        cause="The text can't be parsed as one SQL expression.",
+        fix="write one expression over declared columns, such as age >= 18 AND sex = 'F'.",
     ),
     "DP-WHERE-002": Template(
-        cause="The predicate holds a subquery.",
-        fix="filter with declared columns only; declare the table that you need.",
+        cause="The expression holds a subquery.",
+        fix="use declared columns only; join a declared table if you need its columns.",
     ),
     "DP-WHERE-003": Template(
-        cause="The predicate holds an aggregate or a window function.",
-        fix="a predicate looks at one row alone; compare with a constant.",
+        cause="The expression holds an aggregate or a window function.",
+        fix="an expression looks at one row alone; compare with a constant.",
     ),
     "DP-WHERE-004": Template(
-        cause="The function '{function}' is not allowed in a predicate.",
+        cause="The function '{function}' is not allowed here.",
         fix="allowed functions, which can't fail or reach outside the row: {known}.",
     ),
     "DP-WHERE-005": Template(
@@ -105,10 +105,10 @@ TEMPLATES: dict[str, Template] = {
         fix="use a declared column; quote texts with single quotes.",
     ),
     "DP-WHERE-006": Template(
-        cause="'{what}' is not allowed in a predicate.",
+        cause="'{what}' is not allowed in an expression over one row.",
         fix=(
-            "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, CASE and "
-            "the allowed functions; nothing whose failure could depend on a value."
+            "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE "
+            "and the allowed functions; nothing whose failure could depend on a value."
         ),
     ),
     "DP-WHERE-007": Template(
@@ -120,7 +120,7 @@ TEMPLATES: dict[str, Template] = {
         fix="write a condition such as age >= 18.",
     ),
     "DP-WHERE-009": Template(
-        cause="The predicate is longer than {limit} characters or nested too deeply.",
+        cause="The expression is longer than {limit} characters or nested too deeply.",
         fix="shorten it; long lists of values belong into a category's declared values.",
     ),
 }

@@ -12,6 +12,7 @@ from dprelease.errors import (
     data,
     declaration,
     internal,
+    join,
     ledger,
     output,
     query,
@@ -102,21 +103,21 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 class DeclarationError(DpReleaseError):
     """A table schema or a release file is incomplete, contradictory or not readable."""
 
-    templates = declaration.TEMPLATES
+    templates = declaration.TEMPLATES | join.DECLARED
     exit_code = EXIT_INPUT
 
 
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query.TEMPLATES
+    templates = query.TEMPLATES | join.ASKED
     exit_code = EXIT_INPUT
 
 
 class DataError(DpReleaseError):
     """A source can't be opened or does not have the declared columns or types."""
 
-    templates = data.TEMPLATES
+    templates = data.TEMPLATES | join.STORED
     exit_code = EXIT_INPUT
 
 

@@ -1,4 +1,4 @@
-"""The DuckDB engine: one private, locked connection for each table of a run."""
+"""The DuckDB engine: one private, locked connection for each table of a run, or pair of tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import duckdb
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.frames import to_arrow
+from dprelease.exact.inputs import Input, find_input, stamps
+from dprelease.exact.partitions import Partitions
 from dprelease.exact.scratch import make_private, remove_stale
-from dprelease.exact.sources import Opened, open_files, pattern, stored_columns
+from dprelease.exact.sources import pattern, stored_columns
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.query import quoting
 from dprelease.query.aggregate import SquareSum, Sum
@@ -23,11 +24,17 @@ from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
-    SOURCE,
     Compiled,
     ProfileSql,
+    compile_partitions,
     compile_query,
+)
+from dprelease.statements.layers import (
+    JOINED,
+    SOURCE,
+    duplicate_keys,
     needed_columns,
+    needed_joined,
 )
 from dprelease.statements.treatment import FLOATS, base_type
 
@@ -46,17 +53,18 @@ Result = TypeVar("Result")
 
 
 class Engine:
-    """A connection that can read one declared table and nothing else.
+    """A connection that can read one declared table, and one joined to it, and nothing else.
 
     After `open` the connection has no access to files beyond the declared ones, to the network, to
     extensions or to Python variables, and its settings are locked. Use it as a context manager.
     """
 
-    def __init__(self, declared: Declared, opened: Opened | None, scratch: Path) -> None:
-        self.declared = declared
-        self._opened = opened
+    def __init__(self, inputs: list[Input], scratch: Path) -> None:
+        self.declared = inputs[0].declared
+        self._inputs = inputs
         self._scratch = scratch
-        self._stamps = _stamps(opened)
+        self._stamps = stamps(inputs)
+        self._unique: set[str] = set()
         self._connection = duckdb.connect(
             config={
                 "temp_directory": str(scratch),
@@ -65,32 +73,45 @@ class Engine:
                 "python_enable_replacements": False,
             }
         )
-        self.physical: dict[str, str] = {}
+
+    @property
+    def physical(self) -> dict[str, str]:
+        """Return the engine's types of the table's stored columns."""
+        return self._inputs[0].physical
+
+    @property
+    def joined(self) -> dict[str, str]:
+        """Return those of the joined table."""
+        return self._inputs[1].physical if len(self._inputs) > 1 else {}
 
     @classmethod
     @contextmanager
-    def open(cls, declared: Declared, frame: object | None = None) -> Iterator[Self]:
+    def open(
+        cls,
+        declared: Declared,
+        frame: object | None = None,
+        joined: Declared | None = None,
+        joined_frame: object | None = None,
+    ) -> Iterator[Self]:
         """Yield an engine over the declared source, or over `frame` in its place.
+
+        `joined`: a second table, for queries that join it.
 
         Raises
         ------
         DataError
-            DP-DATA-001, 003, 008 or 009 if the source can't be opened as declared.
+            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared.
         """
-        source = declared.table.source
-        arrow = None if frame is None else to_arrow(frame, declared)
-        opened = None
-        if arrow is None:
-            if source is None or source.path is None:
-                raise DataError("DP-DATA-008", table=declared.table.name)
-            opened = open_files(declared, source)
+        inputs = [find_input(declared, SOURCE, frame)]
+        if joined is not None:
+            inputs.append(find_input(joined, JOINED, joined_frame, inputs[0]))
         temporary = Path(tempfile.gettempdir())
         remove_stale(temporary, SCRATCH)
         scratch = make_private(temporary, SCRATCH)
         try:
-            engine = cls(declared, opened, scratch)
+            engine = cls(inputs, scratch)
             try:
-                engine._prepare(arrow)
+                engine._prepare()
                 yield engine
             finally:
                 engine._connection.close()
@@ -100,18 +121,38 @@ class Engine:
     def compile(self, query: Query) -> Compiled:
         """Return the SQL of a query over the types that the source really has.
 
+        Reads no row but the keys of a joined public table, which have to be unique.
+
         Raises
         ------
         DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 or 005 for a type that can't serve.
+            DP-DATA-002 for a missing column, DP-DATA-004 or 005 for a type that can't serve,
+            DP-DATA-012 for a public table in which a key stands twice.
         """
-        for name in needed_columns(query):
-            if name not in self.physical:
-                raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
-        unit = query.unit.id
-        if unit is not None and base_type(self.physical[unit]) in FLOATS:
-            raise DataError("DP-DATA-005", column=unit)
-        return compile_query(query, self.physical)
+        needed = [needed_columns(query), needed_joined(query)]
+        for given, names in zip(self._inputs, needed, strict=False):
+            for name in names:
+                if name not in given.physical:
+                    raise DataError("DP-DATA-002", table=given.declared.table.name, column=name)
+            unit = query.unit.id
+            if unit in names and base_type(given.physical[unit]) in FLOATS:
+                raise DataError("DP-DATA-005", column=unit)
+        self._refuse_duplicates(query)
+        return compile_query(query, self.physical, self.joined)
+
+    def _refuse_duplicates(self, query: Query) -> None:
+        """Raise DP-DATA-012 if a public table has several rows of one key; rows about people wait.
+
+        The statement of the query leaves such keys out as well, so nothing rests on this check.
+        """
+        statement = duplicate_keys(query, self.joined)
+        if statement is None or query.join is None or statement in self._unique:
+            return
+        if self._ask(statement, self._inputs[1]):
+            columns = ", ".join(right for _, right in query.join.on)
+            table = query.join.declared.table.name
+            raise DataError("DP-DATA-012", table=table, columns=columns)
+        self._unique.add(statement)
 
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
@@ -128,9 +169,26 @@ class Engine:
         vectors = self._vectors(compiled, size, max(map(_most_added, query.measures), default=0))
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
-        if _stamps(self._opened) != self._stamps:
+        if stamps(self._inputs) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return ExactTable(query.name, size, vectors, profiles)
+
+    def partitions(self, query: Query) -> Partitions:
+        """Return the partitions of a query whose keys are not public, and their units.
+
+        Raises
+        ------
+        DataError
+            As `run`.
+        """
+        self.compile(query)
+        sql = compile_partitions(query, self.physical, self.joined)
+        found = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
+        )
+        if stamps(self._inputs) != self._stamps:
+            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
 
     def _vectors(self, compiled: Compiled, size: int, largest: int) -> dict[str, Integers]:
         """Return all vectors; `largest` is the most that one row adds to any of them."""
@@ -175,54 +233,67 @@ class Engine:
         self._attempt("DP-DATA-006", State.READ, lambda link: link.execute(sql, parameters))
 
     def _attempt(
-        self, code: str, state: State, work: Callable[[duckdb.DuckDBPyConnection], Result]
+        self,
+        code: str,
+        state: State,
+        work: Callable[[duckdb.DuckDBPyConnection], Result],
+        given: Input | None = None,
     ) -> Result:
         """Work on the connection; the engine's own words, which may quote a cell, go no further."""
         failure: DpReleaseError | None = None
         try:
             return work(self._connection)
         except (duckdb.Error, MemoryError):
-            source = self.declared.table.source
-            kind = "a frame" if source is None else source.kind or "a frame"
-            table = self.declared.table.name
-            failure = DataError(code, state=state, table=table, format=kind)
+            given = given or self._inputs[0]
+            table = given.declared.table.name
+            failure = DataError(code, state=state, table=table, format=given.kind)
         raise failure
 
-    def _prepare(self, arrow: object | None) -> None:
-        """Make the source known, learn its types, and lock everything else out."""
-        self._ask("SET TimeZone = 'UTC'")
-        if self._opened is None:
-            self._attempt("DP-DATA-001", State.NOTHING, lambda link: link.register(SOURCE, arrow))
-        else:
-            for statement in self._opened.attach:
-                self._ask(statement)
-            self._refuse_twins()
-            self._ask(f"CREATE VIEW {SOURCE} AS SELECT * FROM {self._opened.relation}")
-        rows = self._ask(f"DESCRIBE {SOURCE}")
-        stored = {str(name): str(kind) for name, kind, *_ in rows}
-        self.physical = {n: stored[n] for n in stored_columns(self.declared) if n in stored}
+    def _prepare(self) -> None:
+        """Make the sources known, learn their types, and lock everything else out."""
+        self._ask("SET TimeZone = 'UTC'", self._inputs[0])
+        for given in self._inputs:
+            self._introduce(given)
         self._lock()
 
-    def _refuse_twins(self) -> None:
+    def _introduce(self, given: Input) -> None:
+        if given.opened is None:
+            self._attempt(
+                "DP-DATA-001",
+                State.NOTHING,
+                lambda link: link.register(given.relation, given.arrow),
+                given,
+            )
+        else:
+            for statement in given.opened.attach:
+                self._ask(statement, given)
+            self._refuse_twins(given)
+            self._ask(
+                f"CREATE VIEW {given.relation} AS SELECT * FROM {given.opened.relation}", given
+            )
+        rows = self._ask(f"DESCRIBE {given.relation}", given)
+        stored = {str(name): str(kind) for name, kind, *_ in rows}
+        given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
+
+    def _refuse_twins(self, given: Input) -> None:
         """Refuse Parquet files whose names differ by case, from each other or from the declared.
 
         The engine would rename one, or take one file's column for another's.
         """
-        source = self.declared.table.source
-        if self._opened is None or source is None or source.kind != "parquet":
+        source = given.declared.table.source
+        if source is None or source.kind != "parquet":
             return
-        for file in self._opened.files:
+        for file in given.files:
             sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(pattern(file))})"
-            rows = self._ask(sql)
-            stored = _top_level(rows)
-            for name in stored_columns(self.declared):
+            stored = _top_level(self._ask(sql, given))
+            for name in stored_columns(given.declared):
                 same = [other for other in stored if other.casefold() == name.casefold()]
                 if same not in ([], [name]):
                     code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
-                    raise DataError(code, table=self.declared.table.name, column=name)
+                    raise DataError(code, table=given.declared.table.name, column=name)
 
     def _lock(self) -> None:
-        files = self._opened.files if self._opened else ()
+        files = [file for given in self._inputs for file in given.files]
         # A file whose name looks like a pattern is asked for by an escaped name.
         spelled = {name for file in files for name in (str(file), pattern(file))}
         allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
@@ -231,12 +302,12 @@ class Engine:
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
-            self._ask(setting)
+            self._ask(setting, self._inputs[0])
 
-    def _ask(self, sql: str) -> list[Any]:
-        """Return the rows of a statement that reads no row of the source."""
+    def _ask(self, sql: str, given: Input) -> list[Any]:
+        """Return the rows of a statement that reads no row about people."""
         return self._attempt(
-            "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall()
+            "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall(), given
         )
 
 
@@ -285,17 +356,3 @@ def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:
             skip -= 1
         skip += children or 0
     return names
-
-
-def _stamps(opened: Opened | None) -> list[tuple[int, int, int]]:
-    """Return what changes when a file is replaced or written to."""
-    files = opened.files if opened else ()
-    found = []
-    for file in files:
-        try:
-            stat = file.stat()
-        except OSError:
-            found.append((0, 0, 0))  # gone meanwhile
-        else:
-            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return found

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dprelease.errors import DataError
 from dprelease.query import quoting
-from dprelease.schema.columns import CutColumn
+from dprelease.schema.columns import is_stored
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
 
@@ -28,13 +28,12 @@ class Opened:
 
 
 def stored_columns(declared: Declared) -> list[str]:
-    """Return the declared columns that a source must store: all but cuts."""
-    columns = declared.table.columns
-    return [name for name, column in columns.items() if not isinstance(column, CutColumn)]
+    """Return the declared columns that a source must store: all but computed ones."""
+    return [name for name, column in declared.table.columns.items() if is_stored(column)]
 
 
-def open_files(declared: Declared, source: Source) -> Opened:
-    """Return the relation of a declared path or glob.
+def open_files(declared: Declared, source: Source, database: str = "dp_database") -> Opened:
+    """Return the relation of a declared path or glob; a DuckDB file is known as `database`.
 
     Raises
     ------
@@ -59,8 +58,8 @@ def open_files(declared: Declared, source: Source) -> Opened:
             return Opened(files, (), f"read_json({names}, {options})")
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
-    attach = f"ATTACH {path} AS dp_database (READ_ONLY, TYPE duckdb)"
-    return Opened(files[:1], (attach,), ".".join(["dp_database", *parts]))
+    attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
+    return Opened(files[:1], (attach,), ".".join([database, *parts]))
 
 
 def pattern(file: Path) -> str:

@@ -17,7 +17,8 @@ from dprelease.mechanisms.selection.base import Selection
 from dprelease.privacy.event import Event
 
 NOT_MECHANISMS = frozenset(
-    {"base", "efficiency", "offset_lattice", "partition_selection", "randomizer", "registry", "runs", "selection", "shape"}
+    {"base", "efficiency", "offset_lattice", "partition_selection", "randomizer", "registry"}
+    | {"runs", "selection", "shape"}
 )
 
 

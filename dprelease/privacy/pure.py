@@ -136,6 +136,6 @@ class ApproximateLoss(MonotoneLoss):
         q[0] += chance
         return p, q
 
-    def renyi(self, order: float) -> float:  # noqa: ARG002 - none has a bound
+    def renyi(self, order: float) -> float:
         """Return infinity: no divergence has a bound."""
         return math.inf

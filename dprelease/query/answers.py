@@ -5,13 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dprelease.numerics.rounding import plain_text
+from dprelease.numerics.rounding import plain_text, round_down
 from dprelease.privacy.unit import Neighbours, Sensitivity
-from dprelease.query.aggregate import Aggregate, CountDistinct, Frequent, Quantile, SquareSum, Sum
+from dprelease.query.aggregate import (
+    Aggregate,
+    Count,
+    CountDistinct,
+    Frequent,
+    Partitions,
+    Quantile,
+    SquareSum,
+    Sum,
+)
 from dprelease.query.asked import Asking, Part
 from dprelease.query.measure import Form, Measure, Published
 from dprelease.query.post import PostProcessing
-from dprelease.schema.release import AUTO, ColumnSpec, MechanismSpec
+from dprelease.schema.release import (
+    AUTO,
+    PRIVATE_KEYS,
+    ColumnSpec,
+    MechanismSpec,
+    PrivateKeysSpec,
+)
 
 LARGEST_BASE = 2**61
 """Steps: noised values saturate at twice as many."""
@@ -51,6 +66,35 @@ class Answers:
             return
         unit = self._unit(form, parts)
         self.columns.append(Published(name, form, tuple(measures), unit, spec.margin, post))
+
+    def add_keys(self, spec: PrivateKeysSpec) -> None:
+        """Add the selection of keys that are not public.
+
+        A noised number of units also answers a column that counts them, with no noise of its own.
+        """
+        unit = self.asking.table.unit.id
+        aggregate: Aggregate = Partitions()
+        shape = {} if spec.delta is None else {"delta": str(self._delta_of_cell(spec.delta))}
+        if spec.mechanism != "partition_selection":
+            aggregate = Count() if unit is None else CountDistinct(unit, None)
+            self._shared[aggregate, repr(self._mechanism(ColumnSpec(count="*"), aggregate)), ""] = 0
+        self.measures.append(
+            Measure(
+                name=PRIVATE_KEYS,
+                aggregate=aggregate,
+                sensitivity=self._sensitivity(aggregate),
+                unit="units",
+                mechanism=MechanismSpec.model_validate({"name": spec.mechanism, **shape}),
+                weight=spec.weight,
+                asked_by=PRIVATE_KEYS,
+                own=PRIVATE_KEYS,
+            )
+        )
+
+    def _delta_of_cell(self, delta: Fraction) -> float:
+        sensitivity = self._sensitivity(Partitions())
+        cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
+        return round_down(delta / cells)
 
     def _measure(self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate) -> Measure:
         """Return the vector, the one that is there already if it is the same with the same noise.

@@ -1,7 +1,8 @@
-"""What predicates and queries share, without the SQL parser that only predicates need."""
+"""What predicates, expressions and queries share, without the SQL parser that reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -15,6 +16,19 @@ class Predicate:
 
     sql: str
     columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A checked expression: SQL over typed columns, what it reads, the engine's type of it."""
+
+    sql: str
+    columns: tuple[str, ...]
+    physical: str
+
+
+Formulas = Mapping[str, Formula]
+"""The expressions of computed columns, by name."""
 
 
 def unknown_column(table: Table, column: str) -> dict[str, Any]:

@@ -1,16 +1,15 @@
-"""`where`: row-wise predicates, by an allow-list on the parsed tree.
+"""`where` and `expression`: values of one row, by an allow-list on the parsed tree.
 
 Only total functions are allowed: nothing here can fail for any value of any row, look at another
 row, at the clock, at a random number, at a file or at another table. Whatever is not on the list is
-refused. The text that runs is rendered anew from the checked tree.
+refused. The text that runs is rendered anew from the checked tree. Arithmetic is that of 64-bit
+floats, where too large is infinity; what is divided by zero is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 
 import sqlglot
 from sqlglot import exp
@@ -18,69 +17,26 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.columns import Predicate, unknown_column
+from dprelease.query.columns import Formula, Predicate, unknown_column
+from dprelease.query.scalar import (
+    ALLOWED,
+    ARITHMETIC,
+    CHOICES,
+    COMPARISONS,
+    DIVISIONS,
+    FUNCTIONS,
+    KIND_OF_TYPE,
+    LONGEST_PART,
+    PHYSICAL,
+    TIMELY,
+    Kind,
+    Term,
+    kind_of,
+)
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
-
-
-class Kind(StrEnum):
-    """What a value is, as far as comparing goes."""
-
-    NUMBER = "a number"
-    TEXT = "a text"
-    BOOLEAN = "a truth value"
-    DATE = "a date"
-    TIMESTAMP = "an instant"
-    NULL = "null"
-
-
-KIND_OF_TYPE = {
-    "integer": Kind.NUMBER,
-    "number": Kind.NUMBER,
-    "category": Kind.TEXT,
-    "cut": Kind.TEXT,
-    "text": Kind.TEXT,
-    "boolean": Kind.BOOLEAN,
-    "date": Kind.DATE,
-    "timestamp": Kind.TIMESTAMP,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    sql: str
-    kind: Kind
-
-
-COMPARISONS: dict[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
-    exp.NullSafeNEQ: "IS DISTINCT FROM",
-}
-ARITHMETIC: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-FUNCTIONS: dict[type[exp.Expression], tuple[str, Kind, Kind]] = {
-    exp.Lower: ("lower", Kind.TEXT, Kind.TEXT),
-    exp.Upper: ("upper", Kind.TEXT, Kind.TEXT),
-    exp.Length: ("length", Kind.TEXT, Kind.NUMBER),
-    exp.Abs: ("abs", Kind.NUMBER, Kind.NUMBER),
-    exp.Year: ("year", Kind.DATE, Kind.NUMBER),
-    exp.Month: ("month", Kind.DATE, Kind.NUMBER),
-    exp.Day: ("day", Kind.DATE, Kind.NUMBER),
-}
-TIMELY = {
-    "DATE": Kind.DATE,
-    "TIMESTAMP": Kind.TIMESTAMP,
-    "TIMESTAMPNTZ": Kind.TIMESTAMP,
-    "DATETIME": Kind.TIMESTAMP,
-}
-ALLOWED = "lower, upper, trim, length, starts_with, abs, year, month, day, coalesce"
 
 
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
@@ -91,19 +47,38 @@ def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
     QueryError
         DP-WHERE-001 to 009: why it is not a row-wise, total condition on declared columns.
     """
-    if len(where) > LENGTH_LIMIT:
+    term, columns = _parsed(where, table, place)
+    if term.kind is not Kind.BOOLEAN:
+        raise QueryError("DP-WHERE-008", place=place, kind=term.kind)
+    return Predicate(term.sql, columns)
+
+
+def parse_expression(text: str, table: Table, place: Place) -> tuple[Formula, Kind]:
+    """Return the checked expression of a computed column, and the kind of its values.
+
+    Raises
+    ------
+    QueryError
+        DP-WHERE-001 to 009: why it is not a row-wise, total expression over declared columns.
+    """
+    term, columns = _parsed(text, table, place)
+    sql = f"CAST({term.sql} AS DOUBLE)" if term.kind is Kind.NUMBER else term.sql
+    return Formula(sql, columns, PHYSICAL.get(term.kind, "VARCHAR")), term.kind
+
+
+def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...]]:
+    """Return the one checked term that a text is, and the columns that it reads."""
+    if len(text) > LENGTH_LIMIT:
         raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
     try:
-        trees: list[exp.Expression | None] = sqlglot.parse(where, read="duckdb")  # type: ignore[assignment]
+        trees: list[exp.Expression | None] = sqlglot.parse(text, read="duckdb")  # type: ignore[assignment]
     except (sqlglot.errors.SqlglotError, RecursionError):
         raise QueryError("DP-WHERE-001", place=place) from None
     if len(trees) != 1 or trees[0] is None:
         raise QueryError("DP-WHERE-001", place=place)
     checker = _Checker(table, place)
     term = checker.term(trees[0], 0)
-    if term.kind is not Kind.BOOLEAN:
-        raise QueryError("DP-WHERE-008", place=place, kind=term.kind)
-    return Predicate(term.sql, tuple(sorted(checker.columns)))
+    return term, tuple(sorted(checker.columns))
 
 
 class _Checker:
@@ -112,7 +87,7 @@ class _Checker:
     def __init__(self, table: Table, place: Place) -> None:
         self.table, self.place = table, place
         self.columns: set[str] = set()
-        self.rules: list[tuple[type[exp.Expression], Callable[..., _Term]]] = [
+        self.rules: list[tuple[type[exp.Expression], Callable[..., Term]]] = [
             (exp.Paren, self._paren),
             (exp.Column, self._column),
             (exp.Literal, self._literal),
@@ -128,13 +103,17 @@ class _Checker:
             (exp.Like, self._like),
             (exp.ILike, self._like),
             (exp.Case, self._case),
-            (exp.Coalesce, self._coalesce),
+            (exp.If, self._if),
+            (exp.Nullif, self._nullif),
+            (exp.Substring, self._part),
+            (exp.Left, self._part),
+            (exp.DateDiff, self._days_between),
             (exp.StartsWith, self._starts_with),
             (exp.Trim, self._trim),
             (exp.Cast, self._dated),
         ]
 
-    def term(self, node: exp.Expression, depth: int) -> _Term:
+    def term(self, node: exp.Expression, depth: int) -> Term:
         """Return a node as SQL with its kind; refuse what is not on the list."""
         if depth > DEPTH_LIMIT:
             raise QueryError("DP-WHERE-009", place=self.place, limit=LENGTH_LIMIT)
@@ -144,6 +123,8 @@ class _Checker:
             return self._arithmetic(node, depth)
         if type(node) in FUNCTIONS:
             return self._function(node, depth)
+        if type(node) in CHOICES:
+            return self._choice(node, depth)
         for kind, rule in self.rules:
             if type(node) is kind:
                 return rule(node, depth)
@@ -167,7 +148,7 @@ class _Checker:
         if any(value for name, value in node.args.items() if name not in names):
             raise QueryError("DP-WHERE-006", place=self.place, what=type(node).__name__.lower())
 
-    def _same_kind(self, terms: list[_Term]) -> list[_Term]:
+    def _same_kind(self, terms: list[Term]) -> list[Term]:
         """Return terms of one kind; text literals become dates beside dates."""
         kinds = {term.kind for term in terms} - {Kind.NULL}
         for timely in (Kind.DATE, Kind.TIMESTAMP):
@@ -178,7 +159,7 @@ class _Checker:
             raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
         return terms
 
-    def _as_time(self, term: _Term, kind: Kind) -> _Term:
+    def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
             return term
         word = "DATE" if kind is Kind.DATE else "TIMESTAMP"
@@ -195,22 +176,24 @@ class _Checker:
             raise QueryError(
                 "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
             )
-        return _Term(f"{word} '{found}'", kind)
+        return Term(f"{word} '{found}'", kind)
 
     def _of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         term = self.term(node, depth + 1)
         if kind is Kind.DATE and term.kind is Kind.TIMESTAMP:
             return f"CAST({term.sql} AS DATE)"
-        if term.kind not in (kind, Kind.NULL):
+        if term.kind is Kind.NULL:  # without a type no function could be chosen for it
+            return f"CAST({term.sql} AS {PHYSICAL[kind]})"
+        if term.kind is not kind:
             raise QueryError(
                 "DP-WHERE-007", place=self.place, left=term.kind.capitalize(), right=kind
             )
         return term.sql
 
-    def _paren(self, node: exp.Paren, depth: int) -> _Term:
+    def _paren(self, node: exp.Paren, depth: int) -> Term:
         return self.term(node.this, depth + 1)
 
-    def _column(self, node: exp.Column, depth: int) -> _Term:
+    def _column(self, node: exp.Column, depth: int) -> Term:
         name = node.name
         if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
             raise QueryError("DP-WHERE-006", place=self.place, what="a qualified name")
@@ -218,91 +201,94 @@ class _Checker:
             raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
         self.columns.add(name)
         kind = getattr(self.table.columns[name], "type", "cut")
-        return _Term(quoting.identifier(name), KIND_OF_TYPE[kind])
+        return Term(quoting.identifier(name), KIND_OF_TYPE[kind])
 
-    def _literal(self, node: exp.Literal, depth: int) -> _Term:
+    def _literal(self, node: exp.Literal, depth: int) -> Term:
         if node.is_string:
-            return _Term(quoting.text(node.this), Kind.TEXT)
+            return Term(quoting.text(node.this), Kind.TEXT)
         try:
             value = exact(node.this)
         except ValueError:
             raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
         if value.denominator == 1 and abs(value) < 2**100:
-            return _Term(quoting.integer(value.numerator), Kind.NUMBER)
+            return Term(quoting.integer(value.numerator), Kind.NUMBER)
         try:
-            return _Term(quoting.double(value), Kind.NUMBER)
+            return Term(quoting.double(value), Kind.NUMBER)
         except OverflowError:
             raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
 
-    def _boolean(self, node: exp.Boolean, depth: int) -> _Term:
-        return _Term("TRUE" if node.this else "FALSE", Kind.BOOLEAN)
+    def _boolean(self, node: exp.Boolean, depth: int) -> Term:
+        return Term("TRUE" if node.this else "FALSE", Kind.BOOLEAN)
 
-    def _null(self, node: exp.Null, depth: int) -> _Term:
-        return _Term("NULL", Kind.NULL)
+    def _null(self, node: exp.Null, depth: int) -> Term:
+        return Term("NULL", Kind.NULL)
 
-    def _negative(self, node: exp.Neg, depth: int) -> _Term:
-        inner = self._of_kind(node.this, Kind.NUMBER, depth)
+    def _negative(self, node: exp.Neg, depth: int) -> Term:
         if isinstance(node.this, exp.Literal):
-            return _Term(f"(-{inner})", Kind.NUMBER)
-        return _Term(f"(- CAST({inner} AS DOUBLE))", Kind.NUMBER)
+            return Term(f"(-{self._of_kind(node.this, Kind.NUMBER, depth)})", Kind.NUMBER)
+        return Term(f"(- {self._double(node.this, depth)})", Kind.NUMBER)
 
-    def _comparison(self, node: exp.Expression, depth: int) -> _Term:
+    def _comparison(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this", "expression")
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
         left, right = self._same_kind(sides)
-        return _Term(f"({left.sql} {COMPARISONS[type(node)]} {right.sql})", Kind.BOOLEAN)
+        return Term(f"({left.sql} {COMPARISONS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
-    def _arithmetic(self, node: exp.Expression, depth: int) -> _Term:
+    def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
         # In DOUBLE nothing overflows into an error: too large is infinity, and that compares.
-        self._known_args(node, "this", "expression")
-        left = self._of_kind(node.this, Kind.NUMBER, depth)
-        right = self._of_kind(node.expression, Kind.NUMBER, depth)
-        sign = ARITHMETIC[type(node)]
-        return _Term(f"(CAST({left} AS DOUBLE) {sign} CAST({right} AS DOUBLE))", Kind.NUMBER)
+        left, right = (self._double(side, depth) for side in (node.this, node.expression))
+        if isinstance(node, DIVISIONS):
+            right = f"nullif({right}, 0)"
+        else:
+            self._known_args(node, "this", "expression")
+        return Term(f"({left} {ARITHMETIC[type(node)]} {right})", Kind.NUMBER)
 
-    def _logic(self, node: exp.Expression, depth: int) -> _Term:
+    def _double(self, node: exp.Expression, depth: int) -> str:
+        return f"CAST({self._of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"
+
+    def _logic(self, node: exp.Expression, depth: int) -> Term:
         # Long chains lean to the left; they are walked flat, so that depth counts real nesting.
         word = "AND" if isinstance(node, exp.And) else "OR"
         sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in _flat(node)]
-        return _Term("(" + f" {word} ".join(sides) + ")", Kind.BOOLEAN)
+        return Term("(" + f" {word} ".join(sides) + ")", Kind.BOOLEAN)
 
-    def _not(self, node: exp.Not, depth: int) -> _Term:
-        return _Term(f"(NOT {self._of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
+    def _not(self, node: exp.Not, depth: int) -> Term:
+        return Term(f"(NOT {self._of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
 
-    def _is(self, node: exp.Is, depth: int) -> _Term:
+    def _is(self, node: exp.Is, depth: int) -> Term:
         self._known_args(node, "this", "expression")
         inner, other = self.term(node.this, depth + 1), node.expression
         if isinstance(other, exp.Null):
-            return _Term(f"({inner.sql} IS NULL)", Kind.BOOLEAN)
+            return Term(f"({inner.sql} IS NULL)", Kind.BOOLEAN)
         if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
             word = "TRUE" if other.this else "FALSE"
-            return _Term(f"({inner.sql} IS {word})", Kind.BOOLEAN)
+            return Term(f"({inner.sql} IS {word})", Kind.BOOLEAN)
         raise QueryError("DP-WHERE-006", place=self.place, what="is")
 
-    def _between(self, node: exp.Between, depth: int) -> _Term:
+    def _between(self, node: exp.Between, depth: int) -> Term:
         self._known_args(node, "this", "low", "high")
         parts = [node.this, node.args["low"], node.args["high"]]
         value, low, high = self._same_kind([self.term(part, depth + 1) for part in parts])
-        return _Term(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", Kind.BOOLEAN)
+        return Term(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", Kind.BOOLEAN)
 
-    def _in(self, node: exp.In, depth: int) -> _Term:
+    def _in(self, node: exp.In, depth: int) -> Term:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise QueryError("DP-WHERE-002", place=self.place)
         parts = [node.this, *node.expressions]
         if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
             raise QueryError("DP-WHERE-006", place=self.place, what="in without constants")
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
-        return _Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
+        return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
 
-    def _like(self, node: exp.Expression, depth: int) -> _Term:
+    def _like(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this", "expression")
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="like without a constant")
         value = self._of_kind(node.this, Kind.TEXT, depth)
         word = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
-        return _Term(f"({value} {word} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
+        return Term(f"({value} {word} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
 
-    def _case(self, node: exp.Case, depth: int) -> _Term:
+    def _case(self, node: exp.Case, depth: int) -> Term:
         self._known_args(node, "ifs", "default")
         branches = node.args.get("ifs") or []
         conditions = [self._of_kind(branch.this, Kind.BOOLEAN, depth) for branch in branches]
@@ -311,37 +297,76 @@ class _Checker:
         results = self._same_kind([*results, self.term(default, depth + 1)])
         arms = zip(conditions, results, strict=False)
         body = " ".join(f"WHEN {condition} THEN {result.sql}" for condition, result in arms)
-        return _Term(f"(CASE {body} ELSE {results[-1].sql} END)", _kind_of(results))
+        return Term(f"(CASE {body} ELSE {results[-1].sql} END)", kind_of(results))
 
-    def _coalesce(self, node: exp.Coalesce, depth: int) -> _Term:
-        self._known_args(node, "this", "expressions")
-        parts = self._same_kind(
-            [self.term(part, depth + 1) for part in (node.this, *node.expressions)]
-        )
-        return _Term(f"coalesce({', '.join(p.sql for p in parts)})", _kind_of(parts))
+    def _if(self, node: exp.If, depth: int) -> Term:
+        self._known_args(node, "this", "true", "false")
+        condition = self._of_kind(node.this, Kind.BOOLEAN, depth)
+        sides = [node.args["true"], node.args.get("false") or exp.Null()]
+        then, other = self._same_kind([self.term(side, depth + 1) for side in sides])
+        sql = f"(CASE WHEN {condition} THEN {then.sql} ELSE {other.sql} END)"
+        return Term(sql, kind_of([then, other]))
 
-    def _function(self, node: exp.Expression, depth: int) -> _Term:
+    def _choice(self, node: exp.Expression, depth: int) -> Term:
+        self._known_args(node, "this", "expressions", "ignore_nulls")
+        parts = [self.term(part, depth + 1) for part in (node.this, *node.expressions)]
+        parts = self._same_kind(parts)
+        return Term(f"{CHOICES[type(node)]}({', '.join(p.sql for p in parts)})", kind_of(parts))
+
+    def _nullif(self, node: exp.Nullif, depth: int) -> Term:
+        parts = [self.term(part, depth + 1) for part in (node.this, node.expression)]
+        value, other = self._same_kind(parts)
+        return Term(f"nullif({value.sql}, {other.sql})", kind_of([value, other]))
+
+    def _function(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this")
         name, wants, gives = FUNCTIONS[type(node)]
         inner = self._of_kind(_unwrapped(node.this), wants, depth)
         if wants is Kind.NUMBER:
             inner = f"CAST({inner} AS DOUBLE)"
-        return _Term(f"{name}({inner})", gives)
+        return Term(f"{name}({inner})", gives)
 
-    def _starts_with(self, node: exp.StartsWith, depth: int) -> _Term:
+    def _part(self, node: exp.Expression, depth: int) -> Term:
+        """Allow substr and left with constant places, from 1."""
+        self._known_args(node, "this", "start", "length", "expression")
+        value = self._of_kind(node.this, Kind.TEXT, depth)
+        length = node.args.get("length") or node.args.get("expression")
+        places = [node.args.get("start") or exp.Literal.number(1)]
+        places += [] if length is None else [length]
+        for place in places:
+            whole = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
+            if not whole or not 0 < int(place.name[:9]) <= LONGEST_PART:
+                raise QueryError("DP-WHERE-006", place=self.place, what="part of no constant place")
+        return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
+
+    def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
+        """Allow date_diff('day', from, to): days between any two dates are a 64-bit number."""
+        self._known_args(node, "this", "expression", "unit", "date_part_boundary")
+        if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
+            raise QueryError("DP-WHERE-006", place=self.place, what="date_diff but of days")
+        last, first = (_unwrapped(side) for side in (node.this, node.expression))
+        days = [self._day(side, depth) for side in (first, last)]
+        return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
+
+    def _day(self, node: exp.Expression, depth: int) -> str:
+        if isinstance(node, exp.Literal) and node.is_string:
+            return self._as_time(self.term(node, depth + 1), Kind.DATE).sql
+        return f"CAST({self._of_kind(node, Kind.DATE, depth)} AS DATE)"
+
+    def _starts_with(self, node: exp.StartsWith, depth: int) -> Term:
         parts = [self._of_kind(p, Kind.TEXT, depth) for p in (node.this, node.expression)]
-        return _Term(f"starts_with({', '.join(parts)})", Kind.BOOLEAN)
+        return Term(f"starts_with({', '.join(parts)})", Kind.BOOLEAN)
 
-    def _trim(self, node: exp.Trim, depth: int) -> _Term:
+    def _trim(self, node: exp.Trim, depth: int) -> Term:
         self._known_args(node, "this")
-        return _Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
+        return Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
-    def _dated(self, node: exp.Cast, depth: int) -> _Term:
+    def _dated(self, node: exp.Cast, depth: int) -> Term:
         """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot reads as casts."""
         wanted = TIMELY.get(node.to.this.value if node.to.this else "")
         if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
-        return self._as_time(_Term(quoting.text(node.this.this), Kind.TEXT), wanted)
+        return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), wanted)
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:
@@ -359,7 +384,3 @@ def _flat(node: exp.Expression) -> Iterator[exp.Expression]:
         else:
             sides.append(part)
     yield from reversed(sides)
-
-
-def _kind_of(terms: list[_Term]) -> Kind:
-    return next((term.kind for term in terms if term.kind is not Kind.NULL), Kind.NULL)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
 from dprelease.query.asked import Asking, columns_with_moments
-from dprelease.query.columns import Predicate, unknown_column
+from dprelease.query.columns import Formulas, Predicate, unknown_column
+from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measure import Measure, Published
+from dprelease.query.private import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
+from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release import Limits, MechanismSpec, QuerySpec
 from dprelease.schema.table import Table
@@ -22,7 +25,7 @@ Placer = Callable[..., Place]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One table to publish."""
+    """One table to publish; `declared` is the table of the source, `view` what the query sees."""
 
     name: str
     declared: Declared
@@ -32,11 +35,36 @@ class Query:
     neighbours: Neighbours
     measures: tuple[Measure, ...]
     columns: tuple[Published, ...]
+    view: Table | None = None
+    formulas: Formulas = field(default_factory=dict)
+    join: Join | None = None
+    private: PrivateKeys | None = None
+    """Keys that are not public; `keys` is empty until they have been told."""
+
+    @property
+    def cells(self) -> int | None:
+        """Return the number of cells; None where nobody knows it."""
+        return None if self.private is not None and not self.keys.keys else self.keys.size
+
+    @property
+    def key_columns(self) -> list[Key]:
+        """Return the published key columns, with a value for each cell if they were told."""
+        if self.private is None:
+            return list(self.keys.keys)
+        told = self.keys.keys or (Key(COMPOSITE, "text", ()),)
+        return self.private.keys(KeySpace(told))
 
     @property
     def table(self) -> Table:
-        """Return the table that is asked."""
-        return self.declared.table
+        """Return the table that is asked, with computed and joined columns."""
+        return self.view or self.declared.table
+
+    @property
+    def charged(self) -> tuple[Table, ...]:
+        """Return the tables about people that the query reads."""
+        if self.join is None or not self.join.by_unit:
+            return (self.declared.table,)
+        return (self.declared.table, self.join.declared.table)
 
 
 def resolve(declaration: Declaration) -> tuple[Query, ...]:
@@ -50,12 +78,16 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     spec = declaration.spec
     errors: list[DpReleaseError] = []
     queries = []
+    views = Views(declaration.tables, errors)
     for name, asked in spec.tables_asked.items():
 
         def place(*keys: str | int, name: str = name) -> Place:
             return declaration.place("queries", name, *keys)
 
-        resolver = _Resolver(declaration.tables[asked.source], place, errors)
+        view = views.of(declaration.tables[asked.source], asked, place)
+        if view is None:
+            continue
+        resolver = _Resolver(view, place, errors)
         queries.append(
             resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         )
@@ -74,21 +106,43 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
 
 
 def resolve_one(
-    declared: Declared, name: str, asked: QuerySpec, neighbours: Neighbours, limits: Limits
+    declared: Declared,
+    name: str,
+    asked: QuerySpec,
+    neighbours: Neighbours,
+    limits: Limits,
+    tables: Mapping[str, Declared] | None = None,
 ) -> Query:
-    """Return one query that was not read from a file; raise its findings together."""
+    """Return one query that was not read from a file; raise its findings together.
+
+    `tables`: those that it may join, by name.
+    """
     errors: list[DpReleaseError] = []
-    resolver = _Resolver(declared, lambda *keys: Place(key=".".join(map(str, keys))), errors)
-    query = resolver.query(name, asked, MechanismSpec(name="auto"), neighbours, limits)
+
+    def place(*keys: str | int) -> Place:
+        return Place(key=".".join(map(str, keys)))
+
+    known = tables or {declared.table.name: declared}
+    view = Views(known, errors).of(declared, asked, place)
+    if view is None:
+        raise_all(errors)
+        raise AssertionError("a refused view has findings")
+    query = _Resolver(view, place, errors).query(
+        name, asked, MechanismSpec(name="auto"), neighbours, limits
+    )
     raise_all(errors)
     return query
 
 
 @dataclass(frozen=True)
 class _Resolver:
-    declared: Declared
+    view: View
     place: Placer
     errors: list[DpReleaseError]
+
+    @property
+    def declared(self) -> Declared:
+        return self.view.declared
 
     def query(
         self,
@@ -99,22 +153,29 @@ class _Resolver:
         limits: Limits,
     ) -> Query:
         table = self.declared.table
-        keys = KeySpace(tuple(self._keys(asked)))
+        private = asked.private_keys
+        keys = KeySpace(() if private else tuple(self._keys(asked)))
         if keys.size > limits.max_cells:
             self._refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
         asking = Asking(table, self._refuse, columns_with_moments(asked.columns))
-        answers = Answers(default, neighbours, keys.size, asking)
+        answers = Answers(default, neighbours, UNKNOWN if private else keys.size, asking)
+        if private is not None:
+            answers.add_keys(private)
         for column, spec in asked.columns.items():
             answers.add(column, spec)
         return Query(
             name=name,
-            declared=self.declared,
+            declared=self.view.base,
             predicate=self._predicate(asked.where),
             keys=keys,
             unit=table.unit,
             neighbours=neighbours,
             measures=tuple(answers.measures),
             columns=tuple(answers.columns),
+            view=table,
+            formulas=self.view.formulas,
+            join=self.view.join,
+            private=None if private is None else self._private(asked),
         )
 
     def _refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
@@ -137,6 +198,26 @@ class _Resolver:
                 else:
                     self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
         return found
+
+    def _private(self, asked: QuerySpec) -> PrivateKeys:
+        table, found = self.declared.table, []
+        if not asked.group_by:
+            reason = "no key is named"
+            self._refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
+        for i, column in enumerate(asked.group_by):
+            kind = None
+            if column in table.columns and column != table.unit.id:
+                kind = private_kind(table.columns[column])
+            if column in asked.group_by[:i]:
+                self._refuse("DP-QUERY-008", "group_by", i, column=column)
+            elif column not in table.columns:
+                self._unknown(column, "group_by", i)
+            elif kind is None:
+                reason = "it names the unit, or its values hardly ever meet"
+                self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
+            else:
+                found.append((column, kind))
+        return PrivateKeys(tuple(found))
 
     def _unknown(self, column: str, *keys: str | int) -> None:
         table = self.declared.table

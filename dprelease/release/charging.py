@@ -99,21 +99,21 @@ def _refuse_rollback(path: Path, target: Path) -> None:
 
 
 def _refuse_nameless(declaration: Declaration, queries: Sequence[Query]) -> None:
-    for query in queries:
-        if query.table.owner is None:
+    for table in (table for query in queries for table in query.charged):
+        if table.owner is None:
             place = declaration.place("ledger")
-            raise DeclarationError("DP-RELEASE-011", place=place, name=query.table.name)
+            raise DeclarationError("DP-RELEASE-011", place=place, name=table.name)
 
 
 def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
-    """Return what a plan charges to each table."""
+    """Return what a plan charges to each table; a join of two tables about people, to both."""
     found: dict[str, Charge] = {}
     for query in queries:
         events = tuple(column.event for column in plan.of_query(query.name))
-        name = query.table.identity
-        before = found[name].events if name in found else ()
-        unit = query.unit.id or ROWS
-        found[name] = Charge(name, query.neighbours.value, unit, before + events)
+        for name in dict.fromkeys(table.identity for table in query.charged):
+            before = found[name].events if name in found else ()
+            unit = query.unit.id or ROWS
+            found[name] = Charge(name, query.neighbours.value, unit, before + events)
     return list(found.values())
 
 

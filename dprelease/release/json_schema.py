@@ -51,7 +51,7 @@ class MoveRecord(_Part):
     """`cells` cells, each moved by at most `shift` steps."""
 
     shift: int
-    cells: int
+    cells: int | None
 
 
 class SensitivityRecord(_Part):
@@ -71,7 +71,7 @@ class MeasurementRecord(_Part):
     sensitivity: SensitivityRecord
     sensitivity_derivation: str
     aggregate: str
-    cells: int
+    cells: int | None
     step: str
     unit: str
     error_unit: str
@@ -115,10 +115,11 @@ class UnitRecord(_Part):
 
 
 class TreatmentRecord(_Part):
-    """What happens to missing and undeclared values of one query."""
+    """What happens to missing and undeclared values of one query, and what is joined to it."""
 
     query: str
     columns: dict[str, str]
+    join: str | None = None
 
 
 class LedgerRecord(_Part):

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.unit import Neighbours
-from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
+from dprelease.query.aggregate import (
+    Count,
+    CountDistinct,
+    Frequent,
+    Partitions,
+    Quantile,
+    SquareSum,
+    Sum,
+)
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
+from dprelease.release.treatments import computed_and_joined
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
@@ -25,8 +35,8 @@ DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accou
 
 UNPROTECTED = [
     "How long the run took, how much memory it used, and whether it failed for want of resources.",
-    "Anything declared that is not true: keys or bounds taken from the data, ids that do not name "
-    "the privacy unit.",
+    "Anything declared that is not true: keys, bounds or public tables taken from the data, ids "
+    "that do not name the privacy unit.",
     "Other releases about the same units: their guarantees add to this one.",
     "CSV sources with broken quoting, lone carriage returns or records above 64 MB: a quote that "
     "is never closed swallows other units' rows.",
@@ -39,6 +49,14 @@ POST_PROCESSING = [
     "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
     "Values are lattice steps times the declared step, exact.",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One published file: the SHA-256 of its bytes, and its number of rows."""
+
+    digest: str
+    rows: int
 
 
 def canonical(record: dict[str, Any]) -> bytes:
@@ -67,10 +85,10 @@ def build(
     declaration: Declaration,
     queries: tuple[Query, ...],
     plan: Plan,
-    digests: dict[str, str],
+    written: dict[str, Written],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the sealed manifest of a release whose files have these digests by query name.
+    """Return the sealed manifest of a release whose files were written, by query name.
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
@@ -93,14 +111,21 @@ def build(
         "ledger": ledger,
         "composition": _composition(plan.guarantee),
         "reading": reading(plan.guarantee),
-        "privacy_unit": [_unit(query) for query in queries],
         "measurements": [measurement(column) for column in plan.columns],
-        "treatments": [_treatment(query) for query in queries],
-        "files": [file_record(query, digests[query.name]) for query in queries],
+        **told(queries),
+        "files": [file_record(query, written[query.name]) for query in queries],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
     return sealed(record)
+
+
+def told(queries: tuple[Query, ...]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the manifest tells of each query's unit, columns and joined table."""
+    return {
+        "privacy_unit": [_unit(query) for query in queries],
+        "treatments": [_treatment(query) for query in queries],
+    }
 
 
 def _tool() -> dict[str, Any]:
@@ -152,7 +177,7 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
         **column.event.to_json(),
         "aggregate": _aggregate(measure),
         "sensitivity_derivation": _derivation(column),
-        "cells": column.query.keys.size,
+        "cells": column.query.cells,
         "step": plain_text(measure.step),
         "unit": measure.unit,
         "error_unit": measure.error_unit,
@@ -189,6 +214,8 @@ def _aggregate(measure: Measure) -> str:
             return f"a value of '{column}' below which about {plain_text(at)} of the values lie"
         case Frequent(column=column, rank=rank):
             return f"the declared value of '{column}' with rank {rank} by number of rows"
+        case Partitions():
+            return "keys that enough units have"
 
 
 def _derivation(column: PlannedColumn) -> str:
@@ -214,7 +241,7 @@ def _derivation(column: PlannedColumn) -> str:
 
 def _treatment(query: Query) -> dict[str, Any]:
     columns = {}
-    for key in query.keys.keys:
+    for key in query.key_columns:
         declared = query.table.columns[key.column]
         nulls = getattr(declared, "nulls", DROP)
         others = getattr(declared, "others", DROP)
@@ -225,15 +252,15 @@ def _treatment(query: Query) -> dict[str, Any]:
             columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:
         columns[query.unit.id] = "id; missing: drop"
-    return {"query": query.name, "columns": columns}
+    return computed_and_joined(query, columns)
 
 
-def file_record(query: Query, digest: str) -> dict[str, Any]:
-    """Return the record of one published file; its number of rows is public."""
+def file_record(query: Query, written: Written) -> dict[str, Any]:
+    """Return the record of one published file; its number of rows is public, or noised."""
     return {
         "name": f"{query.name}.parquet",
         "query": query.name,
-        "rows": query.keys.size,
+        "rows": written.rows,
         "columns": [{"name": name, "type": kind} for name, kind in schema_of(query)],
         "computed": {column.name: column.formula for column in query.columns},
         "post_processing": {
@@ -241,5 +268,5 @@ def file_record(query: Query, digest: str) -> dict[str, Any]:
             for column in query.columns
             if (words := list(column.post.words(column.unit)))
         },
-        "sha256": digest,
+        "sha256": written.digest,
     }

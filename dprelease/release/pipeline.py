@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.errors import OutputError, State
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.engines import open_engines
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
+from dprelease.release.answer import answered
 from dprelease.release.charging import charging
-from dprelease.release.perturb import perturb
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
 from dprelease.release.write import to_arrow, write_parquet
@@ -50,19 +51,15 @@ def run(
     with (
         charging(declaration, queries, plan, target) as charged,
         _staging(target) as folder,
-        ExitStack() as engines,
+        open_engines(queries, frames or {}) as engines,
     ):
-        opened: dict[str, Engine] = {}
-        digests: dict[str, str] = {}
+        written: dict[str, manifest.Written] = {}
         for query in queries:
-            name = query.table.name
-            if name not in opened:
-                frame = _frame_of(query, frames or {})
-                opened[name] = engines.enter_context(Engine.open(query.declared, frame))
             progress(query.name)
-            digests[query.name] = _publish_query(opened[name], query, plan, source, folder)
+            engine = engines[query.name]
+            written[query.name] = _publish_query(engine, query, plan, source, folder)
         progress("manifest")
-        record = manifest.build(declaration, queries, plan, digests, charged.to_json())
+        record = manifest.build(declaration, queries, plan, written, charged.to_json())
         (folder / manifest.NAME).write_bytes(manifest.canonical(record))
         charged.publish()
         _publish(folder, target)
@@ -70,20 +67,14 @@ def run(
     return target
 
 
-def _frame_of(query: Query, frames: Mapping[str, object]) -> object | None:
-    """Return the frame given for a table, by the table's name or by the declared frame's."""
-    source = query.table.source
-    declared = None if source is None else source.frame
-    return frames.get(query.table.name, frames.get(declared or ""))
-
-
-def _publish_query(engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path) -> str:
-    """Write one noised table and return its digest."""
-    columns = plan.of_query(query.name)
-    noisy = perturb(engine.run(query), columns, bits)
+def _publish_query(
+    engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path
+) -> manifest.Written:
+    """Write one noised table and return its digest and its number of rows."""
+    answer = answered(engine, plan.of_query(query.name), bits)
     path = folder / f"{query.name}.parquet"
-    write_parquet(to_arrow(noisy, columns), path)
-    return manifest.sha256(path.read_bytes())
+    write_parquet(to_arrow(answer), path)
+    return manifest.Written(manifest.sha256(path.read_bytes()), answer.noisy.size)
 
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:

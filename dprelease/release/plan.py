@@ -170,7 +170,7 @@ class Plan:
 def _column_json(column: PlannedColumn) -> dict[str, Any]:
     return {
         **column.event.to_json(),
-        "cells": column.query.keys.size,
+        "cells": column.query.cells,
         "step": plain_text(column.measure.step),
         "unit": column.measure.unit,
         "error_unit": column.measure.error_unit,

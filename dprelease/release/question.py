@@ -13,8 +13,8 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.select import NOISED, Selected, select
+from dprelease.release.answer import answered
 from dprelease.release.charging import charging
-from dprelease.release.perturb import perturb
 from dprelease.release.pipeline import run
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
@@ -143,6 +143,6 @@ def _in_memory(declaration: Declaration, plan: Plan, frames: Mapping[str, object
         columns = plan.of_query(query.name)
         engine.compile(query)  # a missing column is refused without a charge
         charged.publish()  # the caller shares a process with the noise: no way back from here on
-        noised = to_arrow(perturb(engine.run(query), columns, Entropy()), columns)
+        noised = to_arrow(answered(engine, columns, Entropy()))
         charged.commit("")
     return noised

@@ -71,10 +71,11 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
 
     Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
-    file has its digest, and no other file is there; rows and columns follow from the declaration;
-    every sensitivity, error and margin follows from the declaration; the events cost what the
-    guarantee says, and no more than the budget. With a ledger also: it holds the reservation that
-    paid for the release, so it was not rolled back since.
+    file has its digest, and no other file is there; rows and columns follow from the declaration,
+    and so does what is told of units, treatments and joins; every sensitivity, error and margin
+    follows from the declaration; the events cost what the guarantee says, and no more than the
+    budget. With a ledger also: it holds the reservation that paid for the release, so it was not
+    rolled back since.
     """
     report = Report(Path(path))
     record = _read_manifest(report)
@@ -85,6 +86,7 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     if declared is not None:
         declaration, queries = declared
         _check_tables(report, record, queries)
+        _check_told(report, record, queries)
         _check_measurements(report, record, queries)
         _check_guarantee(report, record, declaration)
     if ledger is not None:
@@ -177,13 +179,15 @@ def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, 
     recorded = {file["query"]: file for file in record["files"]}
     for query in queries:
         name = f"{query.name}.parquet"
-        digest = recorded.get(query.name, {}).get("sha256", "")
-        same = recorded.get(query.name) == manifest.file_record(query, digest)
+        found = recorded.get(query.name, {})
+        rows = found.get("rows", 0) if query.cells is None else query.keys.size
+        written = manifest.Written(found.get("sha256", ""), rows)
+        same = found == manifest.file_record(query, written)
         try:
             held = pq.ParquetFile(report.path / name)
             shape = [(column.name, str(column.type)) for column in held.schema_arrow]
             same = same and shape == schema_of(query)
-            same = same and held.metadata.num_rows == query.keys.size
+            same = same and held.metadata.num_rows == rows
         except (OSError, pa.ArrowException):
             same = False
         if not same:
@@ -191,6 +195,15 @@ def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, 
     if len(recorded) != len(queries):
         report._found("DP-VERIFY-006", name="files")
     report.checked.append("rows and columns of every table follow from the declaration")
+
+
+def _check_told(report: Report, record: dict[str, Any], queries: tuple[Query, ...]) -> None:
+    for key, wanted in manifest.told(queries).items():
+        recorded = {part["query"]: part for part in record[key]}
+        for part in wanted:
+            if recorded.get(part["query"]) != part or len(record[key]) != len(wanted):
+                report._found("DP-VERIFY-007", what="text", query=part["query"], column=key)
+    report.checked.append("units, treatments and joins are told as they are declared")
 
 
 def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Query, ...]) -> None:

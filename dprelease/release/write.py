@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprelease.query.resolve import Query
+from dprelease.release.answer import Answer
 from dprelease.release.arrays import key_values, wrapped
 from dprelease.release.columns import published_arrays, published_types
-from dprelease.release.perturb import NoisyTable
-from dprelease.release.plan import PlannedColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,25 +18,35 @@ if TYPE_CHECKING:
 ROW_GROUP = 1 << 20
 
 
-def to_arrow(noisy: NoisyTable, columns: Sequence[PlannedColumn]) -> pa.Table:
+def to_arrow(answer: Answer) -> pa.Table:
     """Return keys, published columns and what stands beside them, a row a cell in key order."""
     import pyarrow as pa
 
-    query = columns[0].query
-    arrays: dict[str, pa.Array] = {}
-    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
-        codes = np.arange(noisy.size) // stride % len(key.values)
-        arrays[key.column] = key_values(key).take(wrapped(pa.int64(), codes))
-    laws = {column.measure.name: column.mechanism for column in columns}
+    query, noisy = answer.query, answer.noisy
+    arrays = _keys(query, noisy.size)
+    laws = {column.measure.name: column.mechanism for column in answer.columns}
     for published in query.columns:
         arrays |= published_arrays(query, published, noisy.columns, laws)
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
+def _keys(query: Query, size: int) -> dict[str, pa.Array]:
+    """Return the key columns, with a value for each cell."""
+    import pyarrow as pa
+
+    if query.private is not None:
+        return {key.column: key_values(key) for key in query.key_columns}
+    arrays = {}
+    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
+        codes = np.arange(size) // stride % len(key.values)
+        arrays[key.column] = key_values(key).take(wrapped(pa.int64(), codes))
+    return arrays
+
+
 def schema_of(query: Query) -> list[tuple[str, str]]:
     """Return name and Arrow type of every column that a query publishes."""
     names = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
-    found = [(key.column, names[key.kind]) for key in query.keys.keys]
+    found = [(key.column, names[key.kind]) for key in query.key_columns]
     for published in query.columns:
         found += published_types(query, published)
     return found

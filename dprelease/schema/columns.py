@@ -21,7 +21,8 @@ from pydantic import (
 )
 
 from dprelease.numerics.rounding import plain_text
-from dprelease.schema.model import Files, Model
+from dprelease.schema.derived import Computable
+from dprelease.schema.model import Files, Model, refuse_twins
 from dprelease.schema.values import (
     DROP,
     TEXT_SCHEMA,
@@ -66,7 +67,7 @@ def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
     return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
 
 
-class IntegerColumn(Model):
+class IntegerColumn(Computable):
     """Whole numbers; with bounds they can be summed and be keys."""
 
     type: Literal["integer"]
@@ -98,7 +99,7 @@ class IntegerColumn(Model):
         return None if self.nulls == DROP else to_fraction(self.nulls)
 
 
-class NumberColumn(Model):
+class NumberColumn(Computable):
     """Real numbers, rounded to a lattice before anything is added up."""
 
     type: Literal["number"]
@@ -148,7 +149,7 @@ def _maybe(value: int | None) -> Fraction | None:
     return None if value is None else Fraction(value)
 
 
-class BooleanColumn(Model):
+class BooleanColumn(Computable):
     """True or false; as a key its cells are false, true."""
 
     type: Literal["boolean"]
@@ -162,7 +163,7 @@ class BooleanColumn(Model):
         return nulls
 
 
-class DateColumn(Model):
+class DateColumn(Computable):
     """Days; with bounds they can be keys, one cell a day."""
 
     type: Literal["date"]
@@ -191,7 +192,7 @@ class TimestampColumn(Model):
     format: TimeFormat = "%Y-%m-%d %H:%M:%S"
 
 
-class TextColumn(Model):
+class TextColumn(Computable):
     """Any text: for ids and `where` only."""
 
     type: Literal["text"]
@@ -208,7 +209,7 @@ def _short_file(value: object) -> object:
     return {"file": value} if isinstance(value, str) else value
 
 
-class CategoryColumn(Model):
+class CategoryColumn(Computable):
     """Texts with a public, ordered list of values; the source's values are compared as text."""
 
     type: Literal["category"]
@@ -318,3 +319,21 @@ Column = Annotated[
         },
     ),
 ]
+
+
+def expression_of(column: Column) -> str | None:
+    """Return the expression that a column is computed by; None if it is stored, or a cut."""
+    return getattr(column, "expression", None)
+
+
+def is_stored(column: Column) -> bool:
+    """Return whether a source has to hold the column: all but cuts and expressions."""
+    return not isinstance(column, CutColumn) and expression_of(column) is None
+
+
+def check_computed(columns: Mapping[str, Column]) -> None:
+    """Raise DP-DERIVE-001 for a column that is stored, DP-DECL-006 for names that are alike."""
+    refuse_twins(columns)
+    for name, column in columns.items():
+        if is_stored(column):
+            refuse("DP-DERIVE-001", column=name)

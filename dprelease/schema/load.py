@@ -98,10 +98,12 @@ def _declaration(document: Document, read: Callable[[str], str], name: str) -> D
     errors: list[DpReleaseError] = []
     texts = {name: document.text}
     spec: ReleaseSpec | None = None
+    files = Files(read)
     try:
-        spec = validate(ReleaseSpec, document, Files(read))
+        spec = validate(ReleaseSpec, document, files)
     except DpReleaseError as error:
         errors += _several(error)
+    texts.update(files.texts)
     tables: dict[str, Declared] = {}
     for i, file in enumerate(_table_files(document)):
         try:
@@ -148,6 +150,11 @@ def _unknown_tables(
     asked = [
         (query.source, "DP-RELEASE-001", document.place("queries", name, "from"))
         for name, query in spec.queries.items()
+    ]
+    asked += [
+        (query.join.table, "DP-RELEASE-001", document.place("queries", name, "join", "table"))
+        for name, query in spec.queries.items()
+        if query.join is not None
     ]
     asked += [
         (name, "DP-RELEASE-010", document.place("budget", "tables", name))

@@ -19,6 +19,8 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
+from dprelease.schema.columns import Column, check_computed
+from dprelease.schema.join import JoinSpec
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import (
     NAME,
@@ -309,6 +311,8 @@ class QuerySpec(Model):
     """One table to publish: filtered rows of one source, grouped by public keys."""
 
     source: Text = Field(alias="from")
+    join: JoinSpec | None = None
+    derive: dict[Text, Column] = Field(default_factory=dict)
     where: Text | None = None
     group_by: Annotated[
         tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
@@ -377,6 +381,7 @@ class QuerySpec(Model):
                 refuse("DP-RELEASE-007", name=name)
             taken.add(name)
         refuse_twins([*keys, *names])
+        check_computed(self.derive)
         return self
 
 

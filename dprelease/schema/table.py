@@ -7,9 +7,16 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn, TextColumn
+from dprelease.schema.columns import (
+    Column,
+    CutColumn,
+    IntegerColumn,
+    NumberColumn,
+    TextColumn,
+    is_stored,
+)
 from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.values import TEXT_SCHEMA, Name, ShortForm, Text, Whole, refuse
+from dprelease.schema.values import TEXT_SCHEMA, Flag, Name, ShortForm, Text, Whole, refuse
 
 Format = Literal["parquet", "csv", "json_lines", "duckdb"]
 _ENDINGS: dict[str, Format] = {
@@ -88,6 +95,8 @@ class Table(Model):
     size: Annotated[Whole, Field(ge=1)] | None = None
     """How many units there are, where everybody may know it: only warnings use it."""
     source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
+    public: Flag = False
+    """Nobody's data: read without a price, to be joined to tables that are about people."""
     privacy_unit: UnitSpec = UnitSpec()
     columns: dict[Text, Column]
 
@@ -99,9 +108,12 @@ class Table(Model):
                 cut = self.columns.get(column.cut)
                 if not isinstance(cut, IntegerColumn | NumberColumn):
                     refuse("DP-SCHEMA-007", column=name, source=column.cut)
+        if self.public and self.privacy_unit != UnitSpec():
+            refuse("DP-JOIN-002")
         unit = self.privacy_unit.id
         named = self.columns.get(unit or "")
-        if unit is not None and not isinstance(named, IntegerColumn | TextColumn):
+        kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
+        if unit is not None and not kept:
             refuse("DP-SCHEMA-008", column=unit)
         return self
 

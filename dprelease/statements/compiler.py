@@ -15,13 +15,22 @@ from dprelease.query import quoting
 from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import Measure
+from dprelease.query.private import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
+from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
-from dprelease.statements.treatment import DECLARED_AS, steps, typed
+from dprelease.statements.layers import (
+    assumed_joined,
+    assumed_types,
+    cut_case,
+    physical_of,
+    typed_column,
+    typed_rows,
+)
+from dprelease.statements.partitions import partition
+from dprelease.statements.treatment import steps
 from dprelease.statements.values import lattice_of, row_value
-
-SOURCE = "dp_source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,43 +76,39 @@ class Compiled:
         return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *profiles))))
 
 
-def needed_columns(query: Query) -> tuple[str, ...]:
-    """Return the stored columns that the query reads, in schema order."""
-    names = {key.column for key in query.keys.keys}
-    names |= set(query.predicate.columns) if query.predicate else set()
-    names |= {m.aggregate.column for m in query.measures if m.aggregate.column is not None}
-    if query.unit.id is not None:
-        names.add(query.unit.id)
-    columns = query.table.columns
-    stored = set()
-    for name in names:
-        column = columns[name]
-        stored.add(column.cut if isinstance(column, CutColumn) else name)
-    return tuple(name for name in columns if name in stored)
-
-
-def assumed_types(query: Query) -> dict[str, str]:
-    """Return the types that stand in for the source's own when the data is not at hand."""
-    columns = query.table.columns
-    return {name: DECLARED_AS[getattr(columns[name], "type", "")] for name in needed_columns(query)}
-
-
-def compile_query(query: Query, physical: Mapping[str, str]) -> Compiled:
+def compile_query(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> Compiled:
     """Return the SQL of a query, given the DuckDB type of every stored column that it reads.
+
+    `joined`: the types of the joined table's columns.
 
     Raises
     ------
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Compiler(query, physical).compile()
+    return _Compiler(query, physical, joined or {}).compile()
+
+
+def compile_partitions(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> str:
+    """Return the SELECT of the partitions of a query whose keys are not public; as above."""
+    return _Compiler(query, physical, joined or {}).partitions()
+
+
+def planned(query: Query) -> Compiled:
+    """Return the SQL of a query over the types that its declaration lets expect."""
+    return compile_query(query, assumed_types(query), assumed_joined(query))
 
 
 class _Compiler:
-    def __init__(self, query: Query, physical: Mapping[str, str]) -> None:
-        self.query, self.physical = query, physical
+    def __init__(self, query: Query, stored: Mapping[str, str], joined: Mapping[str, str]) -> None:
+        self.query, self.stored, self.joined = query, stored, joined
+        self.physical = physical_of(query, stored, joined)
         self.columns = query.table.columns
-        self.vectors = [m for m in query.measures if not m.is_choice]
+        self.vectors = [m for m in query.measures if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
         self.joins: list[str] = []
 
@@ -113,7 +118,7 @@ class _Compiler:
         sql, profiles = "", {}
         if self.vectors:
             sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
-        if len(self.vectors) < len(self.query.measures):
+        if any(measure.is_choice for measure in self.query.measures):
             profiles = self._profiles()
         names = tuple(measure.name for measure in self.vectors)
         rows = "" if distinct or not self.vectors else self._by_row()
@@ -152,50 +157,17 @@ class _Compiler:
 
     def _typed(self) -> str:
         """Return the layer in which every column has its declared kind."""
-        parts = []
-        for name in needed_columns(self.query):
-            value = typed(name, self.columns[name], self.physical[name])
-            quoted = quoting.identifier(name)
-            parts.append(value if value == quoted else f"{value} AS {quoted}")
-        inner = f"SELECT {', '.join(parts) or '1 AS one'} FROM {SOURCE}"
+        inner = typed_rows(self.query, self.stored, self.joined)
         predicate = self.query.predicate
-        if predicate is None:
-            return inner
-        labels = [
-            f"{self._cut_case(column, as_label=True)} AS {quoting.identifier(name)}"
-            for name in predicate.columns
-            if isinstance(column := self.columns[name], CutColumn)
-        ]
-        if labels:
-            inner = f"SELECT *, {', '.join(labels)} FROM ({inner}) typed"
-        return f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
-
-    def _cut_case(self, column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
-        """Return the cell of a cut as a code, or as its label."""
-        value = _column(column.cut)
-        edges = [
-            quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
-            for edge in column.edges
-        ]
-        cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
-        positions = {"drop": "NULL"} | dict(zip(column.values, cells, strict=True))
-        null, other = positions[column.nulls], positions[column.others]
-        if key is None and not as_label:
-            null = other = "NULL"
-        arms = " ".join(
-            f"WHEN {value} < {edge} THEN {cell}"
-            for edge, cell in zip(edges[1:], cells, strict=True)
-        )
-        return (
-            f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} < {edges[0]} THEN {other} "
-            f"{arms} ELSE {other} END"
-        )
+        return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
     def _raw_key(self, key: Key) -> str:
         """Return what rows are grouped by: the text of a text key, the code of any other."""
-        column, value = self.columns[key.column], _column(key.column)
+        if key.column == COMPOSITE:
+            return partition(self.query)
+        column, value = self.columns[key.column], typed_column(key.column)
         if isinstance(column, CutColumn):
-            return self._cut_case(column, as_label=False, key=key)
+            return cut_case(column, as_label=False, key=key)
         if key.kind == "text":
             return value
         null = "NULL" if key.nulls is None else str(key.nulls)
@@ -216,7 +188,7 @@ class _Compiler:
 
     def _code(self, key: Key, raw: str) -> str:
         """Return the position of a key's cell; joins the key table of a text key."""
-        if key.kind != "text" or isinstance(self.columns[key.column], CutColumn):
+        if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
         name = f"dp_keys_{len(self.key_tables)}"
         self.key_tables.append(KeyTable(name, tuple(str(value) for value in key.values)))
@@ -242,10 +214,10 @@ class _Compiler:
         aggregate = measure.aggregate
         if aggregate.column is None:
             return "1::BIGINT"
-        value, column = _column(aggregate.column), self.columns[aggregate.column]
+        value, column = typed_column(aggregate.column), self.columns[aggregate.column]
         if isinstance(aggregate, Count):
             if isinstance(column, CutColumn):
-                value = _column(column.cut)
+                value = typed_column(column.cut)
             return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
         if isinstance(aggregate, Sum | SquareSum | Quantile):
             if not isinstance(column, IntegerColumn | NumberColumn):
@@ -304,6 +276,19 @@ class _Compiler:
         last = f"SELECT cell, {', '.join(added)}\nFROM kept"
         return self._statement([*self._kept(), ("", last)])
 
+    def partitions(self) -> str:
+        """Return a SELECT of partitions: `cell`, the text of one, and `n`, its number of units."""
+        unit = self.query.unit
+        person = "NULL" if unit.id is None else typed_column(unit.id)
+        rows = f"SELECT {person} AS id, {partition(self.query)} AS cell FROM typed"
+        known = "" if unit.id is None else " AND id IS NOT NULL"
+        coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
+        bounded = [("kept", "SELECT * FROM coded")]
+        if unit.id is not None:
+            bounded = kept_counts(unit, UNKNOWN)
+        last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
+        return self._statement([("coded", coded), *bounded, ("", last)])
+
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measure's values if given."""
         keys, measures, unit = self.query.keys.keys, self.query.measures, self.query.unit
@@ -311,7 +296,7 @@ class _Compiler:
         cell = self._cell([self._raw_key(key) for key in keys])
         read = [j for j, m in enumerate(measures) if _reads_values(m) and only in (None, j)]
         values = "".join(f", {self._value(measures[j])} AS v{j}" for j in read)
-        person = "NULL" if unit.id is None else _column(unit.id)
+        person = "NULL" if unit.id is None else typed_column(unit.id)
         rows = f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
@@ -329,11 +314,6 @@ class _Compiler:
         known = f"coalesce({total}, 0)"
         inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
         return f"CAST({inside} AS BIGINT) AS m{position}"
-
-
-def _column(name: str) -> str:
-    """Return a column of the typed layer; qualified, for key tables have columns of their own."""
-    return f"typed.{quoting.identifier(name)}"
 
 
 def _candidates(measure: Measure) -> tuple[str, str] | None:

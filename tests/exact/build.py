@@ -21,7 +21,7 @@ from dprelease.schema.release import Limits, QuerySpec
 
 
 def declare(columns: dict[str, Any], **more: Any) -> Declared:
-    """Return a table `t` with these columns."""
+    """Return a table `t` with these columns; `table=...` gives it another name."""
     return table_from_mapping({"table": "t", "columns": columns, **more}, Path())
 
 
@@ -31,18 +31,22 @@ def ask(
     by: list[str] | None = None,
     where: str | None = None,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    other: Declared | None = None,
+    **more: Any,
 ) -> Query:
-    """Return a resolved query of a declared table."""
-    values: dict[str, Any] = {"from": "t", "group_by": by or [], "columns": columns}
+    """Return a resolved query of a declared table; `other` is a table that it may join."""
+    values: dict[str, Any] = {"from": "t", "group_by": by or [], "columns": columns, **more}
     if where is not None:
         values["where"] = where
     spec = validate(QuerySpec, Document(Path("q"), "", values, {}), Files(read_beside(Path())))
-    return resolve_one(declared, "q", spec, neighbours, Limits())
+    tables = {table.table.name: table for table in (declared, other) if table is not None}
+    return resolve_one(declared, "q", spec, neighbours, Limits(), tables)
 
 
-def exact(query: Query, frame: object) -> dict[str, np.ndarray]:
-    """Return the true vectors of a query over a frame."""
-    with Engine.open(query.declared, frame) as engine:
+def exact(query: Query, frame: object, joined: object = None) -> dict[str, np.ndarray]:
+    """Return the true vectors of a query over a frame, and one that is joined to it."""
+    other = None if query.join is None else query.join.declared
+    with Engine.open(query.declared, frame, other, joined) as engine:
         found = engine.run(query)
     return {measure.name: _held(found, measure) for measure in query.measures}
 

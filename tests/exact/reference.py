@@ -20,17 +20,55 @@ Predicate = Callable[[Row], bool]
 
 def typed(query: Query, name: str, row: Row) -> Any:
     """Return the value of a column as its declared kind; None where it is missing."""
-    column, value = query.table.columns[name], row[name]
+    return value_of(query.table.columns[name], row[name])
+
+
+def value_of(column: Any, value: Any) -> Any:
+    """Return a stored value as the column's kind; None if it is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     kind = column.type
     if kind == "integer":
         if isinstance(value, float):
-            return int(value) if math.isfinite(value) and value == int(value) else None
+            inside = math.isfinite(value) and abs(value) < 2**127
+            return int(value) if inside and value == int(value) else None
         return int(value)
     if kind == "number":
         return value
     return value if kind == "boolean" else str(value)
+
+
+def left_join(query: Query, rows: list[Row], public: list[Row]) -> list[Row]:
+    """Return each row with the columns of the one public row that has its key, or with nothing."""
+    assert query.join is not None
+    right = query.join.declared.table
+    found = []
+    for row in rows:
+        key = [typed(query, left, row) for left, _ in query.join.on]
+        matches = [
+            other
+            for other in public
+            if None not in key
+            and key == [value_of(right.columns[name], other[name]) for _, name in query.join.on]
+        ]
+        match = matches[0] if len(matches) == 1 else {}
+        found.append({**row, **{name: match.get(name) for name in query.join.columns}})
+    return found
+
+
+def unit_join(query: Query, rows: list[Row], others: list[Row]) -> list[Row]:
+    """Return all pairs of rows with the same id."""
+    assert query.join is not None
+    assert query.unit.id is not None
+    name = query.unit.id
+    column = query.table.columns[name]
+    return [
+        {**row, **{n: other[n] for n in query.join.columns if n in other}}
+        for row in rows
+        for other in others
+        if value_of(column, row[name]) is not None
+        and value_of(column, row[name]) == value_of(column, other[name])
+    ]
 
 
 def cut_cell(query: Query, name: str, row: Row) -> int | None:

@@ -34,7 +34,7 @@ def codes(report: Report) -> set[str]:
 def test_an_untouched_release_verifies(published: Path) -> None:
     report = verify(published)
     assert report.ok, [str(finding) for finding in report.findings]
-    assert len(report.checked) == 9
+    assert len(report.checked) == 10
     assert report.opinion is not None
     # From the masses of the integers alone, nearly the whole price is confirmed.
     assert 0.99 * report.opinion.claimed < report.opinion.at_least <= report.opinion.claimed
@@ -123,6 +123,10 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
         "DP-VERIFY-002",
         lambda r: r["declaration"]["texts"].update({"people.yaml": "table: p"}),
     ),
+    "another unit": ("DP-VERIFY-007", lambda r: r["privacy_unit"][0].update(max_groups=1)),
+    "another treatment": ("DP-VERIFY-007", lambda r: r["treatments"][0]["columns"].popitem()),
+    "a join that was none": ("DP-VERIFY-007", lambda r: r["treatments"][0].update(join="public")),
+    "treatment twice": ("DP-VERIFY-007", lambda r: r["treatments"].append(r["treatments"][0])),
     "unknown key": ("DP-VERIFY-002", lambda r: r.update(surprise=1)),
     "a text is gone": ("DP-VERIFY-009", lambda r: r["declaration"]["texts"].pop("people.yaml")),
 }

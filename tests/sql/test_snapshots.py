@@ -11,7 +11,7 @@ import pytest
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import read_declaration
 from dprelease.statements.bounding import group_hash, row_hash
-from dprelease.statements.compiler import assumed_types, compile_query
+from dprelease.statements.compiler import planned
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -27,9 +27,7 @@ QUERIES = [
 )
 def test_sql_is_the_one_that_was_reviewed(example: str, query: Query) -> None:
     path = SNAPSHOTS / f"{example}.{query.name}.sql"
-    assert compile_query(query, assumed_types(query)).text + "\n" == path.read_text(
-        encoding="utf-8"
-    )
+    assert planned(query).text + "\n" == path.read_text(encoding="utf-8")
 
 
 def test_no_snapshot_is_left_over() -> None:

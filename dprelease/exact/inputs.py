@@ -1,0 +1,76 @@
+"""The inputs of an engine: the declared table, and the one that queries join to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dprelease.errors import DataError
+from dprelease.exact.frames import to_arrow
+from dprelease.exact.sources import Opened, open_files
+from dprelease.schema.load import Declared
+
+DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
+
+
+@dataclass
+class Input:
+    """One table as the engine sees it: files, or an Arrow table, under the name of a relation."""
+
+    declared: Declared
+    relation: str
+    opened: Opened | None = None
+    arrow: object | None = None
+    physical: dict[str, str] = field(default_factory=dict)
+    """The engine's types of the stored columns, once they are known."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that the engine may read for this table."""
+        return self.opened.files if self.opened else ()
+
+    @property
+    def kind(self) -> str:
+        """Return the declared format, for messages."""
+        source = self.declared.table.source
+        return "a frame" if source is None else source.kind or "a frame"
+
+
+def find_input(
+    declared: Declared, relation: str, frame: object | None, before: Input | None = None
+) -> Input:
+    """Return the input that a table's source, or a frame in its place, stands for.
+
+    `before`: another input of the same engine, which attaches a shared DuckDB file only once.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001, 003, 004, 008 or 009 if the source can't be found as declared.
+    """
+    if frame is not None:
+        return Input(declared, relation, arrow=to_arrow(frame, declared))
+    source = declared.table.source
+    if source is None or source.path is None:
+        raise DataError("DP-DATA-008", table=declared.table.name)
+    opened = open_files(declared, source, DATABASE)
+    if before is not None and opened.attach:
+        shared = before.opened is not None and before.opened.attach == opened.attach
+        if shared:
+            opened = Opened(opened.files, (), opened.relation)
+        else:
+            opened = open_files(declared, source, SECOND_DATABASE)
+    return Input(declared, relation, opened)
+
+
+def stamps(inputs: list[Input]) -> list[tuple[int, int, int]]:
+    """Return what changes when a file is replaced or written to."""
+    found = []
+    for file in (file for given in inputs for file in given.files):
+        try:
+            stat = file.stat()
+        except OSError:
+            found.append((0, 0, 0))  # gone meanwhile
+        else:
+            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return found

@@ -1,0 +1,119 @@
+"""Kinds of scalar values and the operators and functions on them that can't fail for any value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlglot import exp
+
+
+class Kind(StrEnum):
+    """What a value is, as far as comparing goes."""
+
+    NUMBER = "a number"
+    TEXT = "a text"
+    BOOLEAN = "a truth value"
+    DATE = "a date"
+    TIMESTAMP = "an instant"
+    NULL = "null"
+
+
+KIND_OF_TYPE = {
+    "integer": Kind.NUMBER,
+    "number": Kind.NUMBER,
+    "category": Kind.TEXT,
+    "cut": Kind.TEXT,
+    "text": Kind.TEXT,
+    "boolean": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+}
+PHYSICAL = {
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+"""The engine's type of a computed value of each kind."""
+
+READ_FROM = {
+    "integer": {Kind.NUMBER, Kind.TEXT, Kind.BOOLEAN},
+    "number": {Kind.NUMBER, Kind.TEXT, Kind.BOOLEAN},
+    "boolean": {Kind.NUMBER, Kind.TEXT, Kind.BOOLEAN},
+    "date": {Kind.DATE, Kind.TIMESTAMP, Kind.TEXT},
+    "category": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
+    "text": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
+}
+"""Kinds of expressions that a declared type can be read from. Floats make no keys: 3 is '3.0'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A checked part of an expression."""
+
+    sql: str
+    kind: Kind
+
+
+COMPARISONS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+ARITHMETIC: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+DIVISIONS = (exp.Div, exp.Mod)
+FUNCTIONS: dict[type[exp.Expression], tuple[str, Kind, Kind]] = {
+    exp.Lower: ("lower", Kind.TEXT, Kind.TEXT),
+    exp.Upper: ("upper", Kind.TEXT, Kind.TEXT),
+    exp.Length: ("length", Kind.TEXT, Kind.NUMBER),
+    exp.Abs: ("abs", Kind.NUMBER, Kind.NUMBER),
+    exp.Floor: ("floor", Kind.NUMBER, Kind.NUMBER),
+    exp.Ceil: ("ceil", Kind.NUMBER, Kind.NUMBER),
+    exp.Round: ("round", Kind.NUMBER, Kind.NUMBER),
+    exp.Year: ("year", Kind.DATE, Kind.NUMBER),
+    exp.Quarter: ("quarter", Kind.DATE, Kind.NUMBER),
+    exp.Month: ("month", Kind.DATE, Kind.NUMBER),
+    exp.Day: ("day", Kind.DATE, Kind.NUMBER),
+    exp.DayOfWeekIso: ("isodow", Kind.DATE, Kind.NUMBER),
+    exp.DayOfYear: ("dayofyear", Kind.DATE, Kind.NUMBER),
+    exp.Hour: ("hour", Kind.TIMESTAMP, Kind.NUMBER),
+    exp.Minute: ("minute", Kind.TIMESTAMP, Kind.NUMBER),
+}
+CHOICES: dict[type[exp.Expression], str] = {
+    exp.Coalesce: "coalesce",
+    exp.Greatest: "greatest",
+    exp.Least: "least",
+}
+"""Functions of several values of one kind, which return one of them; missing ones are skipped."""
+
+TIMELY = {
+    "DATE": Kind.DATE,
+    "TIMESTAMP": Kind.TIMESTAMP,
+    "TIMESTAMPNTZ": Kind.TIMESTAMP,
+    "DATETIME": Kind.TIMESTAMP,
+}
+ALLOWED = (
+    "lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, "
+    "quarter, month, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, least, "
+    "nullif, if"
+)
+LONGEST_PART = 10_000
+"""Characters that substr and left count to."""
+
+
+def kind_of(terms: list[Term]) -> Kind:
+    """Return the kind of terms of one kind; a missing value has none."""
+    return next((term.kind for term in terms if term.kind is not Kind.NULL), Kind.NULL)

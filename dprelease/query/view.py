@@ -1,0 +1,218 @@
+"""A table as one query sees it: with computed columns and the columns of a joined table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
+from dprelease.query.columns import Formulas, unknown_column
+from dprelease.query.derived import Placer, check_order, closure, formulas_of
+from dprelease.query.join import Join, compared_as, seen_columns
+from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
+from dprelease.schema.join import JoinSpec
+from dprelease.schema.load import Declared
+from dprelease.schema.model import same_name
+from dprelease.schema.release import QuerySpec
+from dprelease.schema.table import Table, UnitSpec
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`declared` has every column that the query may name; `base` is the table of the source."""
+
+    declared: Declared
+    base: Declared
+    formulas: Formulas = field(default_factory=dict)
+    join: Join | None = None
+
+
+class Views:
+    """Makes views of the tables of one release; the findings of a table are told once."""
+
+    def __init__(self, tables: Mapping[str, Declared], errors: list[DpReleaseError]) -> None:
+        self.tables, self.errors = tables, errors
+        self._formulas: dict[str, Formulas | None] = {}
+        private = [table for table in tables.values() if not table.table.public]
+        self._sources = {_source_of(table) for table in private} - {None}
+
+    def of(self, base: Declared, asked: QuerySpec, place: Placer) -> View | None:
+        """Return the table that a query asks, as it sees it; None with findings in `errors`."""
+        before = len(self.errors)
+        own = self._own(base)
+        if base.table.public:
+            name = base.table.name
+            self.errors.append(QueryError("DP-JOIN-005", place=place("from"), table=name))
+        columns = dict(base.table.columns)
+        self._add(columns, asked.derive, f"'{base.table.name}'", place, "derive")
+        join = None
+        if asked.join is not None:
+            join = self._join(base, columns, asked.join, place)
+        if own is None or len(self.errors) > before or (join is None and asked.join is not None):
+            return None
+        if join is not None:
+            right = join.declared.table.columns
+            added = {name: right[name] for name in join.columns}
+            self._add(columns, added, f"'{base.table.name}', or `derive`,", place, "join", "table")
+        self._check_cuts(columns, asked.derive, place)
+        if len(self.errors) > before:
+            return None
+        table = base.table.model_copy(
+            update={"columns": columns, "privacy_unit": _bounds(base.table, asked.join)}
+        )
+        view = View(replace(base, table=table), base, own, join)
+        view = self._computed(view, asked.derive, place)
+        return view if len(self.errors) == before else None
+
+    def _own(self, declared: Declared) -> Formulas | None:
+        """Return the expressions of a table's schema, checked when it is first seen."""
+        table, before = declared.table, len(self.errors)
+        if table.name not in self._formulas:
+
+            def place(*keys: str) -> Place:
+                return declared.document.place("columns", *keys)
+
+            found = formulas_of(table, table.columns, place, self.errors)
+            if len(self.errors) == before:
+                check_order(table.columns, found, place, self.errors)
+            self._formulas[table.name] = found if len(self.errors) == before else None
+        return self._formulas[table.name]
+
+    def _add(
+        self,
+        columns: dict[str, Column],
+        added: Mapping[str, Column],
+        where: str,
+        place: Placer,
+        *keys: str,
+    ) -> None:
+        """Add columns to `columns`; refuse names that are taken."""
+        taken = {same_name(name) for name in columns}
+        for name, column in added.items():
+            if same_name(name) in taken:
+                spot = place(*keys, name) if keys == ("derive",) else place(*keys)
+                error = QueryError("DP-DERIVE-004", place=spot, column=name, where=where)
+                self.errors.append(error)
+            else:
+                columns[name] = column
+
+    def _check_cuts(
+        self, columns: Mapping[str, Column], derived: Mapping[str, Column], place: Placer
+    ) -> None:
+        for name, column in derived.items():
+            if not isinstance(column, CutColumn):
+                continue
+            if not isinstance(columns.get(column.cut), IntegerColumn | NumberColumn):
+                spot = place("derive", name)
+                error = DeclarationError(
+                    "DP-SCHEMA-007", place=spot, column=name, source=column.cut
+                )
+                self.errors.append(error)
+
+    def _computed(self, view: View, names: Iterable[str], place: Placer) -> View:
+        """Return the view with the query's own expressions, once all columns are known."""
+
+        def spot(*keys: str) -> Place:
+            return place("derive", *keys)
+
+        table, before = view.declared.table, len(self.errors)
+        own = formulas_of(table, names, spot, self.errors)
+        formulas = {**view.formulas, **own}
+        if names and len(self.errors) == before:
+            check_order(table.columns, formulas, spot, self.errors)
+        if view.join is not None and len(self.errors) == before:
+            for left, right in view.join.on:
+                read = closure(table.columns, formulas, [left])
+                late = [name for name in read if name in view.join.columns]
+                if late:
+                    problem = f"{left} is computed from {late[0]}, which the join has yet to bring"
+                    self._uncomparable(left, right, problem, place)
+        return replace(view, formulas=formulas)
+
+    def _join(
+        self, base: Declared, columns: Mapping[str, Column], spec: JoinSpec, place: Placer
+    ) -> Join | None:
+        """Return the resolved join, or None with findings."""
+        right = self.tables.get(spec.table)
+        reason = _unfit(base.table, None if right is None else right.table, spec)
+        if right is not None and right.table.public and _source_of(right) in self._sources:
+            reason = "its source is that of a table about people"
+        if reason is not None or right is None:
+            spot = place("join", "table")
+            error = QueryError("DP-JOIN-003", place=spot, table=spec.table, reason=reason)
+            self.errors.append(error)
+            return None
+        formulas = self._own(right)
+        on = tuple(spec.on.items()) or ((base.table.unit.id or "", right.table.unit.id or ""),)
+        for left, other in on:
+            self._check_pair(columns, base.table, right.table, (left, other), place)
+        if formulas is None:
+            return None
+        seen = seen_columns(right.table.columns, on)
+        return Join(right, formulas, on, seen, spec.on_unit)
+
+    def _check_pair(
+        self,
+        columns: Mapping[str, Column],
+        base: Table,
+        right: Table,
+        pair: tuple[str, str],
+        place: Placer,
+    ) -> None:
+        """Add to `errors` why two columns can't be compared."""
+        left, other = pair
+        spot = place("join", "on", left)
+        kinds = []
+        for name, known, table in ((left, columns, base), (other, right.columns, right)):
+            if name not in known:
+                fields = unknown_column(table, name)
+                self.errors.append(QueryError("DP-QUERY-001", place=spot, **fields))
+                return
+            kinds.append(compared_as(known[name]))
+        if None in kinds:
+            name = left if kinds[0] is None else other
+            self._uncomparable(left, other, f"{name} is of a type that makes no key", place)
+        elif kinds[0] != kinds[1]:
+            self._uncomparable(left, other, f"one side is {kinds[0]}, one {kinds[1]}", place)
+
+    def _uncomparable(self, left: str, right: str, problem: str, place: Placer) -> None:
+        spot = place("join", "on", left)
+        error = QueryError("DP-JOIN-004", place=spot, left=left, right=right, problem=problem)
+        self.errors.append(error)
+
+
+def _source_of(declared: Declared) -> tuple[str, str | None] | None:
+    """Return where a declared table's rows are, as far as names tell; None for a frame."""
+    source = declared.table.source
+    if source is None or source.path is None:
+        return None
+    return os.path.normpath(declared.folder / source.path), source.table
+
+
+def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
+    """Return why two tables can't be joined as asked; None if they can."""
+    if right is None:
+        return "it is not declared here"
+    if right.name == left.name:
+        return "it is the table itself"
+    if spec.on:
+        return None if right.public else "it is not public, so a row may match any number of rows"
+    if right.public:
+        return "it is public and has no units; name its key by `on`"
+    if left.unit.id is None or left.unit.id != right.unit.id:
+        return "both tables must name their privacy unit by the same id"
+    kinds = {compared_as(table.columns[left.unit.id]) for table in (left, right)}
+    return None if len(kinds) == 1 else "the ids are of different types"
+
+
+def _bounds(table: Table, join: JoinSpec | None) -> UnitSpec:
+    """Return the declared unit, with the bounds that a join states for its rows."""
+    unit = table.privacy_unit
+    if join is None or not join.on_unit:
+        return unit
+    return UnitSpec(
+        id=unit.id,
+        max_groups=join.max_groups or unit.max_groups,
+        max_rows_per_group=join.max_rows_per_group or unit.max_rows_per_group,
+    )

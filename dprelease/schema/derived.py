@@ -1,0 +1,12 @@
+"""Columns that are computed from others of the same row."""
+
+from __future__ import annotations
+
+from dprelease.schema.model import Model
+from dprelease.schema.values import Text
+
+
+class Computable(Model):
+    """A column that a source stores, or, with an `expression`, one computed from other columns."""
+
+    expression: Text | None = None

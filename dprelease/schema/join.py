@@ -1,0 +1,34 @@
+"""Joins as declared: a public table by its key, or another table about the same people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dprelease.schema.model import Model
+from dprelease.schema.values import Flag, Text, Whole, refuse
+
+
+class JoinSpec(Model):
+    """A second table of a query.
+
+    `on`: own columns and the public table's columns that they are equal to. `on_unit`: all rows of
+    the same privacy unit; the contribution bounds are then those of joined rows.
+    """
+
+    table: Text
+    on: dict[Text, Text] = Field(default_factory=dict)
+    on_unit: Flag = False
+    max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
+    max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.on) == self.on_unit:
+            refuse("DP-JOIN-001", problem="give either `on` or `on_unit: true`")
+        if self.on and (self.max_groups or self.max_rows_per_group):
+            refuse("DP-JOIN-001", problem="a public table changes no contribution bounds")
+        if len(set(self.on.values())) < len(self.on):
+            refuse("DP-JOIN-001", problem="a public column stands in `on` twice")
+        return self

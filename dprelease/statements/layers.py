@@ -1,0 +1,253 @@
+"""The typed rows of a query: stored columns as declared, joined ones beside, computed ones upon.
+
+A public table can't multiply rows: keys that occur twice in it match nothing, whatever was checked
+before. Missing keys match nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dprelease.query import quoting
+from dprelease.query.columns import Formulas
+from dprelease.query.derived import closure, layers
+from dprelease.query.join import Join, compared_as
+from dprelease.query.keys import Key
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import Column, CutColumn, is_stored
+from dprelease.schema.table import Table
+from dprelease.statements.treatment import DECLARED_AS, SMALL_INTEGERS, base_type, typed
+
+SOURCE, JOINED = "dp_source", "dp_joined"
+
+Physical = Mapping[str, str]
+"""The engine's types of stored columns, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a query reads: columns of its own source, and of the joined table."""
+
+    own: tuple[str, ...]
+    joined: tuple[str, ...]
+    before: list[list[str]]
+    """Levels of computed columns that the join compares."""
+    after: list[list[str]]
+
+
+def needs(query: Query) -> Needs:
+    """Return what a query reads, in the order in which it can be computed."""
+    columns, join = query.table.columns, query.join
+    wanted = list(query.predicate.columns) if query.predicate else []
+    wanted += [_source(columns, name) for name in _key_names(query)]
+    named = [m.aggregate.column for m in query.measures if m.aggregate.column is not None]
+    wanted += [_source(columns, name) for name in named]
+    if query.unit.id is not None:
+        wanted.append(query.unit.id)
+    compared = [] if join is None else [left for left, _ in join.on]
+    before = layers(columns, query.formulas, compared)
+    early = {name for level in before for name in level}
+    found = closure(columns, query.formulas, [*wanted, *compared])
+    levels = layers(columns, query.formulas, found)
+    after = [[name for name in level if name not in early] for level in levels]
+    given = set() if join is None else set(join.columns)
+    own = tuple(n for n in found if n not in given and is_stored(columns[n]))
+    joined = tuple(n for n in found if n in given and not isinstance(columns[n], CutColumn))
+    return Needs(own, joined, before, [level for level in after if level])
+
+
+def _key_names(query: Query) -> list[str]:
+    if query.private is not None:
+        return [name for name, _ in query.private.columns]
+    return [key.column for key in query.keys.keys]
+
+
+def _source(columns: Mapping[str, Column], name: str) -> str:
+    """Return what a key or a measure is read from: cells of a cut come from its number."""
+    column = columns[name]
+    return column.cut if isinstance(column, CutColumn) else name
+
+
+def needed_columns(query: Query) -> tuple[str, ...]:
+    """Return the stored columns of the source that the query reads, in schema order."""
+    return needs(query).own
+
+
+def needed_joined(query: Query) -> tuple[str, ...]:
+    """Return the stored columns of the joined table that the query reads, in schema order."""
+    if query.join is None:
+        return ()
+    table, formulas = query.join.declared.table, query.join.formulas
+    found = closure(table.columns, formulas, _right(query.join, needs(query)))
+    return tuple(name for name in found if is_stored(table.columns[name]))
+
+
+def _right(join: Join, found: Needs) -> tuple[str, ...]:
+    """Return the columns that the joined table gives, its keys first."""
+    return tuple(dict.fromkeys([*(right for _, right in join.on), *found.joined]))
+
+
+def assumed_types(query: Query) -> dict[str, str]:
+    """Return the types that stand in for the source's own when the data is not at hand."""
+    return _assumed(query.table, needed_columns(query))
+
+
+def assumed_joined(query: Query) -> dict[str, str]:
+    """Return the same for the joined table."""
+    return {} if query.join is None else _assumed(query.join.declared.table, needed_joined(query))
+
+
+def _assumed(table: Table, names: Iterable[str]) -> dict[str, str]:
+    return {name: DECLARED_AS[getattr(table.columns[name], "type", "")] for name in names}
+
+
+def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]:
+    """Return the engine's type that each column of the query is typed from."""
+    found = dict(own)
+    if query.join is not None:
+        right = {**joined, **{name: f.physical for name, f in query.join.formulas.items()}}
+        found |= {name: right[name] for name in query.join.columns if name in right}
+    return found | {name: formula.physical for name, formula in query.formulas.items()}
+
+
+def typed_rows(query: Query, own: Physical, joined: Physical) -> str:
+    """Return a SELECT of the query's rows before its predicate, every column typed.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if a stored type can't be read as declared.
+    """
+    found, columns, formulas = needs(query), query.table.columns, query.formulas
+    rows = _stored(SOURCE, found.own, columns, own)
+    rows = _layered(rows, found.before, columns, formulas)
+    if query.join is not None:
+        rows = _joined(query, query.join, rows, found, joined, own)
+    return _layered(rows, found.after, columns, formulas)
+
+
+def _stored(
+    relation: str, names: Sequence[str], columns: Mapping[str, Column], physical: Physical
+) -> str:
+    parts = []
+    for name in names:
+        value = typed(name, columns[name], physical[name])
+        quoted = quoting.identifier(name)
+        parts.append(value if value == quoted else f"{value} AS {quoted}")
+    return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"
+
+
+def _layered(
+    rows: str, levels: Sequence[Sequence[str]], columns: Mapping[str, Column], formulas: Formulas
+) -> str:
+    """Return the rows with computed columns, each level in a SELECT around the one before."""
+    for level in levels:
+        values, typings = [], []
+        for name in level:
+            column, quoted = columns[name], quoting.identifier(name)
+            if isinstance(column, CutColumn):
+                values.append(f"{cut_case(column, as_label=True)} AS {quoted}")
+                continue
+            values.append(f"{formulas[name].sql} AS {quoted}")
+            value = typed(name, column, formulas[name].physical)
+            if value != quoted:
+                typings.append(f"{value} AS {quoted}")
+        rows = f"SELECT *, {', '.join(values)} FROM ({rows}) typed"
+        if typings:
+            rows = f"SELECT * REPLACE ({', '.join(typings)}) FROM ({rows}) typed"
+    return rows
+
+
+def cut_case(column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
+    """Return the cell of a cut as a code, or as its label."""
+    value = typed_column(column.cut)
+    edges = [
+        quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
+        for edge in column.edges
+    ]
+    cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
+    positions = {"drop": "NULL"} | dict(zip(column.values, cells, strict=True))
+    null, other = positions[column.nulls], positions[column.others]
+    if key is None and not as_label:
+        null = other = "NULL"
+    arms = " ".join(
+        f"WHEN {value} < {edge} THEN {cell}" for edge, cell in zip(edges[1:], cells, strict=True)
+    )
+    return (
+        f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} < {edges[0]} THEN {other} "
+        f"{arms} ELSE {other} END"
+    )
+
+
+def typed_column(name: str) -> str:
+    """Return a column of the typed layer; qualified, for key tables have columns of their own."""
+    return f"typed.{quoting.identifier(name)}"
+
+
+def _joined(
+    query: Query, join: Join, rows: str, found: Needs, joined: Physical, own: Physical
+) -> str:
+    """Return the rows with the joined table's columns beside them."""
+    right = joined_rows(query, joined)
+    given = "".join(f", joined.{quoting.identifier(name)}" for name in found.joined)
+    types = physical_of(query, own, {})
+    pairs = [
+        _equal(query.table.columns[left], types.get(left, ""), joined.get(name, ""), left, name)
+        for left, name in join.on
+    ]
+    how = "JOIN" if join.by_unit else "LEFT JOIN"
+    return (
+        f"SELECT typed.*{given} FROM ({rows}) typed {how} ({right}) joined ON {' AND '.join(pairs)}"
+    )
+
+
+def joined_rows(query: Query, joined: Physical) -> str:
+    """Return a SELECT of the joined table's typed rows, those that can match."""
+    join = query.join
+    if join is None:
+        raise TypeError("the query has no join")
+    names = _right(join, needs(query))
+    table, keys = join.declared.table, _keys(join)
+    rows = _typed_table(table, join.formulas, names, joined)
+    known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
+    chosen = ", ".join(quoting.identifier(name) for name in names)
+    once = "" if join.by_unit else f" QUALIFY count(*) OVER (PARTITION BY {', '.join(keys)}) = 1"
+    return f"SELECT {chosen} FROM ({rows}) typed WHERE {known}{once}"
+
+
+def duplicate_keys(query: Query, joined: Physical) -> str | None:
+    """Return a SELECT that has a row if a public table's key is not unique; None without one."""
+    join = query.join
+    if join is None or join.by_unit:
+        return None
+    keys = _keys(join)
+    names = [right for _, right in join.on]
+    rows = _typed_table(join.declared.table, join.formulas, names, joined)
+    known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
+    by = ", ".join(keys)
+    return f"SELECT 1 FROM ({rows}) typed WHERE {known} GROUP BY {by} HAVING count(*) > 1 LIMIT 1"
+
+
+def _keys(join: Join) -> list[str]:
+    return [quoting.identifier(right) for _, right in join.on]
+
+
+def _typed_table(table: Table, formulas: Formulas, names: Sequence[str], physical: Physical) -> str:
+    """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
+    found = closure(table.columns, formulas, names)
+    stored = [name for name in found if is_stored(table.columns[name])]
+    rows = _stored(JOINED, stored, table.columns, physical)
+    return _layered(rows, layers(table.columns, formulas, names), table.columns, formulas)
+
+
+def _equal(column: Column, left_type: str, right_type: str, left: str, right: str) -> str:
+    """Return the condition that two typed columns are equal.
+
+    Whole numbers are compared as such: beside a float, two of them could be equal to one other.
+    """
+    sides = [typed_column(left), f"joined.{quoting.identifier(right)}"]
+    small = {base_type(left_type), base_type(right_type)} <= SMALL_INTEGERS
+    if compared_as(column) == "whole numbers" and not small:
+        sides = [f"CAST({side} AS HUGEINT)" for side in sides]
+    return " = ".join(sides)

@@ -1,0 +1,52 @@
+"""The partition that each row belongs to, where keys are not public, as one text."""
+
+from __future__ import annotations
+
+from dprelease.query import quoting
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn
+from dprelease.schema.values import DROP
+from dprelease.statements.layers import cut_case, typed_column
+
+FIRST_DAY, LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
+
+
+def partition(query: Query) -> str:
+    """Return the text of a row's partition: length and value of each key; NULL if one is missing.
+
+    Lengths are in characters, so no two different rows of values have the same text.
+    """
+    if query.private is None:
+        raise TypeError("the query has public keys")
+    texts = [_text(name, query.table.columns[name]) for name, _ in query.private.columns]
+    parts = [f"CAST(length({text}) AS VARCHAR) || ':' || {text}" for text in texts]
+    return " || ".join(parts) or "''"
+
+
+def _text(name: str, column: Column) -> str:
+    """Return a key's value as a text; NULL drops the row."""
+    value = typed_column(name)
+    match column:
+        case CutColumn():
+            return f"({cut_case(column, as_label=True)})"
+        case CategoryColumn():
+            return _declared(column, value)
+    match column.type:
+        case "date":
+            inside = f"{value} BETWEEN {FIRST_DAY} AND {LAST_DAY}"
+            return f"CAST(CASE WHEN {inside} THEN {value} END AS VARCHAR)"
+        case "integer":
+            return f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)"
+    return f"CAST({value} AS VARCHAR)"
+
+
+def _declared(column: CategoryColumn, value: str) -> str:
+    """Return the declared value that a category stands for, as public keys would have it."""
+    known = ", ".join(quoting.text(text) for text in column.values or ())
+    null, other = (
+        "NULL" if cell == DROP else quoting.text(cell) for cell in (column.nulls, column.others)
+    )
+    return (
+        f"(CASE WHEN {value} IS NULL THEN {null} WHEN {value} IN ({known}) THEN {value} "
+        f"ELSE {other} END)"
+    )
