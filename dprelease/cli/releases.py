@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, table
-from dprelease.errors import Findings
+from dprelease.errors import Findings, QueryError
 
 if TYPE_CHECKING:
     from dprelease.release.plan import Plan
+    from dprelease.schema.load import Declaration
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
@@ -78,7 +79,14 @@ def plan(
 
             check_target(plot)
         declaration = read_declaration(release)
+        if plot is not None and declaration.spec.mode == "local":
+            raise QueryError("DP-LOCAL-007")
         _, found = prepare(declaration)
+        if declaration.spec.mode == "local":
+            from dprelease.cli.local import local_plan_words
+
+            respond(as_json, found.to_json(), local_plan_words(found))
+            return
         if plot is not None:
             from dprelease.release.plan_drawing import draw_plan
 
@@ -105,21 +113,32 @@ def run(
 
         declaration = read_declaration(release)
         if dry_run:
-            from dprelease.release.prepare import prepare
-            from dprelease.statements.compiler import assumed_types, compile_query
-
-            queries, _ = prepare(declaration)
-            texts = {q.name: compile_query(q, assumed_types(q)).sql for q in queries}
+            texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
         from dprelease.release.pipeline import run as publish
 
-        with progress_bar(len(declaration.spec.tables_asked) + 1) as progress:
+        spec = declaration.spec
+        with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
             target = publish(declaration, output=output, overwrite=overwrite, progress=progress)
         files = sorted(path.name for path in target.iterdir())
         answer = {"output": str(target), "files": files}
         respond(as_json, answer, f"Published {', '.join(files)} in {target}.")
+
+
+def _statements(declaration: Declaration) -> dict[str, str]:
+    """Return the SQL of what is published, by name, for the types that columns are declared as."""
+    from dprelease.release.prepare import prepare
+
+    queries, plan = prepare(declaration)
+    if declaration.spec.mode == "local":
+        from dprelease.cli.local import local_statements
+
+        return local_statements(plan)
+    from dprelease.statements.compiler import assumed_types, compile_query
+
+    return {q.name: compile_query(q, assumed_types(q)).sql for q in queries}
 
 
 def verify(

@@ -13,6 +13,7 @@ from dprelease.errors import (
     declaration,
     internal,
     ledger,
+    local,
     output,
     query,
     session,
@@ -109,7 +110,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query.TEMPLATES
+    templates = query.TEMPLATES | local.TEMPLATES
     exit_code = EXIT_INPUT
 
 

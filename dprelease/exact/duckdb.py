@@ -14,13 +14,16 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.frames import to_arrow
+from dprelease.exact.records import ExactRecords, exact_records
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.exact.sources import Opened, open_files, pattern, stored_columns
 from dprelease.exact.table import ExactTable
 from dprelease.query import quoting
+from dprelease.query.records import Records
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import SOURCE, Compiled, compile_query, needed_columns
+from dprelease.statements.records import CompiledRecords, compile_records, stored_columns_of
 from dprelease.statements.treatment import FLOATS, base_type
 
 SCRATCH = "dprelease-scratch-"
@@ -121,6 +124,38 @@ class Engine:
             vectors[name] = vector
         return ExactTable(query.name, size, vectors)
 
+    def compile_records(self, records: Records) -> CompiledRecords:
+        """Return the SQL of records over the types that the source really has.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
+        """
+        for name in stored_columns_of(records):
+            if name not in self.physical:
+                raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
+        return compile_records(records, self.physical)
+
+    def records(self, records: Records) -> ExactRecords:
+        """Return the true records, in the order of the source.
+
+        The engine keeps that order for a SELECT without a join, a filter or a grouping (setting
+        preserve_insertion_order), so that no value can move a record.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        """
+        compiled = self.compile_records(records)
+        read = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
+        )
+        if _stamps(self._opened) != self._stamps:
+            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        return exact_records(records.name, compiled, read)
+
     def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
         """Make a table (code, value) of public values, given as a parameter."""
         columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
@@ -145,6 +180,7 @@ class Engine:
     def _prepare(self, arrow: object | None) -> None:
         """Make the source known, learn its types, and lock everything else out."""
         self._ask("SET TimeZone = 'UTC'")
+        self._ask("SET preserve_insertion_order = true")  # records may not move by their values
         if self._opened is None:
             self._attempt("DP-DATA-001", State.NOTHING, lambda link: link.register(SOURCE, arrow))
         else:

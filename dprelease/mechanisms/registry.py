@@ -16,7 +16,7 @@ from dprelease.privacy.event import Event
 
 NOT_MECHANISMS = frozenset(
     {"base", "efficiency", "offset_lattice", "registry", "selection", "shape"}
-)
+) | {"randomized_response"}
 
 
 @cache
@@ -53,6 +53,19 @@ def law_of(event: Event) -> Mechanism:
         DP-MECH-001 to 005 for a record that is none of ours.
     """
     return get(event.mechanism).of(**dict(event.parameters))
+
+
+def record_law_of(event: Event) -> Mechanism:
+    """Return the mechanism of an event, which may also be one that only single records can use.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-001 to 005 for a record that is none of ours.
+    """
+    if event.mechanism == "randomized_response":
+        return _load(event.mechanism).of(**dict(event.parameters))
+    return law_of(event)
 
 
 def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:

@@ -77,7 +77,7 @@ def build(
     record = {
         "format": FORMAT,
         "title": declaration.spec.title,
-        "tool": _tool(),
+        "tool": tool(),
         "declaration": {
             "release": declaration.document.path.name,
             "texts": declaration.texts,
@@ -90,7 +90,7 @@ def build(
         },
         "guarantee": plan.guarantee.to_json(),
         "ledger": ledger,
-        "composition": _composition(plan.guarantee),
+        "composition": composition(plan.guarantee),
         "reading": reading(plan.guarantee),
         "privacy_unit": [_unit(query) for query in queries],
         "measurements": [measurement(column) for column in plan.columns],
@@ -102,12 +102,14 @@ def build(
     return sealed(record)
 
 
-def _tool() -> dict[str, Any]:
+def tool() -> dict[str, Any]:
+    """Return the tool and what it runs on."""
     versions = {name: metadata.version(name) for name in DEPENDENCIES}
     return {"name": "dprelease", "version": __version__, "dependencies": versions}
 
 
-def _composition(guarantee: Guarantee) -> str:
+def composition(guarantee: Guarantee) -> str:
+    """Return in words how losses were composed."""
     if guarantee.accountant == "pure":
         return "The largest privacy losses of all noisy vectors, added (basic composition); exact."
     if guarantee.accountant == "zcdp":

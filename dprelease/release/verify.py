@@ -27,6 +27,8 @@ from dprelease.release import manifest
 from dprelease.release.charging import ledger_of
 from dprelease.release.guarantee import Guarantee, within
 from dprelease.release.json_schema import Manifest
+from dprelease.release.local.json_schema import LocalManifest
+from dprelease.release.local.manifest import FORMAT as LOCAL
 from dprelease.release.plan import PlannedColumn, price
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration, declaration_from_texts
@@ -61,7 +63,8 @@ class Report:
             "second_opinion": None if self.opinion is None else self.opinion.to_json(),
         }
 
-    def _found(self, code: str, key: str = "", **fields: object) -> None:
+    def found(self, code: str, key: str = "", **fields: object) -> None:
+        """Add a finding, at a key of the manifest."""
         place = Place(manifest.NAME, None, key)
         self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
 
@@ -80,7 +83,13 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     if record is None:
         return report
     _check_files(report, record)
-    declared = _declaration(report, record)
+    if record["format"] == LOCAL:
+        from dprelease.release.local.verify import check_local
+
+        check_local(report, record)
+        declared = None
+    else:
+        declared = _declaration(report, record)
     if declared is not None:
         declaration, queries = declared
         _check_tables(report, record, queries)
@@ -97,7 +106,7 @@ def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
     except LedgerError as error:
         problem = error.cause
     if problem is not None:
-        report._found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
+        report.found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
     else:
         report.checked.append("the ledger holds the reservation that paid for the release")
 
@@ -106,28 +115,31 @@ def _read_manifest(report: Report) -> dict[str, Any] | None:
     try:
         raw = (report.path / manifest.NAME).read_bytes()
     except OSError:
-        report._found("DP-VERIFY-001")
+        report.found("DP-VERIFY-001")
         return None
     try:
         record: dict[str, Any] = json.loads(raw, parse_constant=_refuse_constant)
         same = isinstance(record, dict) and manifest.canonical(record) == raw
     except (ValueError, RecursionError):
-        report._found("DP-VERIFY-002", problem="it is not strict JSON")
+        report.found("DP-VERIFY-002", problem="it is not strict JSON")
         return None
     if not same:
-        report._found("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+        report.found("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
         return None
     if record.get("digest") != manifest.digest_of(record):
-        report._found("DP-VERIFY-002", problem="its digest does not match")
+        report.found("DP-VERIFY-002", problem="its digest does not match")
         return None
-    if record.get("format") != manifest.FORMAT:
+    if record.get("format") not in (manifest.FORMAT, LOCAL):
         found = str(record.get("format"))[:40]
-        report._found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
+        report.found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
         return None
     try:
-        Manifest.model_validate(record)
+        form = LocalManifest if record["format"] == LOCAL else Manifest
+        form.model_validate(record)
     except ValidationError:
-        report._found("DP-VERIFY-002", problem="it does not fit schemas/json/manifest.schema.json")
+        name = "local_manifest" if record["format"] == LOCAL else "manifest"
+        problem = f"it does not fit schemas/json/{name}.schema.json"
+        report.found("DP-VERIFY-002", problem=problem)
         return None
     report.checked.append("the manifest is the canonical encoding with its own digest")
     return record
@@ -143,10 +155,10 @@ def _check_files(report: Report, record: dict[str, Any]) -> None:
         path = report.path / name
         inside = path.parent == report.path and not path.is_symlink() and path.is_file()
         if not inside or manifest.sha256(path.read_bytes()) != digest:
-            report._found("DP-VERIFY-004", name=name)
+            report.found("DP-VERIFY-004", name=name)
     for path in report.path.iterdir():
         if path.name not in expected and path.name != manifest.NAME:
-            report._found("DP-VERIFY-005", name=path.name)
+            report.found("DP-VERIFY-005", name=path.name)
     report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
 
 
@@ -156,16 +168,19 @@ def _declaration(
     held = record["declaration"]
     for name, text in held["texts"].items():
         if held["sha256"].get(name) != manifest.sha256(text.encode()):
-            report._found("DP-VERIFY-002", problem="a declared text has another digest")
+            report.found("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
         declaration = declaration_from_texts(held["texts"], held["release"])
+        if declaration.spec.mode != "central":
+            report.found("DP-VERIFY-009", why="it declares another mode")
+            return None
         return declaration, resolve(declaration)
     except DpReleaseError as error:
         code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report._found("DP-VERIFY-009", why=code)
+        report.found("DP-VERIFY-009", why=code)
     except KeyError:
-        report._found("DP-VERIFY-009", why="a file is missing")
+        report.found("DP-VERIFY-009", why="a file is missing")
     return None
 
 
@@ -186,9 +201,9 @@ def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, 
         except (OSError, pa.ArrowException):
             same = False
         if not same:
-            report._found("DP-VERIFY-006", name=name)
+            report.found("DP-VERIFY-006", name=name)
     if len(recorded) != len(queries):
-        report._found("DP-VERIFY-006", name="files")
+        report.found("DP-VERIFY-006", name="files")
     report.checked.append("rows and columns of every table follow from the declaration")
 
 
@@ -199,24 +214,24 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
         held = recorded.pop((query.name, measure.name), None)
         name = {"query": query.name, "column": measure.name}
         if held is None:
-            report._found("DP-VERIFY-007", what="noise", **name)
+            report.found("DP-VERIFY-007", what="noise", **name)
             continue
         event = Event.from_json(held)
         if event.sensitivity != measure.sensitivity:
-            report._found("DP-VERIFY-007", what="sensitivity", **name)
+            report.found("DP-VERIFY-007", what="sensitivity", **name)
             continue
         if measure.mechanism.name not in (AUTO, event.mechanism):
-            report._found("DP-VERIFY-007", what="mechanism", **name)
+            report.found("DP-VERIFY-007", what="mechanism", **name)
             continue
         mechanism = _mechanism(event)
         if mechanism is None or not _has_shape(mechanism, measure):
-            report._found("DP-VERIFY-007", what="mechanism", **name)
+            report.found("DP-VERIFY-007", what="mechanism", **name)
             continue
         column = PlannedColumn(query, measure, mechanism, held["chosen_by"])
         if manifest.measurement(column) != held:
-            report._found("DP-VERIFY-007", what="error or margin", **name)
+            report.found("DP-VERIFY-007", what="error or margin", **name)
     for query_name, column_name in recorded:
-        report._found("DP-VERIFY-007", what="noise", query=query_name, column=column_name)
+        report.found("DP-VERIFY-007", what="noise", query=query_name, column=column_name)
     report.checked.append("sensitivities, errors and margins follow from the declaration")
 
 
@@ -248,7 +263,7 @@ def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declar
         return  # a mechanism that can't be priced has been found above
     report.guarantee = found
     if found.to_json() != record["guarantee"] or not within(found, budget):
-        report._found(
+        report.found(
             "DP-VERIFY-008", found=repr(found.epsilon), recorded=record["guarantee"]["epsilon"]
         )
     report.checked.append("the events cost what the guarantee says, within the budget")
@@ -263,7 +278,7 @@ def _ask_again(report: Report, events: list[Event], claimed: Guarantee) -> None:
     opinion = report.opinion = second_opinion(events, claimed)
     if opinion.contradicted:
         found = f"{opinion.at_least:.6g}"
-        report._found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
+        report.found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
     report.checked.append(
         f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
         f"{opinion.counted} claimed"

@@ -150,6 +150,10 @@ def _unknown_tables(
         for name, query in spec.queries.items()
     ]
     asked += [
+        (records.source, "DP-RELEASE-001", document.place("records", name, "from"))
+        for name, records in spec.records.items()
+    ]
+    asked += [
         (name, "DP-RELEASE-010", document.place("budget", "tables", name))
         for name in spec.budget.tables
     ]
