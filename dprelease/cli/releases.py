@@ -27,18 +27,31 @@ def init(
     output: Annotated[
         Path | None, typer.Option(help="Write the schema into this new file.")
     ] = None,
+    peek: Annotated[
+        bool,
+        typer.Option("--peek", help="READ THE VALUES, and propose bounds and keys from them."),
+    ] = False,
 ) -> None:
-    """Sketch a table schema from names and types alone; looks at no row."""
+    """Sketch a table schema from names and types alone; looks at no row without --peek."""
     with reporting(False):
         from dprelease.errors import OutputError
         from dprelease.release.sketch import sketch
 
-        text = sketch(source, unit, None if output is None else output.parent)
+        folder = None if output is None else output.parent
+        if peek:
+            from dprelease.release.peek import WARNING, peeked_sketch
+
+            text = peeked_sketch(source, unit, folder)
+            typer.echo(WARNING, err=True)
+        else:
+            text = sketch(source, unit, folder)
         if output is None:
             typer.echo(text, nl=False)
             return
         try:
             with output.open("x", encoding="utf-8") as file:
+                if peek:
+                    output.chmod(0o600)  # it is as confidential as the data
                 file.write(text)
         except FileExistsError:
             raise OutputError("DP-OUTPUT-001", name=output.name) from None

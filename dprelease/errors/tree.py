@@ -11,6 +11,7 @@ from dprelease.errors import (
     budget,
     data,
     declaration,
+    federated,
     internal,
     ledger,
     local,
@@ -131,7 +132,7 @@ class OutputError(DpReleaseError):
 class BudgetError(DpReleaseError):
     """The budget is spent, too small, or not one that the mechanism can use."""
 
-    templates = budget.TEMPLATES
+    templates = budget.TEMPLATES | federated.TEMPLATES
     exit_code = EXIT_BUDGET
 
 

@@ -15,7 +15,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats, LatticeLaw, largest
-from dprelease.numerics.rounding import exact
+from dprelease.numerics.rounding import exact, round_up
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -154,6 +154,23 @@ class Mechanism(ABC):
         """Return the exact law of K."""
         return self
 
+    def federated(self, parties: int) -> Self:
+        """Return the law that each of `parties` adds, so that the sum has this law's scale.
+
+        Only of laws that are closed under sums before rounding; the sum of rounded shares is not
+        the rounded sum: `privacy/federated.py` bounds the difference for stable noise.
+
+        Raises
+        ------
+        ValueError
+            If there is no party.
+        BudgetError
+            DP-FED-001 if shares of the law are not of its own kind, DP-MECH-001 if a share's scale
+            can't be certified.
+        """
+        reason = "a sum of such noise is not of its own kind"
+        raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
+
     @property
     @abstractmethod
     def symmetric(self) -> bool:
@@ -252,6 +269,12 @@ def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
     k = np.floor(position)
     rest = position - k
     return k, (rest > error) & (rest < 1.0 - error)
+
+
+def rounded_up(x: arb) -> float:
+    """Return the least float that is certainly above what a ball encloses."""
+    mantissa, exponent = (int(part) for part in x.upper().man_exp())
+    return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
 
 
 def number(
