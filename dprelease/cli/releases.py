@@ -104,7 +104,12 @@ def plan(
             from dprelease.release.plan_drawing import draw_plan
 
             draw_plan(declaration, found, plot)
-        respond(as_json, found.to_json(), _plan_words(found))
+        words = _plan_words(found)
+        if declaration.spec.federated is not None:
+            from dprelease.cli.federated import federated_words
+
+            words = f"{federated_words(found)}\n\nAll honest parties together:\n\n{words}"
+        respond(as_json, found.to_json(), words)
 
 
 def run(

@@ -154,13 +154,18 @@ class Manifest(Part):
 
 def write(folder: Path) -> None:
     """Write the schemas of tables, releases and manifests."""
+    from dprelease.release.federated.json_schema import FederatedManifest
     from dprelease.release.local.json_schema import LocalManifest
 
     json_schema.write(folder)
-    text = json_schema.render("manifest", Manifest)
-    (folder / "manifest.schema.json").write_text(text, encoding="utf-8")
-    text = json_schema.render("local_manifest", LocalManifest)
-    (folder / "local_manifest.schema.json").write_text(text, encoding="utf-8")
+    forms: dict[str, type[BaseModel]] = {
+        "manifest": Manifest,
+        "local_manifest": LocalManifest,
+        "federated_manifest": FederatedManifest,
+    }
+    for name, form in forms.items():
+        text = json_schema.render(name, form)
+        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

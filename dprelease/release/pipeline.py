@@ -40,10 +40,9 @@ def run(
     DpReleaseError
         Any of the tree; the message says whether rows had been read.
     """
-    if declaration.spec.mode == "local":
-        from dprelease.release.local.run import run_local
-
-        return run_local(
+    other = _other_run(declaration)
+    if other is not None:
+        return other(
             declaration,
             output=output,
             overwrite=overwrite,
@@ -76,6 +75,19 @@ def run(
         publish(folder, target)
         charged.commit(record["digest"])
     return target
+
+
+def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
+    """Return the run of single records, or of one party; None for what is published here."""
+    if declaration.spec.mode == "local":
+        from dprelease.release.local.run import run_local
+
+        return run_local
+    if declaration.spec.federated is not None:
+        from dprelease.release.federated.run import run_federated
+
+        return run_federated
+    return None
 
 
 def frame_of(declared: Declared, frames: Mapping[str, object]) -> object | None:

@@ -22,6 +22,10 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
 
         local = prepare_local(declaration)
         return tuple(part.query for part in local.records), local
+    if declaration.spec.federated is not None:
+        from dprelease.release.federated.plan import prepare_federated, resolve_federated
+
+        return resolve_federated(declaration), prepare_federated(declaration)
     queries = resolve(declaration)
 
     def place(query: str, column: str) -> Place:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dprelease.errors import (
     DpReleaseError,
@@ -25,6 +25,8 @@ from dprelease.privacy.event import Event
 from dprelease.query.resolve import Measure, Query, resolve
 from dprelease.release import manifest
 from dprelease.release.charging import ledger_of
+from dprelease.release.federated.json_schema import FederatedManifest
+from dprelease.release.federated.manifest import FORMAT as FEDERATED
 from dprelease.release.guarantee import Guarantee, within
 from dprelease.release.json_schema import Manifest
 from dprelease.release.local.json_schema import LocalManifest
@@ -36,6 +38,13 @@ from dprelease.schema.release import AUTO
 
 if TYPE_CHECKING:
     from dprelease.release.second_opinion import Opinion
+
+FORMS: dict[str, tuple[str, type[BaseModel]]] = {
+    manifest.FORMAT: ("manifest", Manifest),
+    LOCAL: ("local_manifest", LocalManifest),
+    FEDERATED: ("federated_manifest", FederatedManifest),
+}
+"""The forms of manifests that are known, and the name of each one's JSON Schema."""
 
 
 @dataclass
@@ -83,10 +92,8 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     if record is None:
         return report
     _check_files(report, record)
-    if record["format"] == LOCAL:
-        from dprelease.release.local.verify import check_local
-
-        check_local(report, record)
+    if record["format"] != manifest.FORMAT:
+        _check_other(report, record)
         declared = None
     else:
         declared = _declaration(report, record)
@@ -100,9 +107,21 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     return report
 
 
+def _check_other(report: Report, record: dict[str, Any]) -> None:
+    """Check single records, or the messages of one party."""
+    if record["format"] == LOCAL:
+        from dprelease.release.local.verify import check_local
+
+        check_local(report, record)
+        return
+    from dprelease.release.federated.verify import check_federated
+
+    check_federated(report, record)
+
+
 def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
     try:
-        problem = ledger_of(path, record["ledger"])
+        problem = ledger_of(path, record.get("ledger"))
     except LedgerError as error:
         problem = error.cause
     if problem is not None:
@@ -129,15 +148,14 @@ def _read_manifest(report: Report) -> dict[str, Any] | None:
     if record.get("digest") != manifest.digest_of(record):
         report.found("DP-VERIFY-002", problem="its digest does not match")
         return None
-    if record.get("format") not in (manifest.FORMAT, LOCAL):
+    if record.get("format") not in FORMS:
         found = str(record.get("format"))[:40]
         report.found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
         return None
     try:
-        form = LocalManifest if record["format"] == LOCAL else Manifest
+        name, form = FORMS[record["format"]]
         form.model_validate(record)
     except ValidationError:
-        name = "local_manifest" if record["format"] == LOCAL else "manifest"
         problem = f"it does not fit schemas/json/{name}.schema.json"
         report.found("DP-VERIFY-002", problem=problem)
         return None
@@ -172,7 +190,7 @@ def _declaration(
             return None
     try:
         declaration = declaration_from_texts(held["texts"], held["release"])
-        if declaration.spec.mode != "central":
+        if declaration.spec.mode != "central" or declaration.spec.federated is not None:
             report.found("DP-VERIFY-009", why="it declares another mode")
             return None
         return declaration, resolve(declaration)

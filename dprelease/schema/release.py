@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
+from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import (
     NAME,
@@ -311,6 +312,7 @@ class ReleaseSpec(Model):
     mechanism: Mechanism = MechanismSpec(name=AUTO)
     queries: Annotated[dict[Name, QuerySpec], Field(min_length=1)] = Field(default_factory=dict)
     records: Annotated[dict[Name, RecordsSpec], Field(min_length=1)] = Field(default_factory=dict)
+    federated: FederatedSpec | None = None
     output: Text
     ledger: Text | None = None
     limits: Limits = Limits()
@@ -322,6 +324,9 @@ class ReleaseSpec(Model):
         if bool(self.records) is not local or bool(self.queries) is local:
             wanted = "`records` and no `queries`" if local else "`queries` and no `records`"
             refuse("DP-DECL-003", problem=f"a release of mode {self.mode} has {wanted}")
+        if self.federated and (local or self.ledger or self.budget.epsilon is None):
+            problem = "a federated release has queries, a budget with an epsilon, and no ledger"
+            refuse("DP-DECL-003", problem=problem)
         refuse_twins(self.records)
         refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
