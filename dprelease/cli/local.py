@@ -1,10 +1,13 @@
-"""The plan of a local release on the command line, and its SQL."""
+"""Local releases on the command line: their plan, their SQL, and estimates from what they hold."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dprelease.cli.reporting import table
+import typer
+
+from dprelease.cli.reporting import AsJson, reporting, respond, table
 
 if TYPE_CHECKING:
     from dprelease.release.local.plan import LocalColumn
@@ -49,3 +52,27 @@ def local_statements(found: Plan) -> dict[str, str]:
 
     assert isinstance(found, LocalPlan)  # the caller looked at the mode
     return {part.name: compile_records(part, assumed_types_of(part)).sql for part in found.records}
+
+
+def estimate(
+    folder: Annotated[Path, typer.Argument(help="A local release.", show_default=False)],
+    column: Annotated[str, typer.Argument(help="One of its columns.", show_default=False)],
+    records: Annotated[
+        str | None, typer.Option(help="The name of the records, if there are several.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999999)] = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate a mean, or frequencies, from the noised records of a local release."""
+    with reporting(as_json):
+        from dprelease.release.local.estimate import local_estimate
+
+        try:
+            found = local_estimate(folder, column, records=records, confidence=confidence)
+        except ValueError as problem:  # its words name columns of the release alone
+            raise typer.BadParameter(str(problem)) from None
+        rows = [("value", "estimate", "margin")]
+        for row in found:
+            name = "mean" if row.value is None else str(row.value)
+            rows.append((name, f"{row.estimate:,.6g}", f"{row.margin:,.6g}"))
+        respond(as_json, [row.to_json() for row in found], table(rows))

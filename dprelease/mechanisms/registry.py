@@ -14,9 +14,12 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.selection.base import Selection
 from dprelease.privacy.event import Event
 
+RECORD_NAMES = ("randomized_response",)
+"""What only single records can use: no noise that is added to an aggregate."""
+
 NOT_MECHANISMS = frozenset(
-    {"base", "efficiency", "offset_lattice", "registry", "selection", "shape"}
-) | {"randomized_response"}
+    {"base", "efficiency", "offset_lattice", "registry", "selection", "shape", *RECORD_NAMES}
+)
 
 
 @cache
@@ -63,7 +66,7 @@ def record_law_of(event: Event) -> Mechanism:
     BudgetError
         DP-MECH-001 to 005 for a record that is none of ours.
     """
-    if event.mechanism == "randomized_response":
+    if event.mechanism in RECORD_NAMES:
         return _load(event.mechanism).of(**dict(event.parameters))
     return law_of(event)
 

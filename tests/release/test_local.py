@@ -153,6 +153,50 @@ def test_true_records_are_what_is_declared(tmp_path: Path) -> None:
     assert (found["pay"] == np.floor(pay * 2 + 0.5)).all()
 
 
+def test_many_records_keep_their_order(tmp_path: Path) -> None:
+    """Several files, row groups and threads, and frames: the order is that of the source."""
+    write(tmp_path)
+    ages = np.arange(700_000) * 31 % 116
+    cities = np.array(["Rome", "Bern", "Oslo"])[np.arange(len(ages)) % 3]
+    for part in range(2):
+        half = slice(part * 350_000, (part + 1) * 350_000)
+        held = pa.table(
+            {
+                "name": cities[half], "city": cities[half], "member": [True] * 350_000,
+                "born": ["2000-01-01"] * 350_000, "age": ages[half], "pay": ages[half] * 0.5,
+            }
+        )  # fmt: skip
+        pq.write_table(held, tmp_path / f"part{part}.parquet", row_group_size=20_000)
+    text = SCHEMA.replace("people.csv", "part*.parquet")
+    (tmp_path / "people.yaml").write_text(text)
+    (part,) = resolve_records(read_declaration(tmp_path / "release.yaml"))
+    frame = pq.read_table(tmp_path / "part0.parquet")
+    for given, count in ((None, 700_000), (frame, 350_000), (frame.to_pandas(), 350_000)):
+        with Engine.open(part.declared, given) as engine:
+            exact = engine.records(part)
+        assert (exact.vector("age") == ages[:count]).all()
+        assert (exact.vector("pay") == ages[:count]).all()
+        assert (exact.vector("city") == np.array([2, 0, 1])[np.arange(count) % 3]).all()
+
+
+def test_numbers_find_their_own_noise(tmp_path: Path) -> None:
+    """`auto` for numbers, under a pure and an approximate budget."""
+    for budget in ("epsilon: 6,", "epsilon: 6, delta: 1e-6,"):
+        text = RELEASE.replace("epsilon: 6,", budget)
+        text = text.replace(
+            "pay: {mechanism: {name: symmetric_alpha_stable, alpha: 1.7}}", "pay: {}"
+        )
+        out = run(
+            read_declaration(write(tmp_path, release=text)),
+            bits=Keyed("a"),
+            output=tmp_path / budget[-3:-1],
+        )
+        report = verify(out)
+        assert report.ok, [str(finding) for finding in report.findings]
+        held = json.loads((out / manifest.NAME).read_text())
+        assert "auto" in column(held, "pay")["chosen_by"]
+
+
 def test_a_record_moves_nothing_but_itself(tmp_path: Path) -> None:
     """Twin runs: with the same bits, one record that turns into another changes its row alone."""
     one = pq.read_table(publish(tmp_path / "one") / "people.parquet").to_pylist()
@@ -263,8 +307,16 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert call(cli.app, ["run", release]).exit_code == 0
     assert call(cli.app, ["run", release]).exit_code == 2  # it is there
     assert call(cli.app, ["run", release, "--overwrite"]).exit_code == 0
-    done = call(cli.app, ["verify", str(tmp_path / "out/local")])
+    out = str(tmp_path / "out/local")
+    done = call(cli.app, ["verify", out])
     assert (done.exit_code, "one record costs" in done.stdout) == (0, True)
+    told = call(cli.app, ["estimate", out, "city"]).stdout
+    assert [line.split()[0] for line in told.splitlines()] == ["value", "Bern", "Oslo", "Rome"]
+    assert "mean" in call(cli.app, ["estimate", out, "pay"]).stdout
+    (mean,) = json.loads(call(cli.app, ["estimate", out, "pay", "--json"]).stdout)
+    assert mean["standard_error"] is None
+    refused = call(cli.app, ["estimate", out, "name"])
+    assert (refused.exit_code, "people.pay" in refused.stderr) == (2, True)
 
 
 def test_a_ledger_pays_for_single_records(tmp_path: Path) -> None:

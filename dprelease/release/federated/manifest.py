@@ -23,7 +23,8 @@ TRUST = [
     "2^64, cell by cell: that takes secure aggregation, or a summing party that is trusted.",
     "`honest` parties draw their noise as declared, add it, and tell it to nobody. The others may "
     "add none, tell theirs, and choose their messages freely, but not by the honest ones'.",
-    "All rows of one privacy unit are with one party; each party bounds what its units contribute.",
+    "All rows of one privacy unit are with one party; each party bounds what its units contribute. "
+    "A party that tells its rows protects nobody among them.",
     "Every party rounds its own noise, so the sum is not rounded stable noise. What that can cost "
     "is bounded for every output, and is in epsilon (`rounding_epsilon`) and delta.",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +14,7 @@ from dprelease.errors import DpReleaseError, Place, VerificationError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.numerics.rounding import exact, finite
+from dprelease.numerics.rounding import finite
 from dprelease.privacy.event import Event
 from dprelease.query.records import RecordColumn, resolve_records
 from dprelease.release import manifest
@@ -159,10 +160,14 @@ def _read(folder: Path, held: dict[str, Any], event: Event) -> pa.ChunkedArray:
 def _mean(
     values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
 ) -> Estimate:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     step = column.measure.step
     noise = MeanLaw.of(law, step, len(values))
-    total = sum((exact(str(value)) for value in values.to_pylist()), start=exact("0"))
-    mean = float(total / len(values)) - law.mean * float(step)
+    # 64-bit numbers are added up as 128-bit decimals, exactly.
+    wide = values if pa.types.is_decimal(values.type) else values.cast(pa.decimal128(38, 0))
+    mean = float(Fraction(pc.sum(wide).as_py()) / len(values)) - law.mean * float(step)
     return Estimate(None, mean, finite(noise.standard_deviation), noise.margin(confidence))
 
 
