@@ -11,6 +11,8 @@ from dprelease.release.json_schema import (
     Part,
     SensitivityRecord,
     Tool,
+    TreatmentRecord,
+    UnitRecord,
 )
 
 
@@ -50,6 +52,8 @@ class FederatedManifest(Part):
     honest: int
     trust: list[TrustRecord]
     trust_words: list[str]
+    privacy_unit: list[UnitRecord]
+    treatments: list[TreatmentRecord]
     measurements: list[ShareRecord]
     files: list[FileRecord]
     post_processing: list[str]

@@ -58,12 +58,21 @@ def build(
         "honest": spec.least if spec else plan.parties,
         "trust": trust_records(plan.trusts),
         "trust_words": TRUST,
+        **described(queries),
         "measurements": [measurement(share, plan.parties) for share in plan.shares],
         "files": [file_record(query, digests[query.name]) for query in queries],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": manifest.UNPROTECTED,
     }
     return manifest.sealed(record)
+
+
+def described(queries: Sequence[Query]) -> dict[str, Any]:
+    """Return whose contribution is bounded how, and what happens to missing values."""
+    return {
+        "privacy_unit": [manifest._unit(query) for query in queries],
+        "treatments": [manifest._treatment(query) for query in queries],
+    }
 
 
 def trust_records(trusts: Sequence[Trust]) -> list[dict[str, Any]]:

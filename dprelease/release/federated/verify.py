@@ -40,7 +40,7 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     declaration, queries = found
     _check_files(report, record, queries)
     shares = _shares(report, record, queries)
-    _check_words(report, record)
+    _check_words(report, record, queries)
     if shares is not None:
         _check_trust(report, record, declaration, shares)
 
@@ -124,15 +124,17 @@ def _share(query: Query, measure: Measure, held: dict[str, Any]) -> ShareColumn 
     return ShareColumn(query, measure, law, refined, held["chosen_by"])
 
 
-def _check_words(report: Report, record: dict[str, Any]) -> None:
+def _check_words(report: Report, record: dict[str, Any], queries: Sequence[Query]) -> None:
     fixed = {
         "trust_words": manifest.TRUST,
         "post_processing": manifest.POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
+        **manifest.described(queries),
     }
     for name, words in fixed.items():
         if record[name] != words:
-            report.found("DP-VERIFY-002", problem=f"{name} is not what this version says")
+            problem = f"{name} is not what follows from the declaration"
+            report.found("DP-VERIFY-002", problem=problem)
 
 
 def _check_trust(

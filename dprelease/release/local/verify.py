@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from flint import ctx
+
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -183,6 +185,41 @@ def _check_guarantee(report: Report, record: dict[str, Any], budget: BudgetSpec)
         recorded = record["guarantee"]["epsilon"]
         report.found("DP-VERIFY-008", found=repr(found.epsilon), recorded=recorded)
     report.checked.append("one record costs what the guarantee says, within the budget")
+    if math.isfinite(found.epsilon) and within(found, budget):
+        _ask_again(report, events, found)
+
+
+def _ask_again(report: Report, events: list[Event], claimed: Guarantee) -> None:
+    """Price the noise a second time, from the masses of what is answered.
+
+    Numbers as `second_opinion` does; for a pure claim, randomized response by the ratio of two
+    masses, rounded down. Leaving out answers can only lower the price.
+    """
+    from dprelease.release.second_opinion import second_opinion
+
+    numbers = [event for event in events if event.mechanism not in registry.RECORD_NAMES]
+    price = 0.0
+    if numbers:
+        opinion = report.opinion = second_opinion(numbers, claimed)
+        price = opinion.at_least
+    if claimed.accountant == "pure":
+        price += sum(_response_price(event) for event in events if event not in numbers)
+    counted = "rho" if claimed.rho is not None else "epsilon"
+    limit = claimed.epsilon if claimed.rho is None else claimed.rho
+    if price > limit * (1 + 1e-9):
+        report.found("DP-VERIFY-011", found=f"{price:.6g}", claimed=f"{limit:.6g}")
+    report.checked.append(
+        f"what one record answers costs at least {price:.6g} of the {limit:.6g} {counted} claimed"
+    )
+
+
+def _response_price(event: Event) -> float:
+    """Return ln P(K = 0) / P(K = 1), rounded down."""
+    law = registry.record_law_of(event)
+    with ctx.workprec(128):
+        kept = law.tail(0, upper=False)
+        other = law.tail(1, upper=False) - kept
+        return float((kept / other).log().lower()) * (1 - 2.0**-50)
 
 
 def _same(record: dict[str, Any], found: Guarantee) -> bool:

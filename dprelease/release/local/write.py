@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.query.records import RecordColumn, Records
-from dprelease.release.write import _key_values, _scaled
+from dprelease.release.write import _key_values, _scaled, _wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColu
         if column.key is None:
             arrays.append(_scaled(steps, column.measure.step))
         else:
-            arrays.append(_key_values(column.key).take(pa.array(steps)))
+            arrays.append(_key_values(column.key).take(_wrapped(pa.int64(), steps)))
     return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
 
 
