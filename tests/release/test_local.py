@@ -20,6 +20,7 @@ import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.records import ExactRecords
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -30,6 +31,8 @@ from dprelease.query.records import resolve_records
 from dprelease.release import manifest
 from dprelease.release.accounts import account_of, balances
 from dprelease.release.local.laws import FrequencyLaw, MeanLaw
+from dprelease.release.local.perturb import perturb_records
+from dprelease.release.local.plan import prepare_local
 from dprelease.release.pipeline import run
 from dprelease.release.verify import Report, verify
 from dprelease.schema.load import read_declaration
@@ -206,6 +209,22 @@ def test_a_record_moves_nothing_but_itself(tmp_path: Path) -> None:
     two = pq.read_table(publish(tmp_path / "two", rows) / "people.parquet").to_pylist()
     differ = [i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a != b]
     assert differ == [123]
+
+
+def test_values_beyond_the_bounds_are_clamped_before_the_noise(tmp_path: Path) -> None:
+    """A planted fault of the engine can't make a record stand out by more than it pays for."""
+    plan = prepare_local(read_declaration(write(tmp_path)))
+    columns = plan.of_records("people")
+    ends = {
+        end: {c.column.name: np.full(3, getattr(c.column, end)) for c in columns}
+        for end in ("low", "high")
+    }
+    far = {name: values + 10**9 for name, values in ends["high"].items()}
+    honest, beyond = (
+        perturb_records(ExactRecords("people", 3, vectors), columns, Keyed("k"))
+        for vectors in (ends["high"], far)
+    )
+    assert all((honest[name] == beyond[name]).all() for name in honest)
 
 
 def test_no_record_at_all(tmp_path: Path) -> None:

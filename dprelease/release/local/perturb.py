@@ -24,7 +24,8 @@ def perturb_records(
     noisy = {}
     for planned in columns:
         law, low = planned.mechanism, planned.column.low
-        true = exact.vector(planned.column.name)
+        # Whatever the engine gave: the price is that of values between these two.
+        true = np.clip(exact.vector(planned.column.name), low, planned.column.high)
         if isinstance(law, RandomizedResponse):
             noisy[planned.column.name] = law.respond(true - low, bits) + low
             continue
