@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dprelease.accessor.session import Session
     from dprelease.release.api import Release, read_release
     from dprelease.release.calibration import calibrate
+    from dprelease.release.federated.total import federated_sum
+    from dprelease.release.local.estimate import local_estimate
     from dprelease.release.question import sql
     from dprelease.release.verify import verify
 
@@ -25,6 +27,8 @@ __all__ = [
     "__version__",
     "calibrate",
     "errors",
+    "federated_sum",
+    "local_estimate",
     "mechanisms",
     "read_release",
     "sql",
@@ -35,6 +39,8 @@ _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
     "calibrate": "dprelease.release.calibration",
+    "federated_sum": "dprelease.release.federated.total",
+    "local_estimate": "dprelease.release.local.estimate",
     "read_release": "dprelease.release.api",
     "sql": "dprelease.release.question",
     "verify": "dprelease.release.verify",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from dprelease.cli import ledger, mechanisms, question, releases
+from dprelease.cli import ledger, local, mechanisms, question, releases
 
 app = typer.Typer(
     help="Differentially private data releases.",
@@ -21,6 +21,7 @@ for command in (releases.check, releases.plan, releases.run, releases.verify):
     app.command()(command)
 app.command("sql")(question.ask)
 app.command("init")(releases.init)
+app.command("estimate")(local.estimate)
 app.add_typer(mechanisms.app, name="mechanisms")
 app.add_typer(ledger.app, name="ledger")
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, table
-from dprelease.errors import Findings
+from dprelease.errors import Findings, QueryError
 
 if TYPE_CHECKING:
     from dprelease.release.plan import Plan
+    from dprelease.schema.load import Declaration
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
@@ -26,18 +27,31 @@ def init(
     output: Annotated[
         Path | None, typer.Option(help="Write the schema into this new file.")
     ] = None,
+    peek: Annotated[
+        bool,
+        typer.Option("--peek", help="READ THE VALUES, and propose bounds and keys from them."),
+    ] = False,
 ) -> None:
-    """Sketch a table schema from names and types alone; looks at no row."""
+    """Sketch a table schema from names and types alone; looks at no row without --peek."""
     with reporting(False):
         from dprelease.errors import OutputError
         from dprelease.release.sketch import sketch
 
-        text = sketch(source, unit, None if output is None else output.parent)
+        folder = None if output is None else output.parent
+        if peek:
+            from dprelease.release.peek import WARNING, peeked_sketch
+
+            text = peeked_sketch(source, unit, folder)
+            typer.echo(WARNING, err=True)
+        else:
+            text = sketch(source, unit, folder)
         if output is None:
             typer.echo(text, nl=False)
             return
         try:
             with output.open("x", encoding="utf-8") as file:
+                if peek:
+                    output.chmod(0o600)  # it is as confidential as the data
                 file.write(text)
         except FileExistsError:
             raise OutputError("DP-OUTPUT-001", name=output.name) from None
@@ -78,12 +92,24 @@ def plan(
 
             check_target(plot)
         declaration = read_declaration(release)
+        if plot is not None and declaration.spec.mode == "local":
+            raise QueryError("DP-LOCAL-007")
         _, found = prepare(declaration)
+        if declaration.spec.mode == "local":
+            from dprelease.cli.local import local_plan_words
+
+            respond(as_json, found.to_json(), local_plan_words(found))
+            return
         if plot is not None:
             from dprelease.release.plan_drawing import draw_plan
 
             draw_plan(declaration, found, plot)
-        respond(as_json, found.to_json(), _plan_words(found))
+        words = _plan_words(found)
+        if declaration.spec.federated is not None:
+            from dprelease.cli.federated import federated_words
+
+            words = f"{federated_words(found)}\n\nAll honest parties together:\n\n{words}"
+        respond(as_json, found.to_json(), words)
 
 
 def run(
@@ -105,21 +131,32 @@ def run(
 
         declaration = read_declaration(release)
         if dry_run:
-            from dprelease.release.prepare import prepare
-            from dprelease.statements.compiler import planned
-
-            queries, _ = prepare(declaration)
-            texts = {query.name: planned(query).text for query in queries}
+            texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
         from dprelease.release.pipeline import run as publish
 
-        with progress_bar(len(declaration.spec.tables_asked) + 1) as progress:
+        spec = declaration.spec
+        with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
             target = publish(declaration, output=output, overwrite=overwrite, progress=progress)
         files = sorted(path.name for path in target.iterdir())
         answer = {"output": str(target), "files": files}
         respond(as_json, answer, f"Published {', '.join(files)} in {target}.")
+
+
+def _statements(declaration: Declaration) -> dict[str, str]:
+    """Return the SQL of what is published, by name, for the types that columns are declared as."""
+    from dprelease.release.prepare import prepare
+
+    queries, plan = prepare(declaration)
+    if declaration.spec.mode == "local":
+        from dprelease.cli.local import local_statements
+
+        return local_statements(plan)
+    from dprelease.statements.compiler import planned
+
+    return {query.name: planned(query).text for query in queries}
 
 
 def verify(

@@ -54,7 +54,7 @@ def reporting(as_json: bool) -> Iterator[None]:
         yield
     except DpReleaseError as error:
         fail(error, as_json)
-    except (typer.Exit, KeyboardInterrupt):
+    except (typer.Exit, typer.BadParameter, KeyboardInterrupt):
         raise
     except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
         unexpected = type(problem).__name__

@@ -172,4 +172,9 @@ TEMPLATES: dict[str, Template] = {
         cause="The relative margin of error is not a share at a size.",
         fix="write for example `relative_moe: 5 % at 1000`.",
     ),
+    "DP-PEEK-001": Template(
+        cause="This was read from the data (marked PEEKED), and nobody has confirmed it.",
+        fix="replace it by what everybody may know (a code list, a tariff, the law), or confirm it "
+        "from there; then remove the mark. Bounds and keys from the data void the guarantee.",
+    ),
 }

@@ -11,9 +11,11 @@ from dprelease.errors import (
     budget,
     data,
     declaration,
+    federated,
     internal,
     join,
     ledger,
+    local,
     output,
     query,
     session,
@@ -110,7 +112,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query.TEMPLATES | join.ASKED
+    templates = query.TEMPLATES | join.ASKED | local.TEMPLATES
     exit_code = EXIT_INPUT
 
 
@@ -131,7 +133,7 @@ class OutputError(DpReleaseError):
 class BudgetError(DpReleaseError):
     """The budget is spent, too small, or not one that the mechanism can use."""
 
-    templates = budget.TEMPLATES
+    templates = budget.TEMPLATES | federated.TEMPLATES
     exit_code = EXIT_BUDGET
 
 

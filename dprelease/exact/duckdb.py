@@ -15,12 +15,14 @@ import numpy as np
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
+from dprelease.exact.records import ExactRecords, exact_records
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.exact.sources import pattern, stored_columns
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.query import quoting
 from dprelease.query.aggregate import SquareSum, Sum
 from dprelease.query.measure import Measure
+from dprelease.query.records import Records
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
@@ -36,6 +38,7 @@ from dprelease.statements.layers import (
     needed_columns,
     needed_joined,
 )
+from dprelease.statements.records import CompiledRecords, compile_records, stored_columns_of
 from dprelease.statements.treatment import FLOATS, base_type
 
 SCRATCH = "dprelease-scratch-"
@@ -225,6 +228,38 @@ class Engine:
         )
         return {name: np.asarray(column, dtype=np.int64) for name, column in found.items()}
 
+    def compile_records(self, records: Records) -> CompiledRecords:
+        """Return the SQL of records over the types that the source really has.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
+        """
+        for name in stored_columns_of(records):
+            if name not in self.physical:
+                raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
+        return compile_records(records, self.physical)
+
+    def records(self, records: Records) -> ExactRecords:
+        """Return the true records, in the order of the source.
+
+        The engine keeps that order for a SELECT without a join, a filter or a grouping (setting
+        preserve_insertion_order), so that no value can move a record.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        """
+        compiled = self.compile_records(records)
+        read = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
+        )
+        if stamps(self._inputs) != self._stamps:
+            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        return exact_records(records.name, compiled, read)
+
     def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
         """Make a table (code, value) of public values, given as a parameter."""
         columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
@@ -252,6 +287,8 @@ class Engine:
     def _prepare(self) -> None:
         """Make the sources known, learn their types, and lock everything else out."""
         self._ask("SET TimeZone = 'UTC'", self._inputs[0])
+        # Records of a local release may not move by their values.
+        self._ask("SET preserve_insertion_order = true", self._inputs[0])
         for given in self._inputs:
             self._introduce(given)
         self._lock()

@@ -122,5 +122,5 @@ def fits_alone(account: Account, events: Sequence[Event]) -> bool:
 
 def vectors_of(events: Sequence[Event]) -> list[Priced]:
     """Return what the accountant needs of recorded events."""
-    laws = ((registry.law_of(event), event.sensitivity) for event in events)
+    laws = ((registry.record_law_of(event), event.sensitivity) for event in events)
     return [Priced(law, law.losses, sensitivity) for law, sensitivity in laws]

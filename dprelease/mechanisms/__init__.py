@@ -9,7 +9,8 @@ def __getattr__(name: str) -> object:
     """Return a mechanism class such as `mechanisms.DiscreteLaplace`."""
     if name[0].isupper():
         registry = importlib.import_module("dprelease.mechanisms.registry")
-        for module in registry.names():
+        for module in (*registry.names(), *registry.RECORD_NAMES):
             if name == "".join(part.title() for part in module.split("_")):
-                return registry.get(module)
+                found: object = importlib.import_module(f"{__name__}.{module}").MECHANISM
+                return found
     raise AttributeError(f"no mechanism class {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from flint import arb, ctx
@@ -13,7 +14,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats, LatticeLaw, largest
-from dprelease.numerics.rounding import exact
+from dprelease.numerics.rounding import exact, round_up
 
 LARGEST_CENTER = 2.0**62
 
@@ -37,6 +38,23 @@ class Mechanism(Randomizer):
     def law(self) -> LatticeLaw:
         """Return the exact law of K."""
         return self
+
+    def federated(self, parties: int) -> Self:
+        """Return the law that each of `parties` adds, so that the sum has this law's scale.
+
+        Only of laws that are closed under sums before rounding; the sum of rounded shares is not
+        the rounded sum: `privacy/federated.py` bounds the difference for stable noise.
+
+        Raises
+        ------
+        ValueError
+            If there is no party.
+        BudgetError
+            DP-FED-001 if shares of the law are not of its own kind, DP-MECH-001 if a share's scale
+            can't be certified.
+        """
+        reason = "a sum of such noise is not of its own kind"
+        raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
 
     @property
     @abstractmethod
@@ -108,6 +126,12 @@ def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
     k = np.floor(position)
     rest = position - k
     return k, (rest > error) & (rest < 1.0 - error)
+
+
+def rounded_up(x: arb) -> float:
+    """Return the least float that is certainly above what a ball encloses."""
+    mantissa, exponent = (int(part) for part in x.upper().man_exp())
+    return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
 
 
 def number(

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from scipy import special
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain, rounded_up
+from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss
@@ -51,6 +52,23 @@ class Gaussian(Symmetric):
     def losses(self, shift: int) -> tuple[GaussianLoss, ...]:
         """Return the loss of the continuous law, which bounds that of the rounded one."""
         return (GaussianLoss(round_up(Fraction(shift) / Fraction(self.scale))),)
+
+    def federated(self, parties: int) -> Self:
+        """Return the law that each of `parties` adds: scale / sqrt(parties), rounded up.
+
+        Exact for noise that is not rounded.
+
+        Raises
+        ------
+        ValueError
+            If there is no party.
+        BudgetError
+            DP-MECH-001 if a share's scale can't be certified.
+        """
+        if parties < 1:
+            raise ValueError("at least one party adds noise")
+        with ctx.workprec(128):
+            return type(self)(rounded_up(ball(self.scale) / arb(parties).sqrt()))
 
     @property
     def mean_absolute_error(self) -> float:

@@ -16,9 +16,12 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.base import Selection
 from dprelease.privacy.event import Event
 
+RECORD_NAMES = ("randomized_response",)
+"""What only single records can use: no noise that is added to an aggregate."""
+
 NOT_MECHANISMS = frozenset(
     {"base", "efficiency", "offset_lattice", "partition_selection", "randomizer", "registry"}
-    | {"runs", "selection", "shape"}
+    | {"runs", "selection", "shape", *RECORD_NAMES}
 )
 
 
@@ -63,6 +66,18 @@ def law_of(event: Event) -> Randomizer:
         DP-MECH-001 to 005 for a record that is none of ours.
     """
     return randomizer(event.mechanism).of(**dict(event.parameters))
+
+
+def record_law_of(event: Event) -> Mechanism:
+    """Return the noise of an event, which may also be one that only single records can use.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-001 to 005 for a record that is none of ours.
+    """
+    kind = _load(event.mechanism) if event.mechanism in RECORD_NAMES else get(event.mechanism)
+    return kind.of(**dict(event.parameters))
 
 
 def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:

@@ -9,7 +9,7 @@ Source     Zawacki and Abed, "The symmetric alpha-stable privacy mechanism": The
            eq. (73) at alpha 1. Its eq. (25) lacks 1/k! in its terms, and Corollary 27's limit is
            2 ln(D / scale).
 Sums       Unrounded noise is closed under convolution: n parties that each add scale n^(-1/alpha)
-           make the declared law together.
+           make the declared law together; `privacy/federated.py` bounds what rounding costs.
 Units      q, Y and scale in lattice steps.
 """
 
@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.mechanisms.base import Symmetric, certain
+from dprelease.mechanisms.base import Symmetric, certain, rounded_up
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics import stable
 from dprelease.numerics.balls import ball
@@ -90,8 +90,7 @@ class SymmetricAlphaStable(Symmetric):
             raise ValueError("at least one party adds noise")
         with ctx.workprec(128):
             share = ball(self.scale) * arb(parties) ** (-1 / ball(self.alpha))
-            upper = share.upper().man_exp()
-        scale = round_up(Fraction(int(upper[0])) * Fraction(2) ** int(upper[1]))
+            scale = rounded_up(share)
         return type(self)(scale, self.alpha)
 
     @property

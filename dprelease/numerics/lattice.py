@@ -59,16 +59,20 @@ class LatticeLaw(Protocol):
         ...
 
 
-def sample(law: LatticeLaw, n: int, bits: BitSource) -> Integers:
-    """Return (n,) independent exact draws from `law`, saturated at +-2**62."""
+def sample(law: LatticeLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
+    """Return (n,) independent exact draws from `law`, saturated at +-2**62.
+
+    `modular`: modulo 2**64 instead, as signed integers: then a sum of draws modulo 2**64 is a
+    function of the sum of the integers themselves, which saturated ones would not give.
+    """
     draws = np.empty(n, dtype=np.int64)
     for start in range(0, n, CHUNK):
         stop = min(start + CHUNK, n)
-        draws[start:stop] = _chunk(law, bits.words(stop - start), bits)
+        draws[start:stop] = _chunk(law, bits.words(stop - start), bits, modular)
     return draws
 
 
-def _chunk(law: LatticeLaw, words: Words, bits: BitSource) -> Integers:
+def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
     tails = (words & TAIL_MASK).view(np.int64)
     lower = words.view(np.int64) < 0
     u: Floats = tails.astype(np.float64)
@@ -80,11 +84,13 @@ def _chunk(law: LatticeLaw, words: Words, bits: BitSource) -> Integers:
     else:
         k, sure = _both_sides(law, u, lower)
     sure &= u >= TOO_SMALL
+    if modular:
+        sure &= np.abs(k) < LIMIT  # a cast of a larger float would be any integer
     undecided = np.flatnonzero(~sure)
     k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
     draws = k.astype(np.int64)
     for i in undecided.tolist():
-        draws[i] = refine(law, int(words[i]), bits)
+        draws[i] = refine(law, int(words[i]), bits, modular=modular)
     return draws
 
 
@@ -96,13 +102,18 @@ def _both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags
     return k, sure
 
 
-def refine(law: LatticeLaw, word: int, bits: BitSource) -> int:
-    """Return the draw that `word`, and as many further words as it takes, decide by balls alone."""
+def refine(law: LatticeLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
+    """Return the draw that `word`, and as many further words as it takes, decide by balls alone.
+
+    Saturated, or modulo 2**64, as `sample`.
+    """
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
         found = _locate(law, upper, value, length)
         if found is not None:
+            if modular:
+                return (found + 2**63) % 2**64 - 2**63
             return max(-LIMIT, min(LIMIT, found))
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 

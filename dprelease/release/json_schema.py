@@ -1,4 +1,4 @@
-"""JSON Schemas of all three documents: `python -m dprelease.release.json_schema FOLDER`."""
+"""JSON Schemas of all documents: `python -m dprelease.release.json_schema FOLDER`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pydantic import BaseModel, ConfigDict
 from dprelease.schema import json_schema
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a manifest: known keys of known types."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Tool(_Part):
+class Tool(Part):
     """The tool and what it ran on."""
 
     name: str
@@ -23,7 +25,7 @@ class Tool(_Part):
     dependencies: dict[str, str]
 
 
-class DeclarationRecord(_Part):
+class DeclarationRecord(Part):
     """Every text that the release was declared with, and its digest."""
 
     release: str
@@ -31,7 +33,7 @@ class DeclarationRecord(_Part):
     sha256: dict[str, str]
 
 
-class PrivacyParameters(_Part):
+class PrivacyParameters(Part):
     """Epsilon and delta as decimal texts."""
 
     epsilon: str
@@ -47,21 +49,21 @@ class GuaranteeRecord(PrivacyParameters):
     rho: str | None
 
 
-class MoveRecord(_Part):
+class MoveRecord(Part):
     """`cells` cells, each moved by at most `shift` steps."""
 
     shift: int
     cells: int | None
 
 
-class SensitivityRecord(_Part):
+class SensitivityRecord(Part):
     """At most `slots` parts, each one of `moves`."""
 
     slots: int
     moves: list[MoveRecord]
 
 
-class MeasurementRecord(_Part):
+class MeasurementRecord(Part):
     """One noisy vector: its event, its sensitivity and its errors."""
 
     query: str
@@ -83,14 +85,14 @@ class MeasurementRecord(_Part):
     margin_95: str
 
 
-class ColumnRecord(_Part):
+class ColumnRecord(Part):
     """Name and Arrow type of a published column."""
 
     name: str
     type: str
 
 
-class FileRecord(_Part):
+class FileRecord(Part):
     """One published file."""
 
     name: str
@@ -102,7 +104,7 @@ class FileRecord(_Part):
     sha256: str
 
 
-class UnitRecord(_Part):
+class UnitRecord(Part):
     """The privacy unit of one query."""
 
     query: str
@@ -114,7 +116,7 @@ class UnitRecord(_Part):
     words: str
 
 
-class TreatmentRecord(_Part):
+class TreatmentRecord(Part):
     """What happens to missing and undeclared values of one query, and what is joined to it."""
 
     query: str
@@ -122,7 +124,7 @@ class TreatmentRecord(_Part):
     join: str | None = None
 
 
-class LedgerRecord(_Part):
+class LedgerRecord(Part):
     """The entry of the ledger that paid for the release."""
 
     file: str
@@ -131,7 +133,7 @@ class LedgerRecord(_Part):
     digest: str
 
 
-class Manifest(_Part):
+class Manifest(Part):
     """The manifest of a release."""
 
     format: Literal["dprelease-manifest/1"]
@@ -155,9 +157,18 @@ class Manifest(_Part):
 
 def write(folder: Path) -> None:
     """Write the schemas of tables, releases and manifests."""
+    from dprelease.release.federated.json_schema import FederatedManifest
+    from dprelease.release.local.json_schema import LocalManifest
+
     json_schema.write(folder)
-    text = json_schema.render("manifest", Manifest)
-    (folder / "manifest.schema.json").write_text(text, encoding="utf-8")
+    forms: dict[str, type[BaseModel]] = {
+        "manifest": Manifest,
+        "local_manifest": LocalManifest,
+        "federated_manifest": FederatedManifest,
+    }
+    for name, form in forms.items():
+        text = json_schema.render(name, form)
+        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def build(
     record = {
         "format": FORMAT,
         "title": declaration.spec.title,
-        "tool": _tool(),
+        "tool": tool(),
         "declaration": {
             "release": declaration.document.path.name,
             "texts": declaration.texts,
@@ -109,7 +109,7 @@ def build(
         },
         "guarantee": plan.guarantee.to_json(),
         "ledger": ledger,
-        "composition": _composition(plan.guarantee),
+        "composition": composition(plan.guarantee),
         "reading": reading(plan.guarantee),
         "measurements": [measurement(column) for column in plan.columns],
         **told(queries),
@@ -128,12 +128,14 @@ def told(queries: tuple[Query, ...]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _tool() -> dict[str, Any]:
+def tool() -> dict[str, Any]:
+    """Return the tool and what it runs on."""
     versions = {name: metadata.version(name) for name in DEPENDENCIES}
     return {"name": "dprelease", "version": __version__, "dependencies": versions}
 
 
-def _composition(guarantee: Guarantee) -> str:
+def composition(guarantee: Guarantee) -> str:
+    """Return in words how losses were composed."""
     if guarantee.accountant == "pure":
         return "The largest privacy losses of all noisy vectors, added (basic composition); exact."
     if guarantee.accountant == "zcdp":

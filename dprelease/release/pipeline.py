@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dprelease.errors import OutputError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import open_engines
-from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
 from dprelease.release.answer import answered
 from dprelease.release.charging import charging
+from dprelease.release.folder import publish, refuse_existing, staging
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
 from dprelease.release.write import to_arrow, write_parquet
@@ -44,13 +40,23 @@ def run(
     DpReleaseError
         Any of the tree; the message says whether rows had been read.
     """
+    other = _other_run(declaration)
+    if other is not None:
+        return other(
+            declaration,
+            output=output,
+            overwrite=overwrite,
+            bits=bits,
+            frames=frames or {},
+            progress=progress,
+        )
     queries, plan = prepare(declaration)
     target = output or declaration.folder / declaration.spec.output
-    _refuse_existing(target, overwrite)
+    refuse_existing(target, overwrite)
     source = bits or Entropy()
     with (
         charging(declaration, queries, plan, target) as charged,
-        _staging(target) as folder,
+        staging(target) as folder,
         open_engines(queries, frames or {}) as engines,
     ):
         written: dict[str, manifest.Written] = {}
@@ -62,9 +68,22 @@ def run(
         record = manifest.build(declaration, queries, plan, written, charged.to_json())
         (folder / manifest.NAME).write_bytes(manifest.canonical(record))
         charged.publish()
-        _publish(folder, target)
+        publish(folder, target)
         charged.commit(record["digest"])
     return target
+
+
+def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
+    """Return the run of single records, or of one party; None for what is published here."""
+    if declaration.spec.mode == "local":
+        from dprelease.release.local.run import run_local
+
+        return run_local
+    if declaration.spec.federated is not None:
+        from dprelease.release.federated.run import run_federated
+
+        return run_federated
+    return None
 
 
 def _publish_query(
@@ -75,90 +94,3 @@ def _publish_query(
     path = folder / f"{query.name}.parquet"
     write_parquet(to_arrow(answer), path)
     return manifest.Written(manifest.sha256(path.read_bytes()), answer.noisy.size)
-
-
-def _refuse_existing(target: Path, overwrite: bool) -> None:
-    _recover(target)
-    if not target.exists() and not target.is_symlink():
-        return
-    if not overwrite:
-        raise OutputError("DP-OUTPUT-001", name=target.name)
-    if not (target / manifest.NAME).is_file():
-        raise OutputError("DP-OUTPUT-003", name=target.name)
-
-
-def _aside(target: Path) -> Path:
-    """Return where a release waits while another one takes its place."""
-    return target.parent / f".{target.name}.dprelease-replaced"
-
-
-def _recover(target: Path) -> None:
-    """Finish, or undo, an overwrite that a crash cut short; remove staging of dead processes."""
-    aside = _aside(target)
-    if aside.exists():
-        if target.exists():
-            shutil.rmtree(aside)
-        else:
-            aside.rename(target)
-    remove_stale(target.parent, _prefix(target))
-
-
-def _prefix(target: Path) -> str:
-    return f".{target.name}.dprelease-staging-"
-
-
-@contextmanager
-def _staging(target: Path) -> Iterator[Path]:
-    """Yield a private folder beside the target, gone afterwards unless it was renamed."""
-    folder: Path | None = None
-    failure: OutputError | None = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder = make_private(target.parent, _prefix(target))
-    except OSError as problem:
-        failure = _unwritable(target, problem, State.NOTHING)
-    if failure is not None or folder is None:
-        raise failure or OutputError("DP-OUTPUT-002", name=target.name, reason="no folder")
-    try:
-        yield folder
-    except OSError as problem:
-        failure = _unwritable(target, problem, State.READ)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if failure is not None:
-        raise failure
-
-
-def _unwritable(target: Path, problem: OSError, state: State) -> OutputError:
-    reason = (problem.strerror or "the system refused").lower()
-    return OutputError("DP-OUTPUT-002", name=target.name, reason=reason, state=state)
-
-
-def _publish(folder: Path, target: Path) -> None:
-    """Make the folder readable under its final name; before this rename nothing is."""
-    for path in folder.iterdir():
-        path.chmod(0o666 & ~_umask())
-        _sync(path)
-    folder.chmod(0o777 & ~_umask())
-    _sync(folder)
-    aside = _aside(target)
-    if target.exists():
-        target.rename(aside)
-    folder.rename(target)
-    _sync(target.parent)
-    if aside.exists():
-        shutil.rmtree(aside)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

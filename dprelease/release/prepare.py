@@ -17,6 +17,15 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     QueryError, BudgetError, Findings
         If a query has no bounded meaning, or nothing fits the budget.
     """
+    if declaration.spec.mode == "local":
+        from dprelease.release.local.plan import prepare_local
+
+        local = prepare_local(declaration)
+        return tuple(part.query for part in local.records), local
+    if declaration.spec.federated is not None:
+        from dprelease.release.federated.plan import prepare_federated, resolve_federated
+
+        return resolve_federated(declaration), prepare_federated(declaration)
     queries = resolve(declaration)
 
     def place(query: str, column: str) -> Place:

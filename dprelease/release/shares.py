@@ -13,7 +13,7 @@ from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.release.draft import Draft, priced, solve
-from dprelease.schema.release import ColumnSpec, ReleaseSpec, ShareSpec
+from dprelease.schema.release import ColumnSpec, RecordColumnSpec, ReleaseSpec, ShareSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,28 @@ def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     return Share("the release", parts=tuple(parts))
 
 
+def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
+    """Return the shares that a release of single records declares, columns in the plan's order."""
+    tables: dict[str, list[Share]] = {}
+    place = 0
+    for query in queries:
+        asked = spec.records[query.name]
+        columns = []
+        for measure in query.measures:
+            name = f"{query.name}.{measure.name}"
+            leaf = Share(name, measure.weight, column=place)
+            columns += _column(name, asked.columns[measure.name], [leaf])
+            place += 1
+        part = _inner(f"records '{query.name}'", asked.share, tuple(columns))
+        tables.setdefault(query.table.name, []).append(part)
+    declared = spec.budget.tables
+    parts = (
+        _inner(f"table '{name}'", declared.get(name, ShareSpec()), tuple(found))
+        for name, found in tables.items()
+    )
+    return Share("the release", parts=tuple(parts))
+
+
 def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     return Share(name, spec.weight, amount, spec.rho is not None, None, parts)
@@ -98,7 +120,7 @@ def _by_column(query: Query) -> dict[str, list[Measure]]:
     return found
 
 
-def _column(name: str, spec: ColumnSpec, leaves: list[Share]) -> list[Share]:
+def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]) -> list[Share]:
     """Return the shares of a column's measures; an amount of its own is divided among them."""
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     if amount is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dprelease.errors import DataError, Place
@@ -29,11 +29,19 @@ YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", 
 OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
 
 
-def sketch(source: Path, unit: str | None = None, folder: Path | None = None) -> str:
+def sketch(
+    source: Path,
+    unit: str | None = None,
+    folder: Path | None = None,
+    *,
+    head: str = HEAD,
+    proposals: Mapping[str, str] | None = None,
+) -> str:
     """Return the text of a table schema for a Parquet or CSV file.
 
     `unit`: the column that names the privacy units. `folder`: where the schema will be, if that is
-    not beside the file.
+    not beside the file. `head`: the comment at its top. `proposals`: what stands at some columns in
+    place of what their types say.
 
     Raises
     ------
@@ -52,7 +60,7 @@ def sketch(source: Path, unit: str | None = None, folder: Path | None = None) ->
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     path = source.name if folder is None else os.path.relpath(source, folder)
-    lines = [HEAD.rstrip(), f"table: {_name(source.stem)}", f"source: {_text(path)}"]
+    lines = [head.rstrip(), f"table: {_name(source.stem)}", f"source: {_text(path)}"]
     if unit is None:
         lines.append(
             "# Every row is a privacy unit of its own. If people have several rows, say which"
@@ -69,7 +77,7 @@ def sketch(source: Path, unit: str | None = None, folder: Path | None = None) ->
         ]
     lines.append("columns:")
     for name, kind in columns:
-        body = _declared(kind, is_unit=name == unit)
+        body = (proposals or {}).get(name) or _declared(kind, is_unit=name == unit)
         lines.append(f"  {_text(name)}: {body}" if body else f"  # {_text(name)}: left out, {kind}")
     return "\n".join(lines) + "\n"
 

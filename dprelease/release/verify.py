@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dprelease.errors import (
     DpReleaseError,
@@ -26,8 +26,12 @@ from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query, resolve
 from dprelease.release import manifest
 from dprelease.release.charging import ledger_of
+from dprelease.release.federated.json_schema import FederatedManifest
+from dprelease.release.federated.manifest import FORMAT as FEDERATED
 from dprelease.release.guarantee import Guarantee, within
 from dprelease.release.json_schema import Manifest
+from dprelease.release.local.json_schema import LocalManifest
+from dprelease.release.local.manifest import FORMAT as LOCAL
 from dprelease.release.plan import PlannedColumn, price
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration, declaration_from_texts
@@ -35,6 +39,13 @@ from dprelease.schema.release import AUTO
 
 if TYPE_CHECKING:
     from dprelease.release.second_opinion import Opinion
+
+FORMS: dict[str, tuple[str, type[BaseModel]]] = {
+    manifest.FORMAT: ("manifest", Manifest),
+    LOCAL: ("local_manifest", LocalManifest),
+    FEDERATED: ("federated_manifest", FederatedManifest),
+}
+"""The forms of manifests that are known, and the name of each one's JSON Schema."""
 
 
 @dataclass
@@ -62,7 +73,8 @@ class Report:
             "second_opinion": None if self.opinion is None else self.opinion.to_json(),
         }
 
-    def _found(self, code: str, key: str = "", **fields: object) -> None:
+    def found(self, code: str, key: str = "", **fields: object) -> None:
+        """Add a finding, at a key of the manifest."""
         place = Place(manifest.NAME, None, key)
         self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
 
@@ -82,7 +94,11 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     if record is None:
         return report
     _check_files(report, record)
-    declared = _declaration(report, record)
+    if record["format"] != manifest.FORMAT:
+        _check_other(report, record)
+        declared = None
+    else:
+        declared = _declaration(report, record)
     if declared is not None:
         declaration, queries = declared
         _check_tables(report, record, queries)
@@ -94,13 +110,25 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     return report
 
 
+def _check_other(report: Report, record: dict[str, Any]) -> None:
+    """Check single records, or the messages of one party."""
+    if record["format"] == LOCAL:
+        from dprelease.release.local.verify import check_local
+
+        check_local(report, record)
+        return
+    from dprelease.release.federated.verify import check_federated
+
+    check_federated(report, record)
+
+
 def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
     try:
-        problem = ledger_of(path, record["ledger"])
+        problem = ledger_of(path, record.get("ledger"))
     except LedgerError as error:
         problem = error.cause
     if problem is not None:
-        report._found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
+        report.found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
     else:
         report.checked.append("the ledger holds the reservation that paid for the release")
 
@@ -109,28 +137,30 @@ def _read_manifest(report: Report) -> dict[str, Any] | None:
     try:
         raw = (report.path / manifest.NAME).read_bytes()
     except OSError:
-        report._found("DP-VERIFY-001")
+        report.found("DP-VERIFY-001")
         return None
     try:
         record: dict[str, Any] = json.loads(raw, parse_constant=_refuse_constant)
         same = isinstance(record, dict) and manifest.canonical(record) == raw
     except (ValueError, RecursionError):
-        report._found("DP-VERIFY-002", problem="it is not strict JSON")
+        report.found("DP-VERIFY-002", problem="it is not strict JSON")
         return None
     if not same:
-        report._found("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+        report.found("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
         return None
     if record.get("digest") != manifest.digest_of(record):
-        report._found("DP-VERIFY-002", problem="its digest does not match")
+        report.found("DP-VERIFY-002", problem="its digest does not match")
         return None
-    if record.get("format") != manifest.FORMAT:
+    if record.get("format") not in FORMS:
         found = str(record.get("format"))[:40]
-        report._found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
+        report.found("DP-VERIFY-003", found=found, known=manifest.FORMAT)
         return None
     try:
-        Manifest.model_validate(record)
+        name, form = FORMS[record["format"]]
+        form.model_validate(record)
     except ValidationError:
-        report._found("DP-VERIFY-002", problem="it does not fit schemas/json/manifest.schema.json")
+        problem = f"it does not fit schemas/json/{name}.schema.json"
+        report.found("DP-VERIFY-002", problem=problem)
         return None
     report.checked.append("the manifest is the canonical encoding with its own digest")
     return record
@@ -146,10 +176,10 @@ def _check_files(report: Report, record: dict[str, Any]) -> None:
         path = report.path / name
         inside = path.parent == report.path and not path.is_symlink() and path.is_file()
         if not inside or manifest.sha256(path.read_bytes()) != digest:
-            report._found("DP-VERIFY-004", name=name)
+            report.found("DP-VERIFY-004", name=name)
     for path in report.path.iterdir():
         if path.name not in expected and path.name != manifest.NAME:
-            report._found("DP-VERIFY-005", name=path.name)
+            report.found("DP-VERIFY-005", name=path.name)
     report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
 
 
@@ -159,16 +189,19 @@ def _declaration(
     held = record["declaration"]
     for name, text in held["texts"].items():
         if held["sha256"].get(name) != manifest.sha256(text.encode()):
-            report._found("DP-VERIFY-002", problem="a declared text has another digest")
+            report.found("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
         declaration = declaration_from_texts(held["texts"], held["release"])
+        if declaration.spec.mode != "central" or declaration.spec.federated is not None:
+            report.found("DP-VERIFY-009", why="it declares another mode")
+            return None
         return declaration, resolve(declaration)
     except DpReleaseError as error:
         code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report._found("DP-VERIFY-009", why=code)
+        report.found("DP-VERIFY-009", why=code)
     except KeyError:
-        report._found("DP-VERIFY-009", why="a file is missing")
+        report.found("DP-VERIFY-009", why="a file is missing")
     return None
 
 
@@ -191,9 +224,9 @@ def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, 
         except (OSError, pa.ArrowException):
             same = False
         if not same:
-            report._found("DP-VERIFY-006", name=name)
+            report.found("DP-VERIFY-006", name=name)
     if len(recorded) != len(queries):
-        report._found("DP-VERIFY-006", name="files")
+        report.found("DP-VERIFY-006", name="files")
     report.checked.append("rows and columns of every table follow from the declaration")
 
 
@@ -202,7 +235,7 @@ def _check_told(report: Report, record: dict[str, Any], queries: tuple[Query, ..
         recorded = {part["query"]: part for part in record[key]}
         for part in wanted:
             if recorded.get(part["query"]) != part or len(record[key]) != len(wanted):
-                report._found("DP-VERIFY-007", what="text", query=part["query"], column=key)
+                report.found("DP-VERIFY-007", what="text", query=part["query"], column=key)
     report.checked.append("units, treatments and joins are told as they are declared")
 
 
@@ -213,24 +246,24 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
         held = recorded.pop((query.name, measure.name), None)
         name = {"query": query.name, "column": measure.name}
         if held is None:
-            report._found("DP-VERIFY-007", what="noise", **name)
+            report.found("DP-VERIFY-007", what="noise", **name)
             continue
         event = Event.from_json(held)
         if event.sensitivity != measure.sensitivity:
-            report._found("DP-VERIFY-007", what="sensitivity", **name)
+            report.found("DP-VERIFY-007", what="sensitivity", **name)
             continue
         if measure.mechanism.name not in (AUTO, event.mechanism):
-            report._found("DP-VERIFY-007", what="mechanism", **name)
+            report.found("DP-VERIFY-007", what="mechanism", **name)
             continue
         mechanism = _mechanism(event)
         if mechanism is None or not _has_shape(mechanism, measure):
-            report._found("DP-VERIFY-007", what="mechanism", **name)
+            report.found("DP-VERIFY-007", what="mechanism", **name)
             continue
         column = PlannedColumn(query, measure, mechanism, held["chosen_by"])
         if manifest.measurement(column) != held:
-            report._found("DP-VERIFY-007", what="error or margin", **name)
+            report.found("DP-VERIFY-007", what="error or margin", **name)
     for query_name, column_name in recorded:
-        report._found("DP-VERIFY-007", what="noise", query=query_name, column=column_name)
+        report.found("DP-VERIFY-007", what="noise", query=query_name, column=column_name)
     report.checked.append("sensitivities, errors and margins follow from the declaration")
 
 
@@ -262,7 +295,7 @@ def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declar
         return  # a mechanism that can't be priced has been found above
     report.guarantee = found
     if found.to_json() != record["guarantee"] or not within(found, budget):
-        report._found(
+        report.found(
             "DP-VERIFY-008", found=repr(found.epsilon), recorded=record["guarantee"]["epsilon"]
         )
     report.checked.append("the events cost what the guarantee says, within the budget")
@@ -277,7 +310,7 @@ def _ask_again(report: Report, events: list[Event], claimed: Guarantee) -> None:
     opinion = report.opinion = second_opinion(events, claimed)
     if opinion.contradicted:
         found = f"{opinion.at_least:.6g}"
-        report._found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
+        report.found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
     report.checked.append(
         f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
         f"{opinion.counted} claimed"

@@ -15,6 +15,9 @@ from dprelease.schema.reader import Document, parse, read_document
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
 
+PEEKED = "# PEEKED"
+"""The mark of what `dprelease init --peek` took from the data."""
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -52,6 +55,7 @@ def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise every finding together."""
     files = Files(read_beside(path.parent))
     document = read_document(path)
+    _refuse_peeked(document)
     return Declared(validate(Table, document, files), document, path.parent)
 
 
@@ -139,9 +143,20 @@ def _read_declared(
     folder = PurePosixPath(file).parent
     files = Files(lambda name: read(str(folder / name)))
     document = parse(text, release.path.parent / file)
+    _refuse_peeked(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
     return Declared(table, document, document.path.parent)
+
+
+def _refuse_peeked(document: Document) -> None:
+    """Raise for every line that still says that its bounds or keys were read from the data."""
+    lines = document.text.splitlines()
+    raise_all(
+        DeclarationError("DP-PEEK-001", place=Place(document.path.name, number))
+        for number, line in enumerate(lines, start=1)
+        if PEEKED in line
+    )
 
 
 def _unknown_tables(
@@ -155,6 +170,10 @@ def _unknown_tables(
         (query.join.table, "DP-RELEASE-001", document.place("queries", name, "join", "table"))
         for name, query in spec.queries.items()
         if query.join is not None
+    ]
+    asked += [
+        (records.source, "DP-RELEASE-001", document.place("records", name, "from"))
+        for name, records in spec.records.items()
     ]
     asked += [
         (name, "DP-RELEASE-010", document.place("budget", "tables", name))

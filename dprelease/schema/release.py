@@ -20,6 +20,7 @@ from pydantic import (
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.columns import Column, check_computed
+from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.join import JoinSpec
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import (
@@ -385,6 +386,41 @@ class QuerySpec(Model):
         return self
 
 
+class RecordColumnSpec(Model):
+    """One column of records that are noised one by one."""
+
+    mechanism: Mechanism | None = None
+    weight: Annotated[Exact, AfterValidator(_above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _at_most_one(self, "epsilon", "rho")
+        return self
+
+
+def _named(value: object) -> object:
+    if isinstance(value, list):
+        if len({str(name) for name in value}) < len(value):
+            refuse("DP-DECL-003", problem="the same column stands there twice")
+        return {to_text(name): {} for name in value}
+    return value
+
+
+class RecordsSpec(Model):
+    """Records of one table to publish one by one: declared columns alone, each with noise."""
+
+    source: Text = Field(alias="from")
+    columns: Annotated[
+        dict[Text, RecordColumnSpec],
+        BeforeValidator(_named),
+        Field(min_length=1),
+        ShortForm({"type": "array", "items": TEXT_SCHEMA}),
+    ]
+    share: Share = ShareSpec()
+
+
 class Limits(Model):
     """What a plan may grow to before it is refused."""
 
@@ -393,13 +429,19 @@ class Limits(Model):
 
 
 class ReleaseSpec(Model):
-    """One release: everything that is published together, under one budget."""
+    """One release: everything that is published together, under one budget.
+
+    Mode `central` publishes aggregates (`queries`), mode `local` noised records (`records`).
+    """
 
     title: Text
+    mode: Literal["central", "local"] = "central"
     tables: Annotated[tuple[Text, ...], Field(min_length=1)]
     budget: BudgetSpec
     mechanism: Mechanism = MechanismSpec(name=AUTO)
-    queries: Annotated[dict[Name, QuerySpec], Field(min_length=1)]
+    queries: Annotated[dict[Name, QuerySpec], Field(min_length=1)] = Field(default_factory=dict)
+    records: Annotated[dict[Name, RecordsSpec], Field(min_length=1)] = Field(default_factory=dict)
+    federated: FederatedSpec | None = None
     output: Text
     ledger: Text | None = None
     limits: Limits = Limits()
@@ -407,6 +449,14 @@ class ReleaseSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        local = self.mode == "local"
+        if bool(self.records) is not local or bool(self.queries) is local:
+            wanted = "`records` and no `queries`" if local else "`queries` and no `records`"
+            refuse("DP-DECL-003", problem=f"a release of mode {self.mode} has {wanted}")
+        if self.federated and (local or self.ledger or self.budget.epsilon is None):
+            problem = "a federated release has queries, a budget with an epsilon, and no ledger"
+            refuse("DP-DECL-003", problem=problem)
+        refuse_twins(self.records)
         refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
 

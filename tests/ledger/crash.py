@@ -19,6 +19,7 @@ from pathlib import Path
 from dprelease.ledger.ledger import PUBLISH, Ledger
 from dprelease.ledger.store import Store
 from dprelease.release import charging, pipeline
+from dprelease.release import folder as staged
 from dprelease.release.charging import ledger_of
 from dprelease.schema.load import read_declaration
 
@@ -46,7 +47,8 @@ def run_with_steps(release: Path, target: int) -> int:
     """Run the release, dying at one step; return the number of steps of a whole run."""
     count = [0]
     for owner, names in (
-        (pipeline, ("perturb", "write_parquet", "_publish", "_sync", "_staging")),
+        (pipeline, ("perturb", "write_parquet", "publish", "staging")),
+        (staged, ("_sync",)),
         (Ledger, ("reserve", "publish", "commit", "cancel")),
         (Store, ("append", "entries")),
         (Path, ("rename", "chmod")),

@@ -23,6 +23,7 @@ MARKS = [b"CANARY", b"314159265358", b"271828182845", b"900000000001", b"people.
 STEPS = """
 import os, signal, sys
 from pathlib import Path
+import dprelease.release.folder as folder
 import dprelease.release.pipeline as pipeline
 from dprelease.schema.load import read_declaration
 
@@ -40,11 +41,12 @@ def stepping(function):
         return found
     return wrapped
 
-for name in ("_staging", "perturb", "to_arrow", "write_parquet", "_publish", "_sync", "_publish_query"):
+for name in ("staging", "perturb", "to_arrow", "write_parquet", "publish", "_publish_query"):
     setattr(pipeline, name, stepping(getattr(pipeline, name)))
+folder._sync = stepping(folder._sync)
 Path.rename = stepping(Path.rename)
 Path.chmod = stepping(Path.chmod)
-pipeline.shutil.rmtree = stepping(pipeline.shutil.rmtree)
+folder.shutil.rmtree = stepping(folder.shutil.rmtree)
 pipeline.run(read_declaration(Path(sys.argv[1])), overwrite=True)
 print("done", count[0])
 """

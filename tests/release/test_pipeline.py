@@ -13,7 +13,7 @@ import pytest
 from dprelease.errors import DataError, OutputError, State
 from dprelease.exact.table import ExactTable
 from dprelease.numerics.lattice import LIMIT
-from dprelease.release import pipeline
+from dprelease.release import folder, pipeline
 from dprelease.release.arrays import scaled
 from dprelease.release.perturb import perturb
 from dprelease.release.pipeline import run
@@ -50,14 +50,14 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
     assert caught.value.state is State.NOTHING
 
 
-@pytest.mark.parametrize("step", ["write_parquet", "_publish", "_sync", "to_arrow"])
+@pytest.mark.parametrize("step", ["write_parquet", "publish", "_sync", "to_arrow"])
 def test_a_full_disk_leaves_nothing(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pipeline, step, full)
+    monkeypatch.setattr(folder if step == "_sync" else pipeline, step, full)
     with pytest.raises(OutputError, match="no space left") as caught:
         run(read_declaration(write(tmp_path)))
     assert caught.value.state is State.READ

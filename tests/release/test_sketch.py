@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
+from dprelease.errors import DpReleaseError
 from dprelease.schema.load import read_table
+from tests.release.build import write
 
 RUN = CliRunner()
 CANARY = "CANARY-7391"
@@ -100,3 +102,69 @@ def test_what_tells_nothing(
     status, text = init(str(tmp_path / name), *words)
     assert status == 2
     assert code in text
+
+
+def test_peeking_marks_everything_that_it_took_from_the_data(tmp_path: Path) -> None:
+    """Every proposal has its mark, a marked schema is refused, and without marks it reads."""
+    path = tmp_path / "people.parquet"
+    rows = 200
+    table = pa.table(
+        {
+            "person": pa.array(range(rows)),
+            "city": pa.array(["Oslo", 'say "hi": #1'] * (rows // 2)),
+            "name": pa.array([f"{CANARY}-{i}" for i in range(rows)]),
+            "age": pa.array([17, 99] * (rows // 2)),
+            "debt": pa.array([-1234.5, float("nan")] * (rows // 2)),
+            "pay": pa.array([Decimal("271828.18"), None] * (rows // 2)),
+            "born": pa.array([date(1907, 3, 2), date(1999, 5, 5)] * (rows // 2)),
+            "ok": pa.array([True] * rows),
+            "none": pa.array([None] * rows, pa.int64()),
+        }
+    )
+    pq.write_table(table, path)
+    target = tmp_path / "people.yaml"
+    done = RUN.invoke(
+        cli.app, ["init", str(path), "--unit", "person", "--peek", "--output", str(target)]
+    )
+    assert done.exit_code == 0
+    assert "VOID THE GUARANTEE" in done.stderr
+    text = target.read_text()
+    assert "THIS FILE HOLDS VALUES FROM THE DATA" in text
+    assert CANARY not in text  # a long list of values is no list of keys
+    marked = [line for line in text.splitlines() if "# PEEKED" in line]
+    assert [line.split(":")[0].strip() for line in marked] == ["city", "age", "debt", "pay", "born"]
+    with pytest.raises(DpReleaseError) as caught:
+        read_table(target)
+    assert str(caught.value).count("DP-PEEK-001") == 5
+    assert "people.yaml:" in str(caught.value)
+    target.write_text(text.replace("# PEEKED", "#"))
+    columns = read_table(target).table.columns
+    bounds = {
+        name: (getattr(c, "lower", None), getattr(c, "upper", None)) for name, c in columns.items()
+    }
+    assert bounds["age"] == (17, 99)
+    assert bounds["debt"] == (-1300, -1200)
+    assert bounds["pay"] == (270000, 280000)
+    assert bounds["born"] == (date(1907, 1, 1), date(1999, 12, 31))
+    assert bounds["person"] == bounds["none"] == (None, None)
+    assert getattr(columns["city"], "values", ()) == ("Oslo", 'say "hi": #1')
+
+
+def test_peeking_at_text_files_and_at_what_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("person,city,age\n1,Oslo,42\n2,Rome,7\n")
+    code, text = init(str(path), "--peek")
+    assert code == 0
+    assert 'values: ["Oslo", "Rome"]' in text
+    assert "lower: 7, upper: 42" in text
+    path.write_text(f"person,city\n1,{CANARY},{CANARY}\n")
+    code, text = init(str(path), "--peek")
+    assert (code, "DP-DATA-012" in text, CANARY in text) == (2, True, False)
+    assert "rows were read" in text
+
+
+def test_a_mark_stops_a_release(tmp_path: Path) -> None:
+    release = write(tmp_path)
+    schema = tmp_path / "people.yaml"
+    schema.write_text(schema.read_text().rstrip() + "  # PEEKED: from the data\n")
+    assert "DP-PEEK-001" in RUN.invoke(cli.app, ["check", str(release)]).stderr

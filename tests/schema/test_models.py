@@ -37,7 +37,7 @@ def test_json_schemas_do_not_drift(tmp_path: Path) -> None:
         assert path.read_text() == (ROOT / "schemas" / "json" / path.name).read_text(), (
             "run `make schemas`"
         )
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 def test_examples_fit_their_json_schemas() -> None:

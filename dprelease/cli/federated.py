@@ -1,0 +1,37 @@
+"""The plan of a federated release on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dprelease.cli.reporting import table
+
+if TYPE_CHECKING:
+    from dprelease.release.plan import Plan
+
+
+def federated_words(found: Plan) -> str:
+    """Return who is protected against whom, and every party's share, in words."""
+    from dprelease.release.federated.plan import FederatedPlan
+
+    assert isinstance(found, FederatedPlan)  # the caller looked at the declaration
+    rows = [("honest", "epsilon of the sum", "of it for rounding")]
+    for trust in found.trusts:
+        name = f"{trust.honest} of {found.parties}"
+        rows.append((name, f"{trust.guarantee.epsilon:.6g}", f"{trust.rounding:.3g}"))
+    shares = [("column", "alpha", "scale of a share", "steps of the parties", "margin of the sum")]
+    for share in found.shares:
+        shares.append(
+            (
+                f"{share.query.name}.{share.measure.name}",
+                f"{share.law.alpha:g}",
+                f"{share.law.scale / share.refined * float(share.measure.step):,.6g}",
+                f"1/{share.refined}",
+                f"{float(share.margin(found.parties)):,.6g}",
+            )
+        )
+    words = (
+        "Messages of single parties are not for publication: they have the epsilon of one honest "
+        "party. The others hold where nothing but the sum is seen."
+    )
+    return "\n\n".join([table(rows), words, table(shares)])

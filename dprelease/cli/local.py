@@ -1,0 +1,78 @@
+"""Local releases on the command line: their plan, their SQL, and estimates from what they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprelease.cli.reporting import AsJson, reporting, respond, table
+
+if TYPE_CHECKING:
+    from dprelease.release.local.plan import LocalColumn
+    from dprelease.release.plan import Plan
+
+
+def local_plan_words(found: Plan) -> str:
+    """Return the plan of a local release in words."""
+    from dprelease.release.local.plan import LocalPlan
+
+    assert isinstance(found, LocalPlan)  # the caller looked at the mode
+    guarantee = found.guarantee
+    at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
+    lines = [f"epsilon {guarantee.epsilon:.6g}{at} for each single record, whatever it says"]
+    rows = [("column", "mechanism", "parameters", "one record", "price alone")]
+    for column, price in zip(found.local_columns, found.alone(), strict=True):
+        shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
+        name = f"{column.query.name}.{column.measure.name}"
+        rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
+    public = "The number and the order of the records are published as they are."
+    warnings = [f"Warning: {warning}" for warning in found.warnings]
+    return "\n\n".join(["\n".join(lines), table(rows), public, *warnings])
+
+
+def _parameters(column: LocalColumn) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in column.mechanism.parameters if text != "0.0"]
+
+
+def _one_record(column: LocalColumn) -> str:
+    from dprelease.release.local.plan import one_record
+
+    told = one_record(column)
+    if "keep" in told:
+        return f"kept with a chance of {told['keep']:.4g}"
+    return f"margin {float(column.margin()):,.6g} at 95 % {column.measure.unit}".rstrip()
+
+
+def local_statements(found: Plan) -> dict[str, str]:
+    """Return the SQL of all records, by name, for the types that columns are declared as."""
+    from dprelease.release.local.plan import LocalPlan
+    from dprelease.statements.records import assumed_types_of, compile_records
+
+    assert isinstance(found, LocalPlan)  # the caller looked at the mode
+    return {part.name: compile_records(part, assumed_types_of(part)).sql for part in found.records}
+
+
+def estimate(
+    folder: Annotated[Path, typer.Argument(help="A local release.", show_default=False)],
+    column: Annotated[str, typer.Argument(help="One of its columns.", show_default=False)],
+    records: Annotated[
+        str | None, typer.Option(help="The name of the records, if there are several.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999999)] = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate a mean, or frequencies, from the noised records of a local release."""
+    with reporting(as_json):
+        from dprelease.release.local.estimate import local_estimate
+
+        try:
+            found = local_estimate(folder, column, records=records, confidence=confidence)
+        except ValueError as problem:  # its words name columns of the release alone
+            raise typer.BadParameter(str(problem)) from None
+        rows = [("value", "estimate", "margin")]
+        for row in found:
+            name = "mean" if row.value is None else str(row.value)
+            rows.append((name, f"{row.estimate:,.6g}", f"{row.margin:,.6g}"))
+        respond(as_json, [row.to_json() for row in found], table(rows))

@@ -1,0 +1,187 @@
+"""k-ary randomized response: each record's value is kept, or replaced by any other one.
+
+Release    (v + K) mod k for a value with the number v in 0..k-1; P(K = 0) = p and P(K = j) = q for
+           j in 1..k-1, where p = exp(epsilon) / (exp(epsilon) + k - 1) and q = exp(-epsilon) p.
+Guarantee  Pure: replacing a record's value by any other has a privacy loss of at most epsilon,
+           which is the exact ratio p / q.
+Source     Warner 1965 for k = 2; Kairouz, Oh and Viswanath 2014, arXiv 1407.1338v3, eq. (10).
+Units      scale is 1 / epsilon, so that it grows with the noise as that of every other mechanism.
+
+Not found by its name in the registry: it is no noise that is added to an aggregate, and only the
+local model can use it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from flint import arb
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Flags, Integers, sample
+from dprelease.numerics.rounding import round_up
+from dprelease.privacy.loss import Floats, MonotoneLoss, below
+
+MOST_VALUES = 2**20
+
+INVERSION_ERROR = 2.0**-41
+"""Relative error of a float position: 2**-43 of the tail, and a few last digits of p and q."""
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Mechanism):
+    """Randomized response among `values` values with loss 1 / `scale`."""
+
+    name: ClassVar[str] = "randomized_response"
+    summary: ClassVar[str] = "the value itself, or any other one of the declared; pure"
+    use: ClassVar[str] = "categories of single records in the local model"
+    pure: ClassVar[bool] = True
+    norm: ClassVar[int] = 1
+    bounded: ClassVar[bool] = True
+    integers: ClassVar[bool] = True
+    domains = {"values": (2.0, float(MOST_VALUES))}  # noqa: RUF012
+
+    values: float
+
+    @property
+    def symmetric(self) -> bool:
+        """Return False: K counts upwards around the circle of values."""
+        return False
+
+    @property
+    def keep(self) -> float:
+        """Return p, the chance that a value is kept, to a few units in the last place."""
+        return 1.0 / (1.0 + (self.values - 1.0) * math.exp(-1.0 / self.scale))
+
+    @property
+    def other(self) -> float:
+        """Return q, the chance of each other value, to a few units in the last place."""
+        return max(math.exp(-1.0 / self.scale) * self.keep, 1e-300)
+
+    def respond(self, codes: Integers, bits: BitSource) -> Integers:
+        """Return (n,) randomized numbers of values, for (n,) true ones in 0..values-1.
+
+        K is drawn without a look at the value, so the work depends on the random bits alone.
+        """
+        found: Integers = (codes + sample(self, len(codes), bits)) % int(self.values)
+        return found
+
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return k and where it is sure; both tails are straight lines."""
+        p, q = self.keep, self.other
+        # Upper: the largest k with u < (values - k) q, or 0. Lower: the least k with u < p + k q.
+        position = self.values - u / q if upper else (u - p) / q + 1.0
+        error = ((u + p) / q + self.values) * INVERSION_ERROR
+        inside = np.maximum(position, 0.5)  # everything below one means that the value is kept
+        k = np.minimum(np.floor(inside), self.values - 1.0)
+        rest = inside - np.floor(inside)
+        sure = (rest > error) & (rest < 1.0 - error)
+        return k, sure | (position + error < 1.0)
+
+    def tail(self, k: int, upper: bool) -> arb:
+        """Return a ball around P(K >= k) = (values - k) q, or P(K <= k) = p + k q."""
+        count = int(self.values)
+        if k <= 0 if upper else k >= count - 1:
+            return arb(1)
+        if k >= count if upper else k < 0:
+            return arb(0)
+        growth = (1 / ball(self.scale)).exp()
+        return (count - k if upper else growth + k) / (growth + (count - 1))
+
+    def losses(self, shift: int) -> tuple[RandomizedResponseLoss, ...]:
+        """Return the exact loss; no two different values are farther apart than any others."""
+        return (RandomizedResponseLoss(1 / Fraction(self.scale), int(self.values)),)
+
+    @property
+    def mean(self) -> float:
+        """Return E K, a number of places around the circle of values."""
+        return self.other * self.values * (self.values - 1.0) / 2.0
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Return E |K|, which is E K."""
+        return self.mean
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return the standard deviation of K."""
+        k = self.values
+        square = self.other * (k - 1.0) * k * (2.0 * k - 1.0) / 6.0
+        return math.sqrt(max(0.0, square - self.mean**2))
+
+
+@dataclass(frozen=True)
+class RandomizedResponseLoss(MonotoneLoss):
+    """The loss of one value against another: epsilon, 0 or -epsilon, with atoms p, (k - 2) q, q."""
+
+    epsilon: Fraction
+    values: int
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return epsilon, rounded up."""
+        return round_up(self.epsilon)
+
+    @property
+    def normal_mu(self) -> None:
+        """Return None: the loss is not normal."""
+        return None
+
+    @property
+    def span(self) -> float:
+        """Return the largest loss: no mass lies beyond."""
+        return self.pure_epsilon
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return the sum of P - exp(epsilon) Q over the outputs of a larger loss."""
+        if epsilon >= self.epsilon:
+            return 0.0
+        edge = below(epsilon)
+        if edge < -self.epsilon:
+            return min(1.0, least_above(lambda: -ball(edge).expm1()))
+
+        def value() -> arb:
+            growth = ball(self.epsilon).exp()
+            gain = -growth * ball(edge - self.epsilon).expm1()
+            if edge < 0:
+                gain -= (self.values - 2) * ball(edge).expm1()
+            return gain / (growth + (self.values - 1))
+
+        return min(1.0, least_above(value))
+
+    def renyi(self, order: float) -> float:
+        """Return the divergence of an order above 1, rounded up: three atoms."""
+        a = Fraction(order) - 1
+
+        def value() -> arb:
+            growth = ball(self.epsilon).exp()
+            # E exp(a loss), over exp(a epsilon): no term overflows.
+            last = (-ball((2 * a) * self.epsilon)).exp()
+            middle = (self.values - 2) * (-ball(a * self.epsilon)).exp()
+            total = (growth + middle + last) / (growth + (self.values - 1))
+            return ball(self.epsilon) + total.log() / ball(a)
+
+        return min(self.pure_epsilon, least_above(value, 256))
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the masses of loss intervals: three atoms."""
+        fall = math.exp(-float(self.epsilon))
+        p = 1.0 / (1.0 + (self.values - 1) * fall)
+        q = fall * p
+        p_mass, q_mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+        top = self.pure_epsilon
+        atoms = ((top, p, q), (0.0, (self.values - 2) * q, (self.values - 2) * q), (-top, q, p))
+        for loss, own, other in atoms:
+            place = int(np.searchsorted(edges, loss))
+            p_mass[place] += own
+            q_mass[place] += other
+        return p_mass, q_mass
+
+
+MECHANISM = RandomizedResponse

@@ -1,0 +1,61 @@
+"""What a sum of rounded stable shares costs: every party rounds its own noise.
+
+n parties draw Y_i, independently, with density f, and send q_i + K_i, where K_i is Y_i rounded to
+whole lattice steps. Whoever sees nothing but their sum sees q + V with V = K_1 + ... + K_n. V is
+not the rounded sum of the Y_i, so that post-processing says nothing; but it is close to it:
+
+    exp(-a) F'(v) <= P(V = v) <= exp(a) F'(v)    for every v,    a = (3 n + 1) / 2 * slope,
+
+where F' is the law of Y_1 + ... + Y_n, rounded once, and `slope` bounds |(ln f)'| per lattice step.
+
+Proof. f(y + t) <= exp(slope |t|) f(y). Let g(v) be the sum of f(k_1) ... f(k_n) over all whole k
+with the sum v.
+1. P(V = v) integrates the sum of all f(k_1 + r_1) ... f(k_n + r_n) over |r_i| <= 1/2: it lies
+   within exp(+-n slope / 2) of g(v).
+2. g(v + j) lies within exp(+-slope |j|) of g(v): move k_1 by j.
+3. The density F of Y_1 + ... + Y_n at v is the same integral over those r and whole w with
+   w + r_1 + ... + r_n = v: within exp(+-n slope / 2) of an average of g(w) over |w - v| <= n / 2,
+   whose weights are values of the uniform spline and add up to one; so by 2 within
+   exp(+-n slope) of g(v).
+4. F is as steep as f at most, so F'(v) lies within exp(+-slope / 2) of F(v).
+Together: (n / 2 + n + 1 / 2) slope.
+
+So if a unit can move `moved` coordinates, and rounded stable noise of n^(1/alpha) times the scale
+of a share is (epsilon, delta)-private for them, then the sums are (epsilon + 2 a moved,
+exp(a moved) delta)-private: the masses of unmoved coordinates cancel. A finer lattice of the
+parties makes `slope`, and so a, as small as one likes. Messages of parties that add no noise, or
+tell theirs, are constants: n is the number of those that add theirs and keep it.
+
+Modulo 2^64 the sum of all messages is a function of their sum: post-processing.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from dprelease.privacy.stable import LEAST_SHIFT, THIRD, largest_loss
+
+SAFE = 1.0 + 2.0**-40
+"""More than floats err in a few operations."""
+
+
+@lru_cache(maxsize=256)
+def steepest(alpha: float) -> float:
+    """Return an upper bound of |(ln p)'| of the standard stable law.
+
+    With s the steepest slope, the largest loss for a short shift h is at least
+    h (s - THIRD h^2 / 24).
+    """
+    h = LEAST_SHIFT
+    return (largest_loss(alpha, h) / h + THIRD * h * h / 24) * SAFE
+
+
+def rounding_exponent(alpha: float, share: float, parties: int) -> float:
+    """Return a, rounded up: by which factor exp(a) a mass of the sum may be off.
+
+    `share`: the scale of one party's noise, in the lattice steps that it is rounded to. `parties`:
+    how many add noise. A single one rounds its sum once: nothing is off.
+    """
+    if parties == 1:
+        return 0.0
+    return (3 * parties + 1) / 2 * steepest(alpha) / share * SAFE

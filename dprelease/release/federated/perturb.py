@@ -1,0 +1,29 @@
+"""The only place where one party's true values and its share of the noise meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dprelease.exact.table import ExactTable
+from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Integers, sample
+from dprelease.release.federated.plan import ShareColumn
+
+
+def messages(
+    exact: ExactTable, columns: Sequence[ShareColumn], bits: BitSource
+) -> dict[str, Integers]:
+    """Return each vector times its refinement plus a fresh share of noise, modulo 2^64.
+
+    Nothing saturates: the sum of all messages modulo 2^64 has to be a function of the sum of the
+    integers themselves, and of nothing else.
+    """
+    found = {}
+    for column in columns:
+        name = column.measure.name
+        noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
+        fine = exact.vector(name).view(np.uint64) * np.uint64(column.refined)
+        found[name] = (fine + noise).view(np.int64)
+    return found

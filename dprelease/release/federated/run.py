@@ -1,0 +1,67 @@
+"""The steps of one party's run: its own rows, its own share of the noise, its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.exact.engines import open_engines
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.numerics.lattice import Integers
+from dprelease.query.resolve import Query
+from dprelease.release.arrays import key_values, wrapped
+from dprelease.release.federated import manifest
+from dprelease.release.federated.perturb import messages
+from dprelease.release.federated.plan import prepare_federated, resolve_federated
+from dprelease.release.folder import publish, refuse_existing, staging
+from dprelease.release.manifest import NAME, canonical, sha256
+from dprelease.release.write import write_parquet
+from dprelease.schema.load import Declaration
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def run_federated(
+    declaration: Declaration,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    bits: BitSource | None,
+    frames: Mapping[str, object],
+    progress: Callable[[str], None],
+) -> Path:
+    """Write one party's messages and return their folder; raises as `pipeline.run`."""
+    queries, plan = resolve_federated(declaration), prepare_federated(declaration)
+    target = output or declaration.folder / declaration.spec.output
+    refuse_existing(target, overwrite)
+    source = bits or Entropy()
+    with staging(target) as folder, open_engines(queries, frames) as engines:
+        digests: dict[str, str] = {}
+        for query in queries:
+            progress(query.name)
+            found = messages(engines[query.name].run(query), plan.of_shares(query.name), source)
+            path = folder / f"{query.name}.parquet"
+            write_parquet(_to_arrow(query, found), path)
+            digests[query.name] = sha256(path.read_bytes())
+        progress("manifest")
+        record = manifest.build(declaration, queries, plan, digests)
+        (folder / NAME).write_bytes(canonical(record))
+        publish(folder, target)
+    return target
+
+
+def _to_arrow(query: Query, found: dict[str, Integers]) -> pa.Table:
+    """Return keys and messages, one row for each cell in key order."""
+    import pyarrow as pa
+
+    arrays = {}
+    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
+        codes = np.arange(query.keys.size) // stride % len(key.values)
+        arrays[key.column] = key_values(key).take(wrapped(pa.int64(), codes))
+    for name, values in found.items():
+        arrays[name] = wrapped(pa.int64(), values)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))

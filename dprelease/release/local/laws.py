@@ -1,0 +1,134 @@
+"""The law of what is estimated from n noised records: sums, means and frequencies.
+
+The estimates are about the n true records as they were declared (clamped, on the lattice, missing
+values replaced); what n records say of a larger population is not part of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.numerics import stable
+from dprelease.numerics.rounding import finite
+
+FEW = 30
+"""Records up to which a margin of error rests on Chebyshev's inequality, not on a normal law."""
+
+UP = 1.0 + 1e-6
+"""More than the quantiles err here."""
+
+STABLE_WORDS = (
+    "Noise before rounding is stable: that of the sum of n records has the scale n^(1/alpha) times "
+    "that of one, that of the mean n^(1/alpha - 1). Rounding to the lattice moves each record by "
+    "at most half a step, so it moves the mean by at most half a step; margins include that."
+)
+FINITE_WORDS = (
+    "The mean of n records, less the bias, has the expected value of the true mean and the "
+    "standard deviation of one record's noise over sqrt(n). The margin is that of a normal law; "
+    "below 30 records that of Chebyshev's inequality."
+)
+RESPONSE_WORDS = (
+    "With c of n records answering a value, (c / n - q) / (p - q) has the expected value of its "
+    "true frequency; p: the chance that a record's value is kept, q: that of each other value."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanLaw:
+    """The noise in the mean of n records, in the column's unit; there is at least one."""
+
+    standard_deviation: float
+    scale: float | None
+    """That of the stable law before rounding; None for laws with a standard deviation."""
+    law: Mechanism
+    step: Fraction
+    records: int
+
+    @classmethod
+    def of(cls, law: Mechanism, step: Fraction, records: int) -> MeanLaw:
+        """Return the law of the mean of so many records."""
+        scale = None
+        if isinstance(law, SymmetricAlphaStable):
+            scale = law.scale * float(step) * records ** (1.0 / law.alpha - 1.0)
+        deviation = law.standard_deviation * float(step) / math.sqrt(records)
+        return cls(deviation, scale, law, step, records)
+
+    def margin(self, confidence: float) -> float:
+        """Return the margin of error of the mean at a confidence."""
+        miss = (1.0 - confidence) / 2
+        if isinstance(self.law, SymmetricAlphaStable) and self.scale is not None:
+            width = float(stable.quantile(self.law.alpha, np.array([miss]))[0])
+            return (width * self.scale + float(self.step) / 2) * UP
+        if self.records < FEW:
+            return self.standard_deviation / math.sqrt(1.0 - confidence)
+        return float(-special.ndtri(miss)) * self.standard_deviation * UP
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the law as JSON values, for the sum too."""
+        n = self.records
+        return {
+            "mean_standard_deviation": finite(self.standard_deviation),
+            "mean_scale": self.scale,
+            "mean_margin_95": self.margin(0.95),
+            "sum_standard_deviation": finite(self.standard_deviation * n),
+            "sum_scale": None if self.scale is None else self.scale * n,
+            "sum_margin_95": self.margin(0.95) * n,
+            "words": FINITE_WORDS if self.scale is None else STABLE_WORDS,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyLaw:
+    """The noise in an estimated frequency of n records; there is at least one."""
+
+    law: RandomizedResponse
+    records: int
+
+    def estimate(self, count: int) -> float:
+        """Return the unbiased estimate of a value's frequency; it may lie outside 0..1."""
+        p, q = self.law.keep, self.law.other
+        return (count / self.records - q) / (p - q)
+
+    def standard_error(self, frequency: float) -> float:
+        """Return the standard error at a true frequency: n f answers kept, n (1 - f) others."""
+        p, q = self.law.keep, self.law.other
+        f = min(1.0, max(0.0, frequency))
+        return math.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / self.records) / (p - q)
+
+    def margin(self, estimate: float, confidence: float) -> float:
+        """Return how far the score interval reaches to its farther side.
+
+        It holds the frequencies whose distance to the estimate is at most z standard errors *at
+        that frequency*: a quadratic inequality, since the squared error is a straight line.
+        """
+        p, q = self.law.keep, self.law.other
+        z = float(-special.ndtri((1.0 - confidence) / 2))
+        factor = z * z / (self.records * (p - q) ** 2)
+        start, slope = q * (1 - q), p * (1 - p) - q * (1 - q)
+        inside = min(1.0, max(0.0, estimate))
+        half = abs(slope) * factor
+        root = math.sqrt(half * half + 4 * factor * (start + slope * inside))
+        return (half + root) / 2 * UP + abs(estimate - inside)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the law as JSON values."""
+        worst = max(self.standard_error(0.0), self.standard_error(1.0))
+        return {"standard_error_at_most": worst, "words": RESPONSE_WORDS}
+
+
+def of_all(law: Mechanism, step: Fraction, records: int) -> dict[str, Any] | None:
+    """Return the law of a column's estimates as JSON values; None without any record."""
+    if records == 0:
+        return None
+    if isinstance(law, RandomizedResponse):
+        return FrequencyLaw(law, records).to_json()
+    return MeanLaw.of(law, step, records).to_json()

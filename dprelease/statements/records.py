@@ -1,0 +1,106 @@
+"""Records as one SELECT over `dp_source`: a row for each stored one, in the order of the source.
+
+No join, no filter and no grouping: nothing of a record's values can decide whether it is there, or
+where. Text keys leave as text; the reader finds their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dprelease.query import quoting
+from dprelease.query.aggregate import Sum
+from dprelease.query.keys import Key
+from dprelease.query.records import RecordColumn, Records
+from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
+from dprelease.statements.layers import SOURCE
+from dprelease.statements.treatment import DECLARED_AS, steps, typed
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRecords:
+    """A SELECT with columns c0, c1, ...: BIGINT and never NULL, or text where `texts` has a key.
+
+    `texts[i]`: the key among whose values the text of column i has to be looked up.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    texts: Mapping[int, Key]
+
+
+def stored_columns_of(records: Records) -> tuple[str, ...]:
+    """Return the stored columns that are read, in schema order."""
+    columns = records.declared.table.columns
+    read = set()
+    for column in records.columns:
+        declared = columns[column.name]
+        read.add(declared.cut if isinstance(declared, CutColumn) else column.name)
+    return tuple(name for name in columns if name in read)
+
+
+def assumed_types_of(records: Records) -> dict[str, str]:
+    """Return the types that stand in for the source's own when the data is not at hand."""
+    columns = records.declared.table.columns
+    return {
+        name: DECLARED_AS[getattr(columns[name], "type", "")] for name in stored_columns_of(records)
+    }
+
+
+def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRecords:
+    """Return the SQL of records, given the DuckDB type of every stored column that is read.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if a stored type can't be read as declared.
+    """
+    columns = records.declared.table.columns
+    parts = [
+        f"{typed(name, columns[name], physical[name])} AS {quoting.identifier(name)}"
+        for name in stored_columns_of(records)
+    ]
+    texts, values = {}, []
+    for i, column in enumerate(records.columns):
+        declared = columns[column.name]
+        if column.key is not None and column.key.kind == "text" and not _is_cut(declared):
+            texts[i] = column.key
+        values.append(f"{_expression(column, declared, physical)} AS c{i}")
+    sql = f"SELECT {', '.join(values)}\nFROM (SELECT {', '.join(parts)} FROM {SOURCE}) typed"
+    return CompiledRecords(sql, tuple(column.name for column in records.columns), texts)
+
+
+def _is_cut(column: Column) -> bool:
+    return isinstance(column, CutColumn)
+
+
+def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, str]) -> str:
+    if isinstance(declared, CutColumn):
+        return _cut(declared)
+    value = f"typed.{quoting.identifier(column.name)}"
+    aggregate, key = column.measure.aggregate, column.key
+    if isinstance(declared, IntegerColumn | NumberColumn) and isinstance(aggregate, Sum):
+        return steps(value, aggregate, declared, physical[column.name])
+    if key is None or key.kind == "text":
+        return value
+    if key.kind == "boolean":
+        found = f"CASE WHEN {value} THEN 1 ELSE 0 END"
+    else:  # days outside the bounds are missing already
+        found = f"CAST({value} - {quoting.day(key.values[0])} AS BIGINT)"  # type: ignore[arg-type]
+    return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {found} END AS BIGINT)"
+
+
+def _cut(column: CutColumn) -> str:
+    """Return the place of a cut's cell."""
+    value = f"typed.{quoting.identifier(column.cut)}"
+    edges = [
+        quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
+        for edge in column.edges
+    ]
+    null, other = (column.values.index(cell) for cell in (column.nulls, column.others))
+    arms = " ".join(f"WHEN {value} < {edge} THEN {i}" for i, edge in enumerate(edges[1:]))
+    return (
+        f"CAST(CASE WHEN {value} IS NULL THEN {null} WHEN {value} < {edges[0]} THEN {other} "
+        f"{arms} ELSE {other} END AS BIGINT)"
+    )

@@ -1,0 +1,325 @@
+"""Federated releases: what rounding costs, messages, their sum, and what verify finds."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import BudgetError
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.gaussian import Gaussian
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.numerics import stable
+from dprelease.numerics.lattice import refine, sample
+from dprelease.privacy.federated import rounding_exponent, steepest
+from dprelease.privacy.stable import largest_loss
+from dprelease.release import manifest
+from dprelease.release.federated.plan import prepare_federated
+from dprelease.release.pipeline import run
+from dprelease.release.verify import Report, verify
+from dprelease.schema.load import read_declaration
+from tests.mechanisms.laws import law_of
+from tests.replay import Keyed, Replay
+
+ERROR_RATE = 1e-9
+SCHEMA = """\
+table: people
+source: people.csv
+columns:
+  city: {type: category, values: [Bern, Oslo], nulls: drop, others: drop}
+  pay: {type: integer, lower: 0, upper: 1000}
+"""
+RELEASE = """\
+title: People of all registers
+tables: [people.yaml]
+federated: {parties: 4, honest: 3}
+budget: {epsilon: 1}
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns:
+      persons: {count: "*"}
+      pay: {sum: pay, mechanism: {name: symmetric_alpha_stable, alpha: 1.8}}
+output: out/share
+"""
+
+
+def write(folder: Path, party: int, release: str = RELEASE) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [f"{('Bern', 'Oslo')[i % 2]},{i % 900}\n" for i in range(500 * (party + 1))]
+    (folder / "people.csv").write_text("city,pay\n" + "".join(rows))
+    (folder / "people.yaml").write_text(SCHEMA)
+    (folder / "release.yaml").write_text(release)
+    return folder / "release.yaml"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    base = tmp_path_factory.mktemp("parties")
+    paths = (write(base / str(party), party) for party in range(4))
+    return [run(read_declaration(path), bits=Keyed(str(path.parent.name))) for path in paths]
+
+
+def codes(report: Report) -> set[str]:
+    return {finding.code for finding in report.findings}
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.3, 1.7, 1.95, 1.999])
+def test_the_steepest_slope_is_a_bound(alpha: float) -> None:
+    y = np.linspace(0.0, 60.0, 120_001)
+    slope = float(np.max(np.abs(np.gradient(stable.log_pdf(alpha, y), y))))
+    assert slope <= steepest(alpha) < slope * 1.01
+    if alpha == 1.0:
+        assert steepest(alpha) >= 1.0  # 2x / (1 + x^2) at 1
+
+
+def rounded_masses(alpha: float, scale: float, reach: int) -> np.ndarray:
+    """Return P(round(Y) = k) for |k| <= reach, each with relative precision."""
+    k = np.arange(reach + 1, dtype=np.float64)
+    upper = stable.sf(alpha, np.maximum(k - 0.5, 0.0) / scale)
+    lower = stable.sf(alpha, (k + 0.5) / scale)
+    near = stable.pdf(alpha, k / scale) / scale
+    right = np.where(k > 40 * scale + 50, near, upper - lower)
+    right[0] = 1 - 2 * lower[0]
+    return np.concatenate((right[:0:-1], right))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
+@pytest.mark.parametrize(("parties", "share"), [(2, 4.0), (3, 2.0), (8, 6.0)])
+def test_the_law_of_the_sum_is_as_near_as_claimed(alpha: float, parties: int, share: float) -> None:
+    """Exact convolution of rounded shares against the rounded sum, mass by mass, both ways."""
+    reach, seen = 12_000, 120
+    one = rounded_masses(alpha, share, reach)
+    total = one
+    for _ in range(parties - 1):
+        total = np.convolve(total, one)[reach:-reach]
+    scale = share * parties ** (1 / alpha)
+    wanted = rounded_masses(alpha, scale, reach)
+    middle = slice(reach - seen, reach + seen + 1)
+    ratio = np.abs(np.log(total[middle] / wanted[middle]))
+    bound = rounding_exponent(alpha, share, parties)
+    assert float(ratio.max()) <= bound
+    # So every shift costs at most what is claimed, and a claim without rounding may be too small.
+    for shift in (1, 5, 20):
+        loss = np.abs(
+            np.log(
+                total[reach - seen : reach + seen]
+                / total[reach - seen + shift : reach + seen + shift]
+            )
+        )
+        assert float(loss.max()) <= largest_loss(alpha, shift / scale) + 2 * bound
+
+
+def test_rounding_does_cost_something() -> None:
+    """On a coarse lattice the delta without rounding is refuted: the extra is no ornament."""
+    alpha, share, parties, reach = 1.95, 0.1, 16, 1500
+    one = rounded_masses(alpha, share, reach)
+    total = one
+    for _ in range(parties - 1):
+        total = np.convolve(total, one)[reach:-reach]
+    gain = float(np.sum(np.maximum(0.0, total[1:] - math.e * total[:-1])))
+    (loss,) = SymmetricAlphaStable(share * parties ** (1 / alpha), alpha).losses(1)
+    assert gain > loss.delta(1.0) + 0.05
+
+
+def test_which_laws_can_be_shared() -> None:
+    law = SymmetricAlphaStable(10.0, 1.5)
+    share = law.federated(8)
+    assert share.scale >= 10 * 8 ** (-1 / 1.5)
+    assert share.scale == pytest.approx(10 * 8 ** (-1 / 1.5), rel=1e-15)
+    assert Gaussian(10.0).federated(4).scale == pytest.approx(5.0)
+    assert Gaussian(10.0).federated(4).scale >= 5.0
+    for name in registry.names():
+        if name in ("gaussian", "symmetric_alpha_stable"):
+            with pytest.raises(ValueError, match="at least one"):
+                law_of(name, 3.0).federated(0)
+            continue
+        with pytest.raises(BudgetError, match="DP-FED-001"):
+            law_of(name, 3.0, shift=1).federated(2)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.8])
+def test_sums_of_shares_have_the_closed_form(alpha: float) -> None:
+    """Rounded shares on a fine lattice: their sum against the law of all; other scales refuted."""
+    share, parties, times = SymmetricAlphaStable(3000.0, alpha), 5, 40_000
+    sums = sample(share, parties * times, Keyed("shares"), modular=True)
+    sums = sums.view(np.uint64).reshape(times, parties).sum(axis=1, dtype=np.uint64).view(np.int64)
+
+    def p_value(scale: float) -> float:
+        u = np.linspace(0.02, 0.48, 24)
+        cuts = scale * stable.quantile(alpha, u)
+        edges = np.concatenate((-cuts, cuts[::-1]))
+        below = np.concatenate((u, 1 - u[::-1]))
+        masses = np.diff(np.concatenate(([0.0], below, [1.0])))
+        counts = np.bincount(np.searchsorted(edges, sums), minlength=len(masses))
+        return float(stats.chisquare(counts, masses * times).pvalue)
+
+    scale = 3000.0 * parties ** (1 / alpha)
+    assert p_value(scale) > ERROR_RATE
+    assert p_value(scale * 1.1) < ERROR_RATE
+    assert p_value(scale / 1.1) < ERROR_RATE
+
+
+def test_modular_draws_never_saturate() -> None:
+    """A draw far beyond 64 bits is the true integer modulo 2^64, not an end of the range."""
+    law = SymmetricAlphaStable(2.0**40, 1.0)
+    saturated = refine(law, 0, Replay([12345], fill=987654321))
+    modular = refine(law, 0, Replay([12345], fill=987654321), modular=True)
+    assert saturated == 2**62
+    # U is about 12345 * 2^-128, so the draw is scale / (pi U), a number of some 150 bits.
+    assert -(2**63) <= modular < 2**63
+    assert modular != saturated
+    assert refine(law, 5 << 60, Replay([]), modular=True) == refine(law, 5 << 60, Replay([]))
+
+
+def test_the_plan_keeps_to_the_budget_for_the_honest(tmp_path: Path) -> None:
+    plan = prepare_federated(read_declaration(write(tmp_path, 0)))
+    every, least, one = plan.trusts
+    assert (every.honest, least.honest, one.honest) == (4, 3, 1)
+    assert 0.997 < least.guarantee.epsilon <= 1.0
+    assert every.guarantee.epsilon < least.guarantee.epsilon < one.guarantee.epsilon
+    assert one.rounding == 0.0 < least.rounding < 1e-3
+    for share in plan.shares:
+        alpha = share.law.alpha
+        total = share.law.scale / share.refined * 3 ** (1 / alpha)
+        planned = next(c for c in plan.columns if c.measure.name == share.measure.name)
+        assert total == pytest.approx(planned.mechanism.scale, rel=1e-12)
+    assert plan.guarantee == least.guarantee
+
+
+@pytest.mark.parametrize("budget", ["{epsilon: 1, delta: 1e-6}", "{epsilon: 0.1}"])
+def test_other_budgets(tmp_path: Path, budget: str) -> None:
+    path = write(tmp_path, 0, RELEASE.replace("{epsilon: 1}", budget))
+    report = verify(run(read_declaration(path), bits=Keyed("x")))
+    assert report.ok, [str(finding) for finding in report.findings]
+
+
+def test_the_sum_of_all_parties(folders: list[Path]) -> None:
+    for folder in folders:
+        report = verify(folder)
+        assert report.ok, [str(finding) for finding in report.findings]
+        held = json.loads((folder / manifest.NAME).read_text())
+        assert "NOT FOR PUBLICATION" in held["trust_words"][0]
+    found = dprelease.federated_sum(folders)
+    assert found.columns.tolist() == ["city", "persons", "persons_moe", "pay", "pay_moe"]
+    assert found["city"].tolist() == ["Bern", "Oslo"]
+    pays = [
+        sum(i % 900 for n in (500, 1000, 1500, 2000) for i in range(n) if i % 2 == j)
+        for j in (0, 1)
+    ]
+    # Stable noise of alpha 1.4 or more: 2000 margins are left with a chance below 1e-4.
+    for name, true in (("persons", [2500, 2500]), ("pay", pays)):
+        errors = np.abs(found[name] - true)
+        assert (errors <= 2000 * found[f"{name}_moe"]).all()
+        assert (errors > 0).all()
+    assert found.attrs["dprelease"]["trust"][0]["honest"] == 4
+
+
+def test_messages_that_do_not_belong_together(folders: list[Path], tmp_path: Path) -> None:
+    other = write(tmp_path / "other", 0, RELEASE.replace("epsilon: 1", "epsilon: 2"))
+    stranger = run(read_declaration(other), bits=Keyed("other"))
+    copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
+    for given in (
+        folders[:3],
+        [*folders[:3], folders[0]],
+        [*folders[:3], copy],
+        [*folders[:3], stranger],
+        [*folders[:3], tmp_path],
+        [],
+    ):
+        with pytest.raises(BudgetError, match="DP-FED-003"):
+            dprelease.federated_sum(given)
+    with pytest.raises(BudgetError, match="DP-FED-003"):
+        dprelease.federated_sum(folders, "nothing")
+    (copy / "by_city.parquet").write_bytes(b"")
+    with pytest.raises(BudgetError, match="DP-FED-003"):
+        dprelease.federated_sum([copy, *folders[1:]])
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda r: r["trust"][1]["guarantee"].update(epsilon="0.5"), "DP-VERIFY-008"),
+        (lambda r: r["trust"][1].update(rounding_epsilon=0.0), "DP-VERIFY-008"),
+        (lambda r: r.update(honest=4), "DP-VERIFY-008"),
+        (lambda r: r.update(parties=5), "DP-VERIFY-007"),
+        (lambda r: r["trust_words"].pop(), "DP-VERIFY-002"),
+        (lambda r: r["measurements"][0].update(refined=1), "DP-VERIFY-007"),
+        (lambda r: r["measurements"][0].update(refined=3), "DP-VERIFY-007"),
+        (lambda r: r["measurements"][1]["parameters"].update(alpha="1.7"), "DP-VERIFY-007"),
+        (lambda r: r["measurements"][1]["parameters"].update(scale="1.0"), "DP-VERIFY-007"),
+        (lambda r: r["measurements"].pop(), "DP-VERIFY-007"),
+        (lambda r: r["files"][0].update(rows=3), "DP-VERIFY-006"),
+        (lambda r: r["declaration"]["texts"].update({"people.yaml": "x"}), "DP-VERIFY-002"),
+    ],
+)
+def test_forged_manifests(
+    folders: list[Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], code: str
+) -> None:
+    copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
+    path = copy / manifest.NAME
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    assert code in codes(verify(copy))
+
+
+def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
+    path = copy / manifest.NAME
+    record = json.loads(path.read_text())
+    held = record["measurements"][0]
+    share = SymmetricAlphaStable(
+        float(held["parameters"]["scale"]) / 2, float(held["parameters"]["alpha"])
+    )
+    held["parameters"] = dict(share.parameters)
+    from dprelease.release.federated.manifest import measurement
+    from dprelease.release.federated.plan import ShareColumn, resolve_federated
+    from dprelease.schema.load import declaration_from_texts
+
+    declared = record["declaration"]
+    (query,) = resolve_federated(declaration_from_texts(declared["texts"], declared["release"]))
+    column = ShareColumn(query, query.measures[0], share, held["refined"], held["chosen_by"])
+    record["measurements"][0] = measurement(column, 4)
+    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    assert codes(verify(copy)) == {"DP-VERIFY-008"}
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    release = str(write(tmp_path, 0))
+    call = CliRunner().invoke
+    assert call(cli.app, ["check", release]).exit_code == 0
+    told = call(cli.app, ["plan", release]).stdout
+    assert "3 of 4" in told
+    assert "not for publication" in told
+    assert (
+        json.loads(call(cli.app, ["plan", release, "--json"]).stdout)["federated"]["parties"] == 4
+    )
+    assert "dp_source" in call(cli.app, ["run", release, "--dry-run"]).stdout
+    assert call(cli.app, ["run", release]).exit_code == 0
+    done = call(cli.app, ["verify", str(tmp_path / "out/share")])
+    assert (done.exit_code, "if 3 of 4 parties are honest" in done.stdout) == (0, True)
+
+
+def test_margins_hold_for_the_sum(folders: list[Path]) -> None:
+    """The margin of a sum is that of the stable law, and half a fine step of every party."""
+    held = json.loads((folders[0] / manifest.NAME).read_text())["measurements"][1]
+    alpha = float(held["parameters"]["alpha"])
+    width = float(stable.quantile(alpha, np.array([0.025]))[0]) * float(held["sum_scale"])
+    margin = Fraction(held["sum_margin_95"]) * held["refined"]
+    assert float(margin) == pytest.approx(width, abs=4.0, rel=1e-6)
