@@ -55,7 +55,7 @@ def test_no_draw_is_given_back(
         raise KeyboardInterrupt
 
     module = "dprelease.release.question" if ask == "dprelease.sql" else "dprelease.accessor.answer"
-    monkeypatch.setattr(f"{module}.perturb", looked)
+    monkeypatch.setattr(f"{module}.answered", looked)
     options = {"epsilon": "0.5", "ledger": ledger.path, "frames": {"people": frame}}
     asked = {
         "count": lambda: frame.dp.count(epsilon="0.5"),
@@ -74,7 +74,7 @@ def test_charges_and_refusals(frame: pd.DataFrame, tmp_path: Path) -> None:
     frame.dp.sql(STATEMENT, epsilon="0.5")
     assert float(Ledger(ledger).state().spent(TABLE)) == pytest.approx(0.5, rel=1e-3)
     for statement, code in (
-        ("SELECT MAX(age) FROM people", "DP-SQL-006"),
+        ("SELECT STRING_AGG(city) FROM people", "DP-SQL-006"),
         ("SELECT COUNT(*) FROM trips", "DP-SQL-003"),
         ("SELECT pay, COUNT(*) FROM people GROUP BY pay", "DP-QUERY-002"),
     ):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 from dprelease.accessor.session import Number, Session, Spending, amount
 from dprelease.errors import SessionError
@@ -17,58 +14,91 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
 from dprelease.ledger.account import Charge
 from dprelease.numerics.entropy import Entropy
-from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
 from dprelease.release.answer import answered
 from dprelease.release.charging import ROWS
-from dprelease.release.plan import PlannedColumn, make_plan
+from dprelease.release.plan import Plan, make_plan
 from dprelease.release.question import attributes
 from dprelease.release.write import to_arrow
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document, Plain
-from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
+from dprelease.schema.release import CHOSEN, BudgetSpec, Limits, QuerySpec
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Noise = str | Mapping[str, str | float | bool | Sequence[str]]
 """A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""
 
-COLUMN, VALUE, MARGIN = "answer", "value", "moe"
+ATTRIBUTE = "dprelease_answer"
+"""Key in `DataFrame.attrs` of an answer: its guarantee, margins, mechanisms, as plain values."""
+
+COLUMN = "answer"
+
+
+class Terms(TypedDict, total=False):
+    """How a question is asked and paid for.
+
+    `epsilon`, `delta`: its price; a float stands for the decimal that it prints as. `by`: key
+    columns. `mechanism`: a name, or a mapping of a name and its shape; "auto" leaves it to the
+    plan. `confidence` of the margins of error. `private_keys`: keys are found in the data, which
+    needs a delta.
+    """
+
+    epsilon: Required[Number]
+    delta: Number
+    by: str | Sequence[str]
+    mechanism: Noise
+    confidence: float
+    private_keys: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, before it is known whether it has a bounded meaning."""
+    """What is asked, before it is known whether it has a bounded meaning.
 
-    aggregate: dict[str, str]
-    by: tuple[str, ...]
-    predicates: tuple[str, ...]
-    mechanism: Noise
-    confidence: float
+    `columns`: aggregates by name, as a release file has them. `derive`: columns computed for this
+    question, likewise.
+    """
+
+    columns: Mapping[str, Mapping[str, Plain]]
+    predicates: tuple[str, ...] = ()
+    derive: Mapping[str, Plain] = field(default_factory=dict)
+    what: str = "question"
 
 
 def answer(
-    session: Session, frame: pd.DataFrame, question: Question, epsilon: Number, delta: Number
-) -> pd.DataFrame:
-    """Return the noisy answer over every cell of the keys; the session is charged first.
+    session: Session, frame: pd.DataFrame, question: Question, terms: Terms
+) -> tuple[pd.DataFrame, Plan]:
+    """Return the noisy answer over every cell of the keys, and its plan; charged first.
+
+    The frame has the keys in declared order, then each column and its margin of error if it has
+    one, `<name>_moe`.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
         Before the charge unless the engine fails while it reads.
     """
-    price = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
-    query = _query(session, question)
-    budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
-    (column,) = make_plan([query], budget).columns
+    plan, price = planned(session, question, terms)
+    (query,) = {column.query.name: column.query for column in plan.columns}.values()
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)  # a missing column or an unreadable type is refused without a charge
-        what = f"this {next(iter(question.aggregate))}"
-        with _charged(session, [column], price, what):
-            noisy = answered(engine, [column], Entropy()).noisy
-    return _frame(column, noisy.columns[column.measure.name], question.confidence)
+        with _charged(session, plan, price, f"this {question.what}"):
+            found = to_arrow(answered(engine, plan.columns, Entropy()))
+    shown = to_pandas(found)
+    shown.attrs[ATTRIBUTE] = attributes(plan)
+    return shown, plan
+
+
+def planned(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
+    """Return the plan of a question, and what it will be charged; reads no row."""
+    price = _price(terms)
+    query = _query(session, question, terms)
+    budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
+    return make_plan([query], budget), price
 
 
 def answer_sql(
@@ -76,9 +106,8 @@ def answer_sql(
     frame: pd.DataFrame,
     statement: str,
     predicates: Sequence[str],
-    mechanism: Noise,
-    epsilon: Number,
-    delta: Number,
+    derive: Mapping[str, Plain],
+    terms: Terms,
 ) -> pd.DataFrame:
     """Return the noisy answer of one SELECT over the session's table; it is charged first.
 
@@ -88,35 +117,48 @@ def answer_sql(
         As `answer`; DP-SQL-001 to 007 for the statement.
     """
     selected = select(statement, {session.table.name: session.table})
-    price = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
-    noise = _noise(mechanism)
-    columns = {name: {**asked, "mechanism": noise} for name, asked in selected.columns.items()}
-    for predicate in predicates:  # each as one expression of its own, before they are joined
-        _asked(session, columns, selected.group_by, predicate)
     own = [] if selected.where is None else [selected.where]
+    for predicate in predicates:  # each as one expression of its own, before they are joined
+        _asked(session, selected.columns, selected.group_by, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
-    query = _asked(session, columns, selected.group_by, joined)
+    query = _asked(session, selected.columns, selected.group_by, joined, derive, terms)
+    price = _price(terms)
     budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
     plan = make_plan([query], budget)
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)
-        with _charged(session, plan.columns, price, "this statement"):
+        with _charged(session, plan, price, "this statement"):
             noised = to_arrow(answered(engine, plan.columns, Entropy()))
     shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
-    shown.attrs["dprelease_answer"] = attributes(plan)
+    shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown
 
 
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return an answer as pandas has numbers: decimals of a finer step become floats."""
+    import pyarrow as pa
+
+    for i, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type):
+            floats = table.column(i).cast(pa.float64())
+            table = table.set_column(i, column.name, floats)
+    found: pd.DataFrame = table.to_pandas()
+    return found
+
+
+def _price(terms: Terms) -> Spending:
+    delta = amount(terms.get("delta", 0), "delta", zero=True)
+    return Spending(amount(terms["epsilon"], "epsilon"), delta)
+
+
 @contextmanager
-def _charged(
-    session: Session, columns: Sequence[PlannedColumn], price: Spending, what: str
-) -> Iterator[None]:
+def _charged(session: Session, plan: Plan, price: Spending, what: str) -> Iterator[None]:
     """Charge the session, and its ledger if it has one, for good before the answer is drawn.
 
     Whoever asks shares a process with the noise, and could end it after a look: from the first draw
     on nothing is given back.
     """
-    ledger = session.ledger
+    ledger, columns = session.ledger, plan.columns
     if ledger is None:
         session.charge(price, what)
         yield
@@ -131,35 +173,50 @@ def _charged(
     ledger.commit(reservation, "")
 
 
-def _query(session: Session, question: Question) -> Query:
-    if not 0.5 <= question.confidence <= 0.999999:
+def _query(session: Session, question: Question, terms: Terms) -> Query:
+    if not 0.5 <= terms.get("confidence", 0.95) <= 0.999999:
         raise SessionError("DP-SESSION-006", what="confidence (from 0.5 to 0.999999)")
+    by = terms.get("by", ())
+    keys = [by] if isinstance(by, str) else list(by)
+    columns, derive = question.columns, question.derive
     # Each predicate is checked as one expression of its own before they are joined.
     for predicate in question.predicates:
-        _resolve(session, question, predicate)
+        _asked(session, columns, keys, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in question.predicates) or None
-    return _resolve(session, question, joined)
-
-
-def _resolve(session: Session, question: Question, where: str | None) -> Query:
-    columns: dict[str, Plain] = {
-        COLUMN: {**question.aggregate, "mechanism": _noise(question.mechanism)}
-    }
-    return _asked(session, columns, question.by, where)
+    return _asked(session, columns, keys, joined, derive, terms)
 
 
 def _asked(
-    session: Session, columns: Mapping[str, Plain], by: Sequence[str], where: str | None
+    session: Session,
+    columns: Mapping[str, Mapping[str, Plain]],
+    by: Sequence[str],
+    where: str | None,
+    derive: Mapping[str, Plain],
+    terms: Terms,
 ) -> Query:
     values: dict[str, Plain] = {
         "from": session.table.name,
         "where": where,
         "group_by": list(by),
-        "columns": dict(columns),
+        "columns": {name: _column(spec, terms) for name, spec in columns.items()},
+        "derive": dict(derive),
+        "private_keys": "true" if terms.get("private_keys") else "false",
     }
     document = Document(Path("question"), "", values, {})
     asked = validate(QuerySpec, document, Files(read_beside(Path())))
     return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
+
+
+def _column(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
+    """Return a column as a release file would hold it, with its noise and its margin."""
+    found = dict(spec)
+    noise = terms.get("mechanism", "auto")
+    chosen = bool(found.keys() & CHOSEN)
+    if not chosen or noise != "auto":
+        found["mechanism"] = _noise(noise)
+    if not chosen:
+        found["margin"] = repr(float(terms.get("confidence", 0.95)))
+    return found
 
 
 def _noise(noise: Noise) -> Plain:
@@ -173,26 +230,27 @@ def _text(value: str | float | bool | Sequence[str]) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _frame(column: PlannedColumn, steps: Integers, confidence: float) -> pd.DataFrame:
+def explained(plan: Plan, price: Spending) -> pd.DataFrame:
+    """Return what an answer would be made of: a row for each measurement, then computed columns."""
     import pandas as pd
 
-    keys = column.query.keys
-    data: dict[str, object] = {}
-    for key, stride in zip(keys.keys, keys.strides, strict=True):
-        codes = np.arange(keys.size) // stride % len(key.values)
-        data[key.column] = pd.Series(list(key.values)).take(codes).reset_index(drop=True)
-    step = column.measure.step
-    value, moe = (_free(name, data) for name in (VALUE, MARGIN))
-    data[value] = steps if step == 1 else steps * float(step)
-    margin = column.margin(confidence)
-    data[moe] = np.full(keys.size, _plain(margin))
-    return pd.DataFrame(data)
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name that no key has."""
-    return name if name not in taken else _free(f"{name}_", taken)
-
-
-def _plain(number: Fraction) -> int | float:
-    return number.numerator if number.denominator == 1 else float(number)
+    rows: list[dict[str, Any]] = [
+        {
+            "column": column.measure.name,
+            "mechanism": column.mechanism.name,
+            "cells": column.query.cells,
+            "sensitivity": str(column.measure.sensitivity),
+            "mean_error": column.mean_absolute_error,
+            "margin": float(column.margin()),
+            "unit": column.measure.error_unit,
+            "price_alone": alone,
+        }
+        for column, alone in zip(plan.columns, plan.alone(), strict=True)
+    ]
+    rows += [
+        {"column": column.name, "mechanism": column.formula, "margin": margin, "unit": column.unit}
+        for _, column, margin in plan.computed()
+    ]
+    found = pd.DataFrame(rows).set_index("column")
+    found.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price)}
+    return found

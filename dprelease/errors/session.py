@@ -35,6 +35,14 @@ TEMPLATES: dict[str, Template] = {
         cause="The session needs a finite number above zero for {what}.",
         fix="give it as a number or a decimal text, for example epsilon='0.5'.",
     ),
+    "DP-SESSION-008": Template(
+        cause="'{what}' can't be asked for here.",
+        fix="known are: {known}.",
+    ),
+    "DP-SESSION-009": Template(
+        cause="The table '{table}' declares no column '{column}'{nearest}.",
+        fix="declared columns are: {known}.",
+    ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",

@@ -133,8 +133,8 @@ class Quantile:
     below it and U above: zero for a true quantile.
 
     A row that comes or goes moves the inner difference by b - a above it and by -a below it, so two
-    scores move apart by at most 2 max(a, b - a); of a row whose value changes, by at most 2 b. At
-    the ends, a = 0 or a = b = 1, all scores move the same way, by at most 1.
+    scores move apart by at most 2 max(a, b - a); of a row whose value changes, by at most 2 b. That
+    holds with any constant added to the inner difference, as is done at the ends.
     """
 
     column: str
@@ -157,10 +157,10 @@ class Quantile:
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return how far one unit can move two scores of a cell apart, in how many cells."""
         a, b = self.at.numerator, self.at.denominator
-        rows, at_an_end = unit.max_rows_per_group, b == 1
+        rows = unit.max_rows_per_group
         return Sensitivity.of(
-            per_group=rows * (1 if at_an_end else 2 * max(a, b - a)),
-            within_group=rows * (1 if at_an_end else 2 * b),
+            per_group=rows * 2 * max(a, b - a),
+            within_group=rows * 2 * b,
             unit=unit,
             neighbours=neighbours,
             cells=cells,

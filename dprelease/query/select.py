@@ -18,6 +18,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
+from dprelease.schema.reader import Plain
 from dprelease.schema.table import Table
 from dprelease.schema.values import NAME
 
@@ -52,14 +53,28 @@ CALLS: dict[type[exp.Expression], str] = {
     exp.Nullif: "nullif",
     exp.Sqrt: "sqrt",
 }
-NEAREST = {
-    "min": "a quantile can't be read from sums; publish counts by bands of the column",
-    "max": "a quantile can't be read from sums; publish counts by bands of the column",
-    "median": "publish counts by bands of the column and read the median from them",
-    "variance": "sum the column, and publish counts by bands of it",
-    "stddev": "sum the column, and publish counts by bands of it",
+KINDS: dict[type[exp.Expression], str] = {
+    exp.Sum: "sum",
+    exp.Avg: "mean",
+    exp.Variance: "variance",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.Median: "median",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Mode: "mode",
 }
-OTHERS = "use COUNT, COUNT(DISTINCT ...), SUM or AVG"
+PARTS: dict[type[exp.Expression], str] = {
+    exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "quantile",
+}
+"""Quantiles, and where their part of the values stands."""
+
+AGGREGATES = frozenset({exp.Count, *KINDS, *PARTS})
+NEAREST = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
+OTHERS = "use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT or MODE"
 
 
 @dataclass
@@ -73,7 +88,7 @@ class Selected:
     source: str
     where: str | None
     group_by: list[str]
-    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    columns: dict[str, dict[str, Plain]] = field(default_factory=dict)
     view: str = ""
 
 
@@ -170,7 +185,7 @@ class _Splitter:
         """Return the rendered expression over the noised table, and its name."""
         body: exp.Expression = item.unalias()  # type: ignore[assignment]
         name = item.alias or (body.name if isinstance(body, exp.Column) else "")
-        if isinstance(body, exp.Count | exp.Sum) and re.fullmatch(NAME, item.alias):
+        if type(body) in AGGREGATES and re.fullmatch(NAME, item.alias):
             self._aggregate(body, item.alias)
         rendered = self._over(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
@@ -179,34 +194,38 @@ class _Splitter:
         """Return the noised column that holds an aggregate."""
         text = node.sql("duckdb")
         if text not in self.names:
-            kind, column = self._kind(node)
+            kind, column, spec = self._kind(node)
             taken = {*self.found.columns, *self.found.group_by}
             name = wanted if wanted and wanted not in taken else ""
             name = name or _free(f"{kind}_{'rows' if column == '*' else column}", taken)
-            self.found.columns[name] = {kind: column}
+            self.found.columns[name] = {kind: spec}
             self.names[text] = name
         return self.names[text]
 
-    def _kind(self, node: exp.Expression) -> tuple[str, str]:
+    def _kind(self, node: exp.Expression) -> tuple[str, str, Plain]:
+        """Return an aggregate, its column, and what a release file would say of it."""
         inner = node.this
         if isinstance(node, exp.Count):
             if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
-                return "count_distinct", self._key(inner.expressions[0])
-            return ("count", "*") if isinstance(inner, exp.Star) else ("count", self._key(inner))
-        return "sum", self._key(inner)
+                column = self._key(inner.expressions[0])
+                return "count_distinct", column, column
+            column = "*" if isinstance(inner, exp.Star) else self._key(inner)
+            return "count", column, column
+        column = self._key(inner)
+        if type(node) not in PARTS:
+            return KINDS[type(node)], column, column
+        part = node.args.get(PARTS[type(node)])
+        if not isinstance(part, exp.Literal) or part.is_string:
+            _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
+        return "quantile", column, {"of": column, "at": self._number(part.name)}
 
     def _over(self, node: exp.Expression) -> str:
         """Render an expression over the noised table, by an allow-list."""
-        if isinstance(node, exp.Count | exp.Sum):
+        if type(node) in AGGREGATES:
             return quoting.identifier(self._aggregate(node))
-        if isinstance(node, exp.Avg):
-            column = exp.column(self._key(node.this))
-            both = (exp.Sum(this=column.copy()), exp.Count(this=column.copy()))
-            total, count = (quoting.identifier(self._aggregate(part)) for part in both)
-            return f"(CAST({total} AS DOUBLE) / nullif({count}, 0))"
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             name = str(node.key)
-            nearest = next((text for key, text in NEAREST.items() if key in name), OTHERS)
+            nearest = NEAREST.get(name, OTHERS)
             _refuse("DP-SQL-006", name=name.upper(), nearest=nearest)
         return self._plain(node)
 

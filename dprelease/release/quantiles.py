@@ -23,16 +23,31 @@ def quantiles(
     profile: Profile | DenseProfile, aggregate: Quantile, law: Exponential, bits: BitSource
 ) -> Integers:
     """Return (cells,) chosen values, lattice steps of the column."""
+    past = past_the_end(aggregate, law)
     if isinstance(profile, DenseProfile):
-        found = _dense(profile.counts, aggregate, law, bits)
+        found = _dense(profile.counts, aggregate, past, law, bits)
     else:
         found = np.empty(len(profile.starts) - 1, dtype=np.int64)
         for cells, block in profile.blocks(MOST_PAIRS):
-            found[cells] = law.choose_each(quantile_runs(block, aggregate), bits)
+            found[cells] = law.choose_each(quantile_runs(block, aggregate, past), bits)
     return found * aggregate.stride + aggregate.lower
 
 
-def _dense(counts: Integers, aggregate: Quantile, law: Exponential, bits: BitSource) -> Integers:
+def past_the_end(aggregate: Quantile, law: Exponential) -> int:
+    """Return the rows that shall lie beyond a smallest or largest value, signed; else 0.
+
+    Without them every candidate beyond the last value has the best score, and most of these lie far
+    away. With scale ln(candidates) rows, all of those together weigh no more than a good one.
+    """
+    rows = max(1, math.ceil(law.scale * math.log(aggregate.candidates)))
+    if aggregate.at in (0, 1):
+        return rows if aggregate.at == 0 else -rows
+    return 0
+
+
+def _dense(
+    counts: Integers, aggregate: Quantile, past: int, law: Exponential, bits: BitSource
+) -> Integers:
     """Return (cells,) chosen candidates, looking only at those near the quantile.
 
     The inner difference b L - a n + a (values at the candidate) never falls from one candidate to
@@ -44,7 +59,7 @@ def _dense(counts: Integers, aggregate: Quantile, law: Exponential, bits: BitSou
     chosen = np.empty(len(counts), dtype=np.int64)
     for cell, row in enumerate(counts):
         upto = np.cumsum(row)
-        goal = a * int(upto[-1])
+        goal = a * int(upto[-1]) + past
 
         def difference(i: int, row: Integers = row, upto: Integers = upto, goal: int = goal) -> int:
             here = int(row[i])
@@ -79,8 +94,10 @@ def _first(difference: Callable[[int], int], least: int, size: int) -> int:
     return low
 
 
-def quantile_runs(profile: Profile, aggregate: Quantile) -> Runs:
+def quantile_runs(profile: Profile, aggregate: Quantile, past: int = 0) -> Runs:
     """Return all candidates of every cell with their scores: values that occur, and gaps between.
+
+    The inner difference is lowered by `past` points.
 
     Equal neighbours are one run, so that the work grows with the values that occur.
     """
@@ -100,9 +117,9 @@ def quantile_runs(profile: Profile, aggregate: Quantile) -> Runs:
     lengths = np.empty_like(scores)
     below = below_or_at - counts
     above = total[cell] - below_or_at
-    scores[at] = -np.abs((b - a) * below - a * (above + counts))
-    scores[at + 1] = -np.abs((b - a) * below - a * above)
-    scores[last] = -(b - a) * total
+    scores[at] = -np.abs((b - a) * below - a * (above + counts) - past)
+    scores[at + 1] = -np.abs((b - a) * below - a * above - past)
+    scores[last] = -np.abs((b - a) * total - past)
     previous = np.concatenate(([-1], values[:-1])) if pairs else values
     previous[starts[:-1][sizes > 0]] = -1
     lengths[at] = values - previous - 1

@@ -261,10 +261,14 @@ def _values_of(spec: ValuesFrom, files: Files) -> list[str]:
 
 
 class CutColumn(Model):
-    """A category made from a number: the cell [edge i, edge i + 1) that it lies in."""
+    """A category made from a number: the cell [edge i, edge i + 1) that it lies in.
+
+    `closed: right` makes it (edge i, edge i + 1].
+    """
 
     cut: Text
     edges: tuple[Exact, ...]
+    closed: Literal["left", "right"] = "left"
     labels: tuple[Text, ...] | None = None
     nulls: Text = DROP
     others: Text = DROP
@@ -289,9 +293,12 @@ class CutColumn(Model):
         if self.labels is not None:
             return self.labels
         pairs = list(zip(self.edges, self.edges[1:], strict=False))
+        left = self.closed == "left"
         if all(edge.denominator == 1 for edge in self.edges):
-            return tuple(f"{a}-{b - 1}" if b - a > 1 else f"{a}" for a, b in pairs)
-        return tuple(f"[{plain_text(a)}, {plain_text(b)})" for a, b in pairs)
+            ends = [(a, b - 1) if left else (a + 1, b) for a, b in pairs]
+            return tuple(f"{a}-{b}" if a < b else f"{a}" for a, b in ends)
+        marks = ("[", ")") if left else ("(", "]")
+        return tuple(f"{marks[0]}{plain_text(a)}, {plain_text(b)}{marks[1]}" for a, b in pairs)
 
 
 def _kind(value: object) -> str | None:

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
-from dprelease.schema.columns import Column, check_computed
+from dprelease.schema.columns import Column, CutColumn, check_computed
 from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.join import JoinSpec
 from dprelease.schema.model import Model, refuse_twins
@@ -308,6 +308,30 @@ def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+class HistogramSpec(Model):
+    """Bands of one column as a further key, `<column>_band`, after the keys of `group_by`."""
+
+    column: Text
+    edges: tuple[Exact, ...]
+    closed: Literal["left", "right"] = "left"
+    labels: tuple[Text, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the name of the key."""
+        return f"{self.column}_band"
+
+    @property
+    def cut(self) -> CutColumn:
+        """Return the bands as a column."""
+        return CutColumn(cut=self.column, edges=self.edges, closed=self.closed, labels=self.labels)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _ = self.cut  # whose own checks refuse edges that don't ascend
+        return self
+
+
 class QuerySpec(Model):
     """One table to publish: filtered rows of one source, grouped by public keys."""
 
@@ -324,6 +348,7 @@ class QuerySpec(Model):
     hierarchy: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
     share: Share = ShareSpec()
+    histogram: HistogramSpec | None = None
     private_keys: Annotated[
         PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
     ] = None
@@ -355,7 +380,7 @@ class QuerySpec(Model):
         """Return one query for each table that is published, by name."""
         asked = self.margins_asked
         if not (self.marginals or self.cube or self.rollup or self.hierarchy):
-            return {name: self}
+            return {name: self._with_bands(self.group_by)}
         single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": ()}
         found = {}
         for i, keys in enumerate(asked):
@@ -363,8 +388,17 @@ class QuerySpec(Model):
             # Names are those of files: a long one, or one that is no name, becomes a number.
             fits = re.fullmatch(NAME, label) and label not in found
             label = label if fits else f"{name}_{i}"
-            found[label] = self.model_copy(update={**single, "group_by": keys})
+            found[label] = self._with_bands(keys).model_copy(update=single)
         return found
+
+    def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
+        """Return the query by these keys, and by the bands of a histogram."""
+        bands = self.histogram
+        if bands is None:
+            return self.model_copy(update={"group_by": keys})
+        derive = {**self.derive, bands.key: bands.cut}
+        changed = {"derive": derive, "group_by": (*keys, bands.key), "histogram": None}
+        return self.model_copy(update=changed)
 
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
@@ -375,6 +409,10 @@ class QuerySpec(Model):
         if len(set(self.margins_asked)) < len(self.margins_asked):
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
         keys = dict.fromkeys(key for found in self.margins_asked for key in found)
+        if self.histogram is not None:
+            if self.histogram.key in (*keys, *self.derive):
+                refuse("DP-RELEASE-007", name=self.histogram.key)
+            keys[self.histogram.key] = None
         taken = {*keys, PRIVATE_KEYS} if self.private_keys else set(keys)
         names = [name for column, spec in self.columns.items() for name in spec.published(column)]
         for name in names:

@@ -171,11 +171,13 @@ def cut_case(column: CutColumn, *, as_label: bool, key: Key | None = None) -> st
     null, other = positions[column.nulls], positions[column.others]
     if key is None and not as_label:
         null = other = "NULL"
+    below = "<" if column.closed == "left" else "<="
     arms = " ".join(
-        f"WHEN {value} < {edge} THEN {cell}" for edge, cell in zip(edges[1:], cells, strict=True)
+        f"WHEN {value} {below} {edge} THEN {cell}"
+        for edge, cell in zip(edges[1:], cells, strict=True)
     )
     return (
-        f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} < {edges[0]} THEN {other} "
+        f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} {below} {edges[0]} THEN {other} "
         f"{arms} ELSE {other} END"
     )
 

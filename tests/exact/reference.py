@@ -79,7 +79,8 @@ def cut_cell(query: Query, name: str, row: Row) -> int | None:
     if value is None:
         return cells.get(column.nulls)
     for i, (low, high) in enumerate(zip(column.edges, column.edges[1:], strict=False)):
-        if low <= value < high:
+        inside = low <= value < high if column.closed == "left" else low < value <= high
+        if inside:
             return i
     return cells.get(column.others)
 
@@ -150,7 +151,9 @@ def moment(query: Query, aggregate: Sum | SquareSum | Quantile, row: Row) -> int
     return math.floor(square + Fraction(1, 2)) - aggregate.offset
 
 
-def scores(query: Query, aggregate: Quantile | Frequent, held: list[int]) -> list[int]:
+def scores(
+    query: Query, aggregate: Quantile | Frequent, held: list[int], past: int = 0
+) -> list[int]:
     """Return the score of every candidate in a cell whose rows have these candidates."""
     if isinstance(aggregate, Frequent):
         return [held.count(candidate) for candidate in range(aggregate.values)]
@@ -160,7 +163,7 @@ def scores(query: Query, aggregate: Quantile | Frequent, held: list[int]) -> lis
             sum(1 for x in held if x < candidate),
             sum(1 for x in held if x > candidate),
         )
-        score = -abs((1 - part) * below - part * above) * part.denominator
+        score = -abs(((1 - part) * below - part * above) * part.denominator - past)
         assert score.denominator == 1
         found.append(int(score))
     return found

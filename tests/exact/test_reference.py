@@ -29,6 +29,7 @@ COLUMNS: dict[str, Any] = {
     "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
     "flag": {"type": "boolean"},
     "group": {"cut": "n", "edges": [-5, 0, 5, 21], "others": "0-4"},
+    "band": {"cut": "n", "edges": [-5, 0, 5, 20], "closed": "right"},
 }
 TYPES = pa.schema(
     [
@@ -76,7 +77,7 @@ UNITS = [
     {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
     {"id": "id", "max_groups": 50, "max_rows_per_group": 3},
 ]
-KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"]]
+KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"], ["band"]]
 QUERIES = [(unit, by) for unit in UNITS for by in KEYS]
 
 
@@ -265,15 +266,15 @@ def test_claims_of_choices_are_reached(at: str, neighbours: Neighbours) -> None:
     (measure,) = ask(declare(columns), asked, neighbours=neighbours).measures
     aggregate, claim = measure.aggregate, measure.sensitivity.largest_shift
     assert isinstance(aggregate, Quantile)
-    farthest = 0
+    past, farthest = {"0": 2, "1": -2}.get(at, 0), 0
     for size in (0, 1, 2, 3, 5):
         for held in itertools.combinations_with_replacement(range(5), size):
-            before = np.array(scores(None, aggregate, list(held)))
+            before = np.array(scores(None, aggregate, list(held), past))
             for new in range(5):
                 changed = [*held, new] if neighbours is Neighbours.ADD_REMOVE else [*held[1:], new]
                 if neighbours is Neighbours.REPLACE and not held:
                     continue
-                after = np.array(scores(None, aggregate, changed))
+                after = np.array(scores(None, aggregate, changed, past))
                 farthest = max(farthest, int(np.ptp(after - before)))
     assert farthest == claim
 

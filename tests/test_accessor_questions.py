@@ -1,0 +1,242 @@
+"""Every question of `df.dp`: its shape, its values at a large budget, its price, and what it tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError
+
+SCHEMA: dict[str, Any] = {
+    "table": "people",
+    "columns": {
+        "state": {"type": "category", "values": ["VT", "NH", "ME"]},
+        "sex": {"type": "category", "values": ["F", "M"]},
+        "age": {"type": "integer", "lower": 0, "upper": 100},
+        "pay": {"type": "number", "lower": 0, "upper": 1000, "step": "0.5"},
+        "job": {"type": "text"},
+    },
+}
+
+
+def frame(n: int = 1200) -> pd.DataFrame:
+    i = np.arange(n)
+    return pd.DataFrame(
+        {
+            "state": np.array(["VT", "NH"])[(i % 3 > 0).astype(int)],
+            "sex": np.array(["F", "M"])[i // 2 % 2],
+            "age": i % 97,
+            "pay": (i * 37 % 1900) / 2.0,
+            "job": np.array(["baker", "smith", "poet"])[np.minimum(i // 500, 2)],
+        }
+    )
+
+
+@pytest.fixture
+def df() -> pd.DataFrame:
+    session = dprelease.Session(SCHEMA, epsilon=10_000, delta="0.1")
+    found = frame()
+    found.dp.use(session)
+    # A frame holds its session by an id only: somebody has to keep it.
+    found.attrs["keep"] = id(session)
+    SESSIONS.append(session)
+    return found
+
+
+SESSIONS: list[Any] = []
+EPSILON = 90
+
+
+@pytest.mark.parametrize(
+    ("question", "function", "tolerance"),
+    [
+        ("sum", "sum", 3000),
+        ("mean", "mean", 3),
+        ("variance", "var", 900),
+        ("stddev", "std", 3),
+        ("median", "median", 3),
+        ("min", "min", 3),
+        ("max", "max", 3),
+    ],
+)
+def test_aggregates(df: pd.DataFrame, question: str, function: str, tolerance: float) -> None:
+    found = getattr(df.dp, question)("pay", by="state", epsilon=EPSILON)
+    true = frame().groupby("state")["pay"].agg(function)
+    assert found["state"].tolist() == ["VT", "NH", "ME"]
+    values = found.set_index("state")["value"]
+    assert values[["VT", "NH"]].to_numpy() == pytest.approx(
+        true[["VT", "NH"]].to_numpy(), abs=tolerance
+    )
+    chosen = question in ("median", "min", "max")
+    assert ("moe" in found.columns) is not chosen
+    told = found.attrs["dprelease_answer"]
+    assert float(told["guarantee"]["epsilon"]) <= EPSILON
+    assert told["mechanisms"]
+
+
+def test_quantiles_are_ascending(df: pd.DataFrame) -> None:
+    found = df.dp.quantile("pay", [0.9, 0.1, 0.5], by=["state", "sex"], epsilon=EPSILON)
+    assert list(found.columns) == ["state", "sex", 0.9, 0.1, 0.5]
+    assert (found[0.1] <= found[0.5]).all()
+    assert (found[0.5] <= found[0.9]).all()
+    # With no budget to speak of, answers are nearly random, and still in order.
+    rough = df.dp.quantile("pay", [0.2, 0.4, 0.6, 0.8], by="state", epsilon="1e-3")
+    assert (np.diff(rough[[0.2, 0.4, 0.6, 0.8]].to_numpy(), axis=1) >= 0).all()
+    one = df.dp.quantile("pay", 0.25, epsilon=EPSILON)
+    assert one["value"][0] == pytest.approx(frame()["pay"].quantile(0.25), abs=3)
+
+
+def test_counts_in_tables(df: pd.DataFrame) -> None:
+    counts = df.dp.value_counts("state", epsilon=EPSILON)
+    assert counts.index.tolist() == ["NH", "VT", "ME"]
+    assert counts.index.name == "state"
+    assert counts["count"].tolist() == pytest.approx([800, 400, 0], abs=2)
+    assert df.dp.value_counts("state", sort=False, epsilon=EPSILON).index[0] == "VT"
+    cross = df.dp.crosstab("state", "sex", epsilon=EPSILON)
+    assert cross.index.tolist() == ["VT", "NH", "ME"]
+    assert cross.columns.tolist() == ["F", "M"]
+    true = pd.crosstab(frame()["state"], frame()["sex"])
+    assert cross.loc[["NH", "VT"]].to_numpy() == pytest.approx(true.to_numpy(), abs=2)
+    assert "guarantee" in cross.attrs["dprelease_answer"]
+
+
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_histograms(df: pd.DataFrame, closed: str) -> None:
+    bins = [0, 10, 50, 96]
+    found = df.dp.histogram("age", bins, closed=closed, epsilon=EPSILON)
+    assert isinstance(found.index, pd.IntervalIndex)
+    assert found.index.closed == closed
+    cut = pd.cut(frame()["age"], bins, right=closed == "right")
+    assert found["count"].tolist() == pytest.approx(cut.value_counts(sort=False).tolist(), abs=2)
+    split = df.dp.histogram("age", bins, by="sex", closed=closed, epsilon=EPSILON)
+    assert split.index.names == ["sex", "age"]
+    assert len(split) == 6
+
+
+def test_describe(df: pd.DataFrame) -> None:
+    found = df.dp.describe(["age", "pay"], epsilon=99)
+    true = frame()[["age", "pay"]].describe()
+    assert found.index.tolist() == true.index.tolist()
+    assert list(found.columns) == ["age", "pay"]
+    assert found["age"].to_numpy() == pytest.approx(true["age"].to_numpy(), abs=6)
+    assert found["pay"].to_numpy() == pytest.approx(true["pay"].to_numpy(), abs=40)
+    assert list(df.dp.describe(epsilon=1).columns) == ["age", "pay"]
+
+
+def test_groups(df: pd.DataFrame) -> None:
+    true = frame().groupby("state")
+    found = df.dp.groupby("state").agg({"pay": ["mean", "std"], "age": "median"}, epsilon=99)
+    assert found.index.name == "state"
+    assert found.columns.tolist() == [("pay", "mean"), ("pay", "std"), ("age", "median")]
+    assert found["pay"]["mean"]["NH"] == pytest.approx(true["pay"].mean()["NH"], abs=3)
+    named = df.dp.groupby(["state", "sex"]).agg(
+        n=("*", "count"), pay=("pay", "mean"), kinds=("state", "nunique"), epsilon=99, margins=True
+    )
+    assert named.index.names == ["state", "sex"]
+    assert list(named.columns) == ["n", "n_moe", "pay", "pay_moe", "kinds", "kinds_moe"]
+    flat = df.dp.groupby("sex", as_index=False).agg({"age": "mean"}, epsilon=EPSILON)
+    assert list(flat.columns) == ["sex", "age"]
+    assert df.dp.groupby("sex").size(epsilon=EPSILON)["size"].sum() == pytest.approx(1200, abs=4)
+    for wrong in ({"pay": "skew"}, {"nothing": "mean"}):
+        with pytest.raises(SessionError, match=r"DP-SESSION-00[89]"):
+            df.dp.groupby("sex").agg(wrong, epsilon=1)
+    with pytest.raises(SessionError, match="DP-SESSION-008"):
+        df.dp.groupby("sex").agg(x="mean", epsilon=1)
+
+
+def test_explaining_spends_nothing(df: pd.DataFrame) -> None:
+    before = df.dp.session.spent
+    plan = df.dp.explain("mean", "pay", by="state", epsilon=1)
+    assert plan.index.tolist() == ["answer.sum", "answer.count", "answer"]
+    assert plan["price_alone"].dropna().sum() == pytest.approx(1, rel=1e-3)
+    for question, arguments in (
+        ("value_counts", ("state",)),
+        ("crosstab", ("state", "sex")),
+        ("histogram", ("age", [0, 50, 100])),
+        ("describe", ("pay",)),
+        ("quantile", ("pay", [0.1, 0.2])),
+    ):
+        assert len(df.dp.explain(question, *arguments, epsilon=1)) >= 1
+    assert df.dp.session.spent == before
+    with pytest.raises(SessionError, match="DP-SESSION-008"):
+        df.dp.explain("skew", "pay", epsilon=1)
+    with pytest.raises(SessionError, match="DP-SESSION-008"):
+        df.dp.explain("sql", "SELECT COUNT(*) FROM people", epsilon=1)
+
+
+def test_derived_rows_and_keys(df: pd.DataFrame) -> None:
+    bands = df.dp.derive(
+        band={"cut": "age", "edges": [0, 50, 101]},
+        rich={"expression": "pay >= 500", "type": "boolean"},
+    )
+    found = bands.where("sex = 'F'").count(by=["band", "rich"], epsilon=EPSILON)
+    assert len(found) == 4
+    rows = frame()
+    true = ((rows.sex == "F") & (rows.age < 50) & (rows.pay >= 500)).sum()
+    assert found["value"][1] == pytest.approx(true, abs=2)
+    jobs = df.dp.count(by="job", epsilon=EPSILON, delta="1e-3", private_keys=True)
+    assert jobs["job"].tolist() == ["baker", "poet", "smith"]
+    assert jobs["value"].tolist() == pytest.approx([500, 200, 500], abs=2)
+    with pytest.raises(QueryError, match="DP-QUERY-002"):
+        df.dp.count(by="job", epsilon=1)
+    with pytest.raises(BudgetError, match="DP-BUDGET-003"):
+        df.dp.count(by="job", epsilon=1, private_keys=True)
+
+
+def test_refused_questions_cost_nothing(df: pd.DataFrame) -> None:
+    for ask in (
+        lambda: df.dp.mean("job", epsilon=1),
+        lambda: df.dp.mode("pay", epsilon=1),
+        lambda: df.dp.quantile("pay", 1.5, epsilon=1),
+        lambda: df.dp.median("pay", epsilon=1, mechanism="laplace"),
+        lambda: df.dp.histogram("age", [5, 1], epsilon=1),
+        lambda: df.dp.mean("pay", epsilon=1, confidence=2.0),
+    ):
+        with pytest.raises(DpReleaseError):
+            ask()
+    assert df.dp.session.spent.epsilon == 0
+
+
+TYPES = {
+    "arrow strings": lambda f: f.astype({"state": "string[pyarrow]", "sex": "str"}),
+    "objects": lambda f: f.astype({"state": object}),
+    "categorical": lambda f: f.astype({"state": pd.CategoricalDtype(["VT", "NH", "XX"])}),
+    "nullable": lambda f: f.astype({"age": "Int16", "pay": "Float64"}),
+    "arrow numbers": lambda f: f.convert_dtypes(dtype_backend="pyarrow"),
+    "small": lambda f: f.astype({"age": "int8", "pay": "float32"}),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_of_pandas(name: str) -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1000)
+    rows = TYPES[name](frame())
+    rows.dp.use(session)
+    found = rows.dp.groupby("state").agg(n=("*", "count"), pay=("pay", "mean"), epsilon=99)
+    true = frame().groupby("state")["pay"].agg(["size", "mean"])
+    assert found.index.tolist() == ["VT", "NH", "ME"]  # declared categories only
+    assert found["n"][["VT", "NH"]].tolist() == pytest.approx(
+        true["size"][["VT", "NH"]].tolist(), abs=2
+    )
+    assert found["pay"]["NH"] == pytest.approx(true["mean"]["NH"], abs=3)
+    assert str(found["n"].dtype) == "int64"
+
+
+def test_time_zones() -> None:
+    """Days are those in UTC, whatever zone a column has."""
+    schema = {
+        "table": "people",
+        "columns": {"day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-03"}},
+    }
+    session = dprelease.Session(schema, epsilon=1000)
+    instants = pd.to_datetime(["2024-01-01 23:30", "2024-01-02 12:00"] * 100).tz_localize(
+        "Asia/Tokyo"
+    )
+    rows = pd.DataFrame({"day": instants})
+    rows.dp.use(session)
+    found = rows.dp.count(by="day", epsilon=80)
+    assert found["value"].tolist() == pytest.approx([100, 100, 0], abs=2)
