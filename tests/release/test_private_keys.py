@@ -1,0 +1,242 @@
+"""Keys that are not public, from declaration to Parquet: what is told, bounded and charged."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dprelease
+from dprelease.errors import BudgetError
+from dprelease.exact.duckdb import Engine
+from dprelease.query.private import PrivateKeys
+from dprelease.query.resolve import Query
+from dprelease.release.plan import make_plan
+from dprelease.schema.release import BudgetSpec
+from tests.exact.build import ask, declare
+from tests.exact.reference import digest
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "job": {"type": "text"},
+    "zip": {"type": "integer"},
+    "sex": {"type": "category", "values": ["F", "M"], "others": "M"},
+    "day": {"type": "date"},
+    "pay": {"type": "number", "lower": 0, "upper": 100, "step": 1},
+}
+UNITS = [{}, {"id": "id", "max_groups": 1}, {"id": "id", "max_groups": 2, "max_rows_per_group": 2}]
+
+
+def query(unit: dict[str, Any], by: list[str], **keys: Any) -> Query:
+    more = {"privacy_unit": unit} if unit else {}
+    return ask(declare(COLUMNS, **more), {"n": {"count": "*"}}, by, private_keys=keys or "true")
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": st.sampled_from([None, 1, 1, 2, 3]),
+            "job": st.sampled_from([None, "", "a", "1:a", "ab", "é", "a|b"]),
+            "zip": st.sampled_from([None, 5, -5, 2**62]),
+            "sex": st.sampled_from([None, "F", "M", "X"]),
+            "day": st.sampled_from([None, "2024-01-05"]),
+            "pay": st.just(1.0),
+        }
+    ),
+    max_size=16,
+)
+TYPES = pa.schema(
+    [("id", pa.int64()), ("job", pa.string()), ("zip", pa.int64()), ("sex", pa.string()),
+     ("day", pa.string()), ("pay", pa.float64())]
+)  # fmt: skip
+
+
+def partitions(asked: Query, rows: list[dict[str, Any]]) -> dict[str, int]:
+    with Engine.open(asked.declared, pa.Table.from_pylist(rows, schema=TYPES)) as engine:
+        found = engine.partitions(asked)
+    return dict(zip(found.names, found.units.tolist(), strict=True))
+
+
+def reference(asked: Query, rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the units of each partition, in plain Python."""
+    names = [name for name, _ in asked.private.columns]
+    seen: dict[Any, set[str]] = defaultdict(set)
+    for number, row in enumerate(rows):
+        values = [row[name] for name in names]
+        if "sex" in names and row["sex"] is not None:
+            values[names.index("sex")] = row["sex"] if row["sex"] in ("F", "M") else "M"
+        person = number if asked.unit.id is None else row["id"]
+        if None not in values and person is not None:
+            seen[person].add("".join(f"{len(str(v))}:{v}" for v in values))
+    found: Counter[str] = Counter()
+    for person, held in seen.items():
+        most = len(held) if asked.unit.id is None else asked.unit.max_groups
+        found.update(sorted(held, key=lambda cell: (digest([person, cell]), cell))[:most])
+    return dict(found)
+
+
+@pytest.mark.parametrize("by", [["job"], ["job", "zip"], ["sex", "day"]], ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@settings(max_examples=15)
+@given(rows=ROWS)
+def test_partitions_and_their_units(unit: dict[str, Any], by: list[str], rows: Any) -> None:
+    """As in plain Python; a unit that goes moves at most `max_groups` partitions by one (V33)."""
+    asked = query(unit, by)
+    whole = partitions(asked, rows)
+    assert whole == reference(asked, rows)
+    for person in {row["id"] for row in rows} if unit else ():
+        rest = partitions(asked, [row for row in rows if row["id"] != person])
+        moved = [abs(whole.get(k, 0) - rest.get(k, 0)) for k in {*whole, *rest}]
+        assert sum(moved) <= asked.unit.max_groups
+        assert max(moved, default=0) <= 1
+
+
+@given(st.lists(st.tuples(st.text(max_size=4), st.text(max_size=4)), max_size=6, unique=True))
+def test_no_two_partitions_have_one_text(values: list[tuple[str, str]]) -> None:
+    keys = PrivateKeys((("a", "text"), ("b", "text")))
+    texts = ["".join(f"{len(part)}:{part}" for part in pair) for pair in values]
+    assert len(set(texts)) == len(values)
+    assert [keys.values(text) for text in texts] == values
+
+
+SCHEMA = """\
+table: people
+source: people.csv
+privacy_unit: {id: id, max_groups: 2}
+columns:
+  id: {type: integer}
+  job: {type: text}
+  sex: {type: category, values: [F, M]}
+  pay: {type: number, lower: 0, upper: 100, step: 1}
+"""
+RELEASE = """\
+title: Jobs
+tables: [people.yaml]
+budget: {epsilon: 4, delta: 1e-6}
+queries:
+  optimal:
+    from: people
+    group_by: [job, sex]
+    private_keys: true
+    columns:
+      persons: {count: "*", margin: true}
+      pay: {mean: pay}
+      mid: {median: pay}
+  thresholded:
+    from: people
+    group_by: job
+    private_keys: {mechanism: truncated_laplace}
+    columns:
+      persons: {count_distinct: id}
+output: out
+"""
+
+
+def write(folder: Path, release: str = RELEASE) -> Path:
+    frame = pd.DataFrame({"id": range(3000)})
+    frame["job"] = np.where(frame["id"] < 2999, "baker", "the only astronaut")
+    frame.loc[frame["id"] % 3 == 0, "job"] = "smith"
+    frame["sex"] = np.where(frame["id"] % 2, "F", "M")
+    frame["pay"] = frame["id"] % 90
+    frame.to_csv(folder / "people.csv", index=False)
+    (folder / "people.yaml").write_text(SCHEMA)
+    (folder / "release.yaml").write_text(release)
+    return folder / "release.yaml"
+
+
+def test_a_release(tmp_path: Path) -> None:
+    """Keys that many have are told with every other column; what one person has is not."""
+    out = dprelease.read_release(write(tmp_path)).run()
+    optimal = pq.read_table(out / "optimal.parquet").to_pandas()
+    assert optimal[["job", "sex"]].to_numpy().tolist() == [
+        ["baker", "F"], ["baker", "M"], ["smith", "F"], ["smith", "M"],
+    ]  # fmt: skip
+    assert optimal["persons"].tolist() == pytest.approx([1000, 1000, 500, 500], abs=60)
+    assert optimal["pay"].tolist() == pytest.approx([45] * 4, abs=15)
+    assert optimal["mid"].tolist() == pytest.approx([45] * 4, abs=20)
+    numbers = pq.read_table(out / "thresholded.parquet").to_pandas()
+    assert numbers["job"].tolist() == ["baker", "smith"]
+    assert numbers["persons"].tolist() == pytest.approx([2000, 1000], abs=60)
+    assert dprelease.verify(out).ok
+    record = json.loads((out / "manifest.json").read_text())
+    assert "astronaut" not in (out / "manifest.json").read_text()
+    vectors = [m["column"] for m in record["measurements"] if m["query"] == "thresholded"]
+    assert vectors == ["private_keys"]  # the number of persons is told by the same noise
+    assert {m["cells"] for m in record["measurements"]} == {None}
+
+
+def test_what_is_charged() -> None:
+    """Every column and the selection spend for as many groups as a unit may have."""
+    (columns,) = [
+        make_plan(
+            [query(UNITS[2], ["job"])], BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6))
+        ).columns
+    ]
+    assert {column.measure.sensitivity.slots for column in columns} == {2}
+    law = columns[0].mechanism
+    assert law.delta * 2 <= 1e-6
+    given_ = query(UNITS[2], ["job"], delta="1e-8")
+    plan = make_plan([given_], BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
+    assert plan.columns[0].mechanism.delta <= 5e-9
+
+
+@pytest.mark.parametrize(
+    "budget", [BudgetSpec(epsilon=Fraction(1)), BudgetSpec(rho=Fraction(1, 10))]
+)
+def test_budgets_that_have_no_delta_to_spend(budget: BudgetSpec) -> None:
+    """(V33)"""
+    with pytest.raises(BudgetError, match=r"DP-BUDGET-0(03|10|04)|DP-MECH"):
+        make_plan([query({}, ["job"])], budget)
+
+
+def test_nothing_is_told_of_no_rows(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "people.csv").write_text("id,job,sex,pay\n")
+    out = dprelease.read_release(path).run()
+    assert pq.read_table(out / "optimal.parquet").num_rows == 0
+    assert dprelease.verify(out).ok
+
+
+def test_tampered_rows_are_found(tmp_path: Path) -> None:
+    out = dprelease.read_release(write(tmp_path)).run()
+    table = pq.read_table(out / "thresholded.parquet")
+    pq.write_table(table.slice(0, 1), out / "thresholded.parquet")
+    assert not dprelease.verify(out).ok
+
+
+def test_histograms(tmp_path: Path) -> None:
+    """Bands of a column as a key; the closed side is the declared one."""
+    text = (
+        RELEASE.split("queries:")[0]
+        + """\
+queries:
+  pays:
+    from: people
+    group_by: sex
+    histogram: {column: pay, edges: [0, 30, 60, 100], closed: left}
+    columns: {persons: {count: "*"}}
+  right:
+    from: people
+    histogram: {column: pay, edges: [0, 30, 60, 100], closed: right}
+    columns: {persons: {count: "*"}}
+output: out
+"""
+    )
+    out = dprelease.read_release(write(tmp_path, text)).run()
+    left = pq.read_table(out / "pays.parquet").to_pandas()
+    assert left["pay_band"].tolist() == ["0-29", "30-59", "60-99"] * 2
+    assert left["persons"].tolist() == pytest.approx([500] * 6, abs=40)
+    right = pq.read_table(out / "right.parquet").to_pandas()
+    assert right["pay_band"].tolist() == ["1-30", "31-60", "61-100"]
+    assert right["persons"].tolist() == pytest.approx([1000, 1000, 967], abs=40)
+    assert dprelease.verify(out).ok
