@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
+from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 
 LARGEST_SQUARE = 2**24
 """Steps that the largest square has at most: finer than any noise, coarse enough for exact sums."""
@@ -168,6 +168,44 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True)
+class Tree:
+    """Counts of values in ever finer halves of a lattice, from which any quantile can be read.
+
+    `levels` halvings of candidates numbered as in `Quantile`; a row counts once in each level. Only
+    for units with one row in a group: several rows could meet in one node.
+    """
+
+    column: str
+    lower: int
+    upper: int
+    base: Fraction
+    stride: int
+
+    @property
+    def step(self) -> Fraction:
+        """Return the step between candidates, in the column's unit."""
+        return self.base
+
+    @property
+    def candidates(self) -> int:
+        """Return how many values there are."""
+        return (self.upper - self.lower) // self.stride + 1
+
+    @property
+    def levels(self) -> int:
+        """Return how often the candidates are halved."""
+        return max(1, (self.candidates - 1).bit_length())
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return one node in each level of each group; two, where one row gives way to another."""
+        if unit.max_rows_per_group != 1:
+            raise ValueError("a tree is for units with one row in a group")
+        slots = min(unit.max_groups, cells) * self.levels
+        nodes = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+        return Sensitivity(slots, (Move(1, nodes),))
+
+
+@dataclass(frozen=True, slots=True)
 class Frequent:
     """The declared value of a column that most rows have, or the next ones after it.
 
@@ -234,5 +272,5 @@ class Partitions:
 
 
 Total = Sum | SquareSum
-Choice = Quantile | Frequent
-Aggregate = Count | Sum | SquareSum | CountDistinct | Quantile | Frequent | Partitions
+Choice = Quantile | Frequent | Tree
+Aggregate = Count | Sum | SquareSum | CountDistinct | Quantile | Tree | Frequent | Partitions

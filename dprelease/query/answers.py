@@ -16,6 +16,7 @@ from dprelease.query.aggregate import (
     Quantile,
     SquareSum,
     Sum,
+    Tree,
 )
 from dprelease.query.asked import Asking, Part
 from dprelease.query.measure import Form, Measure, Published
@@ -54,7 +55,7 @@ class Answers:
         form, parts = asked
         if any(self._refused(name, spec, aggregate) for _, aggregate in parts):
             return
-        single = len(parts) == 1
+        single = len(parts) == 1 and form is not Form.QUANTILE
         measures = [
             self._measure(name, spec, name if single else f"{name}.{label}", aggregate)
             for label, aggregate in parts
@@ -65,7 +66,8 @@ class Answers:
                 self.columns.append(Published(f"{name}_{rank}", form, (measure,), ""))
             return
         unit = self._unit(form, parts)
-        self.columns.append(Published(name, form, tuple(measures), unit, spec.margin, post))
+        at = spec.at if form is Form.QUANTILE else None
+        self.columns.append(Published(name, form, tuple(measures), unit, spec.margin, post, at))
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of keys that are not public.
@@ -107,8 +109,10 @@ class Answers:
         place = self._shared.setdefault(key, len(self.measures))
         if place < len(self.measures):
             known = self.measures[place]
-            if spec.weight > known.weight:
-                known = replace(known, weight=spec.weight)
+            together = known.weight + spec.weight
+            weight = together if isinstance(aggregate, Tree) else max(known.weight, spec.weight)
+            if weight != known.weight:
+                known = replace(known, weight=weight)
                 self.measures[place] = known
                 self.columns = [_using(column, known) for column in self.columns]
             return known
@@ -162,7 +166,7 @@ class Answers:
         return declared or self.default
 
     def _post(self, name: str, spec: ColumnSpec, form: Form, measure: Measure) -> PostProcessing:
-        on_lattice = form in (Form.MEASURED, Form.SUM)
+        on_lattice = form in (Form.MEASURED, Form.SUM, Form.QUANTILE)
         for key in ("round_to", "bottom_code", "top_code") if on_lattice else ():
             value = getattr(spec, key)
             base = Fraction(1) if value is None else value / measure.step
@@ -178,7 +182,7 @@ class Answers:
 
     def _unit_of(self, aggregate: Aggregate) -> str:
         match aggregate:
-            case Sum(column=column) | Quantile(column=column):
+            case Sum(column=column) | Quantile(column=column) | Tree(column=column):
                 return getattr(self.asking.table.columns[column], "unit", None) or ""
             case SquareSum(column=column):
                 unit = getattr(self.asking.table.columns[column], "unit", None)

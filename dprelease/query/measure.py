@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Sensitivity
-from dprelease.query.aggregate import Aggregate, Choice, Partitions, Quantile, Sum
+from dprelease.query.aggregate import Aggregate, Choice, Partitions, Quantile, Sum, Tree
 from dprelease.query.post import NOTHING, PostProcessing
 from dprelease.schema.release import MechanismSpec
 
@@ -45,6 +45,8 @@ class Measure:
         """
         if isinstance(self.aggregate, Quantile):
             return Fraction(1, self.aggregate.at.denominator)
+        if isinstance(self.aggregate, Tree):
+            return Fraction(1)
         return self.step
 
     @property
@@ -61,7 +63,7 @@ class Measure:
 
     @property
     def is_choice(self) -> bool:
-        """Return whether a candidate is chosen for each cell instead of noise being added."""
+        """Return whether what counts is how often each candidate occurs in a cell."""
         return isinstance(self.aggregate, Choice)
 
 
@@ -80,6 +82,8 @@ class Form(StrEnum):
     """Centred squares, a centred sum and a count: the sample variance, at least 0."""
     STDDEV = "stddev"
     """The square root of the variance."""
+    QUANTILE = "quantile"
+    """A quantile read from a tree of counts."""
     CANDIDATE = "candidate"
     """The label of a chosen candidate."""
 
@@ -101,11 +105,13 @@ class Published:
     margin: Fraction | None = None
     """Confidence of the margin of error that is published beside it."""
     post: PostProcessing = NOTHING
+    at: Fraction | None = None
+    """The part of the values that lie below, of a quantile read from a tree."""
 
     @property
     def step(self) -> Fraction | None:
         """Return the lattice step of what is published; None for fractions and labels."""
-        if self.form in (Form.MEASURED, Form.SUM):
+        if self.form in (Form.MEASURED, Form.SUM, Form.QUANTILE):
             return self.parts[0].step
         return None
 
@@ -128,6 +134,8 @@ class Published:
                     "(rows), within what the bounds allow"
                 )
                 return text if self.form is Form.VARIANCE else f"square root of the {text}"
+            case Form.QUANTILE:
+                return f"{plain_text(self.at or Fraction(0))} quantile read from {names[0]}"
             case Form.CANDIDATE:
                 return f"label of {names[0]}"
             case Form.MEASURED:

@@ -20,6 +20,7 @@ from dprelease.release.arrays import fractions, key_values, kind_of, scaled, wit
 from dprelease.release.derived import fractions_of, margins_of, sum_margin, with_center
 from dprelease.release.finish import finished, finished_fractions
 from dprelease.release.monotone import ascending
+from dprelease.release.tree import read_at
 from dprelease.schema.release import DEFAULT_CONFIDENCE
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
     first = column.parts[0]
     if column.form is Form.SUM and isinstance(first.aggregate, Sum):
         return with_center(first.aggregate, vectors[first.name], vectors[column.parts[1].name])
+    if column.at is not None:
+        return vectors[read_at(first.name, column.at)]
     if isinstance(first.aggregate, Quantile):
         return ascending(query, first, vectors)
     return vectors[first.name]

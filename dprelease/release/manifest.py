@@ -14,10 +14,10 @@ from dprelease.query.aggregate import (
     Count,
     CountDistinct,
     Frequent,
-    Partitions,
     Quantile,
     SquareSum,
     Sum,
+    Tree,
 )
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
@@ -212,12 +212,18 @@ def _aggregate(measure: Measure) -> str:
                 f"sum of squares of '{column}' around {plain_text(center * base)}, each rounded to "
                 f"the step, less {offset} steps each"
             )
+    return _of_candidates(measure)
+
+
+def _of_candidates(measure: Measure) -> str:
+    match measure.aggregate:
         case Quantile(column=column, at=at):
             return f"a value of '{column}' below which about {plain_text(at)} of the values lie"
+        case Tree(column=column, levels=levels):
+            return f"counts of '{column}' in halves of its values, {levels} times halved"
         case Frequent(column=column, rank=rank):
             return f"the declared value of '{column}' with rank {rank} by number of rows"
-        case Partitions():
-            return "keys that enough units have"
+    return "keys that enough units have"
 
 
 def _derivation(column: PlannedColumn) -> str:
@@ -231,6 +237,8 @@ def _derivation(column: PlannedColumn) -> str:
         each = f"{rows} rows of {aggregate.least} to {aggregate.most} steps"
     elif isinstance(aggregate, Quantile | Frequent):
         each = f"{rows} rows that move the difference of any two scores"
+    elif isinstance(aggregate, Tree):
+        each = "a node of one level of the tree"
     elif isinstance(aggregate, CountDistinct):
         each = "distinct values, each counted once"
     else:
@@ -249,7 +257,7 @@ def _treatment(query: Query) -> dict[str, Any]:
         others = getattr(declared, "others", DROP)
         columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
     for measure in query.measures:
-        if isinstance(measure.aggregate, Sum | SquareSum | Quantile):
+        if isinstance(measure.aggregate, Sum | SquareSum | Quantile | Tree):
             nulls = getattr(query.table.columns[measure.aggregate.column], "nulls", DROP)
             columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:

@@ -11,8 +11,10 @@ from dprelease.exact.table import ExactTable
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import LIMIT, Integers, sample
+from dprelease.query.aggregate import Tree
 from dprelease.release.choosing import chosen
 from dprelease.release.plan import PlannedColumn
+from dprelease.release.tree import tree_quantiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,9 @@ def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource
     noisy: dict[str, Integers] = {}
     for column in columns:
         name, law = column.measure.name, column.mechanism
-        if isinstance(law, Mechanism):
+        if isinstance(column.measure.aggregate, Tree):
+            noisy |= tree_quantiles(exact, column, bits)
+        elif isinstance(law, Mechanism):
             noisy[name] = _noised(exact.vector(name), law, bits)
         else:
             noisy[name] = chosen(exact, column, noisy, bits)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
-from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
+from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import Measure
 from dprelease.query.private import COMPOSITE, UNKNOWN
@@ -145,7 +145,7 @@ class _Compiler:
         return found
 
     def _profile(self, j: int, measure: Measure) -> ProfileSql:
-        if not isinstance(measure.aggregate, Quantile | Frequent):
+        if not isinstance(measure.aggregate, Quantile | Frequent | Tree):
             raise TypeError("only these choose among candidates")
         size = measure.aggregate.candidates
         kept = self._kept(None if self.query.unit.id is not None else j)
@@ -219,7 +219,7 @@ class _Compiler:
             if isinstance(column, CutColumn):
                 value = typed_column(column.cut)
             return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
-        if isinstance(aggregate, Sum | SquareSum | Quantile):
+        if isinstance(aggregate, Sum | SquareSum | Quantile | Tree):
             if not isinstance(column, IntegerColumn | NumberColumn):
                 raise TypeError("sums are resolved for numbers only")
             physical = self.physical[aggregate.column]
@@ -316,11 +316,11 @@ class _Compiler:
         return f"CAST({inside} AS BIGINT) AS m{position}"
 
 
-def _candidates(measure: Measure) -> tuple[str, str] | None:
+def _candidates(measure: Measure) -> tuple[bool, str] | None:
     """Return what tells apart the candidates of measures that choose; None for other measures."""
     if not measure.is_choice:
         return None
-    return type(measure.aggregate).__name__, measure.aggregate.column or ""
+    return isinstance(measure.aggregate, Frequent), measure.aggregate.column or ""
 
 
 def _reads_values(measure: Measure) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dprelease.query import quoting
-from dprelease.query.aggregate import Quantile, SquareSum, Sum
+from dprelease.query.aggregate import Quantile, SquareSum, Sum, Tree
 
 WIDEST = 2**62
 """Differences below it fit 64 bits."""
@@ -12,18 +12,18 @@ NARROW = 2**31
 """Differences below it have squares that fit 64 bits."""
 
 
-def lattice_of(aggregate: Sum | SquareSum | Quantile) -> Sum:
+def lattice_of(aggregate: Sum | SquareSum | Quantile | Tree) -> Sum:
     """Return the lattice of the column's values."""
     if isinstance(aggregate, Sum):
         return aggregate
     return Sum(aggregate.column, aggregate.lower, aggregate.upper, aggregate.base)
 
 
-def row_value(aggregate: Sum | SquareSum | Quantile, steps: str) -> str:
+def row_value(aggregate: Sum | SquareSum | Quantile | Tree, steps: str) -> str:
     """Return a BIGINT from a BIGINT of lattice steps within the bounds; NULL stays NULL."""
     if isinstance(aggregate, Sum):
         return f"({steps}) - {quoting.integer(aggregate.center)}" if aggregate.center else steps
-    if isinstance(aggregate, Quantile):
+    if isinstance(aggregate, Quantile | Tree):
         wide = "BIGINT" if aggregate.upper - aggregate.lower < WIDEST else "HUGEINT"
         moved = f"(CAST({steps} AS {wide}) - {quoting.integer(aggregate.lower)})"
         return f"CAST({moved} // {aggregate.stride} AS BIGINT)" if aggregate.stride > 1 else moved

@@ -1,0 +1,138 @@
+"""Quantiles read from a tree of counts: exact without noise, ascending with it, bounded for a unit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.table import ExactTable, Profile
+from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
+from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
+from dprelease.query.aggregate import Quantile, Tree
+from dprelease.query.measure import Form
+from dprelease.query.resolve import Query
+from dprelease.release.answer import answered
+from dprelease.release.plan import PlannedColumn, make_plan
+from dprelease.release.tree import _Counter, read_at, tree_quantiles
+from dprelease.schema.release import BudgetSpec
+from tests.exact.build import ask, declare
+from tests.replay import Keyed
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "x": {"type": "integer", "lower": -3, "upper": 900},
+    "k": {"type": "boolean"},
+}
+TENTHS = {f"d{i}": {"quantile": {"of": "x", "at": f"0.{i}"}} for i in range(1, 10)}
+
+
+def query(by: list[str] | None = None, **more: Any) -> Query:
+    return ask(declare(COLUMNS, **more), TENTHS, by)
+
+
+def quiet(asked: Query, scale: float = 1e-3) -> PlannedColumn:
+    """Return the tree with next to no noise."""
+    return PlannedColumn(asked, asked.measures[0], DiscreteLaplace(scale=scale), "test")
+
+
+def test_when_a_tree_is_planted() -> None:
+    assert [type(m.aggregate) for m in query().measures] == [Tree]
+    assert {column.form for column in query().columns} == {Form.QUANTILE}
+    few = ask(declare(COLUMNS), dict(list(TENTHS.items())[:8]))
+    assert {type(m.aggregate) for m in few.measures} == {Quantile}
+    several = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
+    assert {type(m.aggregate) for m in query(privacy_unit=several).measures} == {Quantile}
+    with pytest.raises(ValueError, match="one row"):
+        query().measures[0].aggregate.sensitivity(PrivacyUnit("id", 1, 2), Neighbours.REPLACE, 3)
+    ends = ask(declare(COLUMNS), {**TENTHS, "low": {"min": "x"}})
+    assert {type(m.aggregate) for m in ends.measures} == {Tree, Quantile}
+
+
+def test_without_noise_it_is_exact() -> None:
+    """The least value below which, or at which, the part of the values lies."""
+    frame = pd.DataFrame({"x": np.arange(2000) ** 2 % 883 - 3, "k": np.arange(2000) % 3 == 0})
+    asked = query(["k"])
+    with Engine.open(asked.declared, frame) as engine:
+        found = answered(engine, [quiet(asked)], Keyed("none")).noisy.columns
+    for cell, group in frame.groupby("k"):
+        values = np.sort(group["x"].to_numpy())
+        for i in range(1, 10):
+            name = read_at(asked.measures[0].name, Fraction(i, 10))
+            true = values[int(np.ceil(len(values) * i / 10)) - 1]
+            assert found[name][int(cell)] == true
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 903)), max_size=60),
+    st.sampled_from([0.5, 5.0, 500.0]),
+    st.integers(0, 10**6),
+)
+def test_quantiles_ascend_whatever_the_noise(
+    pairs: list[tuple[int, int]], scale: float, key: int
+) -> None:
+    asked = query()
+    cells, values = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
+    profile = Profile.of(cells, values, np.ones(len(pairs), dtype=np.int64), 3)
+    exact = ExactTable("q", 3, {}, {asked.measures[0].name: profile})
+    found = tree_quantiles(exact, quiet(asked, scale), Keyed(str(key)))
+    rows = np.stack([found[read_at(asked.measures[0].name, Fraction(i, 10))] for i in range(1, 10)])
+    assert (np.diff(rows, axis=0) >= 0).all()
+    assert rows.min() >= -3
+    assert rows.max() <= 900
+
+
+@given(st.lists(st.integers(0, 903), min_size=1, max_size=12), st.integers(0, 903))
+def test_one_row_is_in_one_node_of_each_level(values: list[int], other: int) -> None:
+    """All nodes of all levels, with a row and without it, or with another in its place (claims)."""
+    tree = query().measures[0].aggregate
+    width = 1 << tree.levels
+
+    def nodes(held: list[int]) -> list[np.ndarray]:
+        ones = np.ones(len(held), dtype=np.int64)
+        zeros = np.zeros(len(held), dtype=np.int64)
+        counter = _Counter(Profile.of(zeros, np.array(held, dtype=np.int64), ones, 1), width)
+        found = []
+        for level in range(1, tree.levels + 1):
+            size = width >> level
+            first = np.arange(0, width, size)
+            found.append(counter.between(np.zeros_like(first), first, first + size))
+        return found
+
+    whole, rest, changed = nodes(values), nodes(values[1:]), nodes([*values[1:], other])
+    for neighbours, after in ((Neighbours.ADD_REMOVE, rest), (Neighbours.REPLACE, changed)):
+        claim = tree.sensitivity(PrivacyUnit(), neighbours, 5)
+        assert claim.slots == tree.levels
+        assert claim.moves == (Move(1, 1 if neighbours is Neighbours.ADD_REMOVE else 2),)
+        for a, b in zip(whole, after, strict=True):
+            assert np.abs(a - b).max() <= 1
+            assert np.abs(a - b).sum() <= claim.moves[0].cells
+
+
+def test_it_is_the_better_way_from_nine_on() -> None:
+    """Errors in ranks at one budget: nine quantiles by the tree against nine choices."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": rng.integers(0, 900, 20_000)})
+    ordered = np.sort(frame["x"].to_numpy())
+    budget = BudgetSpec(epsilon=Fraction(1, 10))
+    errors = {}
+    own = {name: {**spec, "mechanism": "exponential"} for name, spec in TENTHS.items()}
+    for way, columns in (("tree", TENTHS), ("choices", own)):
+        asked = ask(declare(COLUMNS), columns)
+        plan = make_plan([asked], budget)
+        total = 0.0
+        for run in range(12):
+            with Engine.open(asked.declared, frame) as engine:
+                noisy = answered(engine, plan.columns, Keyed(f"{way}{run}")).noisy.columns
+            for i in range(1, 10):
+                name = f"d{i}" if way == "choices" else read_at("d1.tree", Fraction(i, 10))
+                rank = np.searchsorted(ordered, noisy[name][0], side="right")
+                total += abs(rank - 2000 * i)
+        errors[way] = total
+    assert errors["tree"] < errors["choices"]
