@@ -77,3 +77,43 @@ def test_a_suppressed_cell_is_in_no_buffer(tmp_path: Path) -> None:
     column = pq.read_table(shaped / "by_city.parquet")["people"].combine_chunks()
     assert column.null_count == len(column)
     assert pytest.approx(0) == sum(column.fill_null(0).to_pylist())
+
+
+CODED = """\
+title: Codes
+tables: [people.yaml]
+budget: {epsilon: 100}
+mechanism: discrete_laplace
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns:
+      rows: {count: "*", bottom_code: 16, top_code: 20, labels: true, flag_above: 1 %}
+      age: {mean: age, round_to: 5, bottom_code: 10, top_code: 100, flag_above: 50 %}
+      tiny: {mean: pay, suppress_below: 1000000}
+output: out/coded
+"""
+
+
+def test_codes_labels_and_flags(tmp_path: Path) -> None:
+    path = write(tmp_path, [f"{i},{('Bern', 'Oslo')[i % 2]},{i % 80},{i}.0\n" for i in range(36)])
+    path.write_text(CODED)
+    out = dprelease.read_release(path).run()
+    found = pq.read_table(out / "by_city.parquet").to_pydict()
+    assert found["rows"] == [18, 18, 16]
+    assert found["rows_label"] == ["18", "18", "16 or less"]
+    assert found["rows_unreliable"] == [False] * 3  # at such a budget there is no margin
+    shown = [value for value in found["age"] if value is not None]
+    assert all(value % 5 == 0 and 10 <= value <= 100 for value in shown)
+    assert len(found["age_unreliable"]) == 3
+    assert found["tiny"] == [None] * 3
+    assert dprelease.verify(out).ok
+    record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    words = record["files"][0]["post_processing"]
+    assert [len(words[name]) for name in ("rows", "age", "tiny")] == [3, 4, 1]
+    path.write_text(CODED.replace("epsilon: 100", "epsilon: 0.1"))
+    noisy = pq.read_table(
+        dprelease.read_release(path).run(output=tmp_path / "noisy") / "by_city.parquet"
+    )
+    assert noisy["rows_unreliable"].to_pylist() == [True] * 3  # a margin of some rows of twenty
