@@ -363,7 +363,7 @@ def _summed(
 
     64 bits can't overflow below `MOST_ROWS` rows; None where there are more.
     """
-    vectors = [np.zeros(size, dtype=np.int64) for _ in compiled.columns]
+    vectors = [np.zeros(size + 1, dtype=np.int64) for _ in compiled.columns]
     seen = 0
     for batch in link.sql(compiled.rows).to_arrow_reader(BATCH):
         seen += len(batch)
@@ -372,15 +372,15 @@ def _summed(
         cells, *added = (batch.column(i).to_numpy() for i in range(batch.num_columns))
         for vector, values in zip(vectors, added, strict=True):
             np.add.at(vector, cells, values)
-    return dict(zip(compiled.columns, vectors, strict=True))
+    return {name: v[:size] for name, v in zip(compiled.columns, vectors, strict=True)}
 
 
 def _counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
     """Return how often each place occurs; rows come in batches, so memory does not grow."""
-    counts: Integers = np.zeros(places, dtype=np.int64)
+    counts: Integers = np.zeros(places + 1, dtype=np.int64)
     for batch in link.sql(sql).to_arrow_reader(BATCH):
         np.add.at(counts, batch.column(0).to_numpy(), 1)
-    return counts
+    return counts[:places]
 
 
 def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:

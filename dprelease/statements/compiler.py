@@ -45,7 +45,8 @@ class KeyTable:
 class ProfileSql:
     """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
 
-    `place` is cell x `candidates` + v: counting places in memory is faster where they are few.
+    `place` is cell x `candidates` + v, or one beyond the last for a row that does not count:
+    counting places in memory is faster where they are few.
     """
 
     grouped: str
@@ -59,8 +60,9 @@ class Compiled:
 
     `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
     NULL. Empty if there are none. `profiles`: how to find, for each measure that chooses among
-    candidates, how many rows of each cell have each candidate. `rows`: one row for each row that
-    counts, `cell` and what it adds to each column; empty where that can't be told row by row.
+    candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
+    is one beyond the last if it does not count, and what it adds to each column; empty where that
+    can't be told row by row.
     """
 
     sql: str
@@ -151,9 +153,21 @@ class _Compiler:
         kept = self._kept(None if self.query.unit.id is not None else j)
         held = f"FROM kept WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
-        places = f"SELECT cell * {size} + v{j} AS place\n{held}"
-        by_group, by_row = (self._statement([*kept, ("", last)]) for last in (grouped, places))
-        return ProfileSql(by_group, by_row, size)
+        by_group = self._statement([*kept, ("", grouped)])
+        out = self.query.keys.size * size
+        places = f"SELECT coalesce(cell * {size} + v{j}, {out}) AS place\nFROM kept"
+        if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
+            kept = [("kept", self._rows([j]))]
+        return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
+
+    def _rows(self, read: list[int]) -> str:
+        """Return a SELECT of the cell of each row, maybe missing, and of its values."""
+        self.joins = []
+        cell = self._cell([self._raw_key(key) for key in self.query.keys.keys])
+        values = "".join(f", {self._value(self.query.measures[j])} AS v{j}" for j in read)
+        unit = self.query.unit
+        person = "NULL" if unit.id is None else typed_column(unit.id)
+        return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
     def _typed(self) -> str:
         """Return the layer in which every column has its declared kind."""
@@ -273,8 +287,13 @@ class _Compiler:
             if measure in self.vectors:
                 one = f"coalesce(v{j}, 0)" if _reads_values(measure) else "n" if counted else "1"
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
-        last = f"SELECT cell, {', '.join(added)}\nFROM kept"
-        return self._statement([*self._kept(), ("", last)])
+        out = self.query.keys.size
+        last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM kept"
+        kept = self._kept()
+        if self.query.unit.id is None:
+            read = [j for j, m in enumerate(self.query.measures) if _reads_values(m)]
+            kept = [("kept", self._rows(read))]
+        return self._statement([*kept, ("", last)])
 
     def partitions(self) -> str:
         """Return a SELECT of partitions: `cell`, the text of one, and `n`, its number of units."""
@@ -291,13 +310,9 @@ class _Compiler:
 
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measure's values if given."""
-        keys, measures, unit = self.query.keys.keys, self.query.measures, self.query.unit
-        self.joins = []
-        cell = self._cell([self._raw_key(key) for key in keys])
+        measures, unit = self.query.measures, self.query.unit
         read = [j for j, m in enumerate(measures) if _reads_values(m) and only in (None, j)]
-        values = "".join(f", {self._value(measures[j])} AS v{j}" for j in read)
-        person = "NULL" if unit.id is None else typed_column(unit.id)
-        rows = f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
+        rows = self._rows(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
         if unit.id is None:

@@ -199,11 +199,13 @@ def steps(value: str, aggregate: Sum, column: IntegerColumn | NumberColumn, phys
     """
     low, high, step = aggregate.lower, aggregate.upper, aggregate.step
     whole = isinstance(column, IntegerColumn) or base_type(physical) in INTEGERS | {"BOOLEAN"}
+    null = column.null_value
     if whole and step.denominator == 1 and max(abs(low), abs(high)) * step < WIDEST_EXACT:
         found = _whole_steps(value, column, low, high, step.numerator)
+        if null is None:
+            return found  # a missing value stays missing in all of it
     else:
         found = _rounded_steps(value, column, low, high, step)
-    null = column.null_value
     if null is None:
         return f"CASE WHEN {value} IS NOT NULL THEN {found} END"
     inside = min(max(_nearest(null / step), low), high)
@@ -217,7 +219,12 @@ def _whole_steps(
     if column.lower is not None and column.upper is not None:
         least = max(least, -((-column.lower) // 1))
         most = min(most, column.upper // 1)
-    clamped = f"least(greatest({value}, {quoting.integer(least)}), {quoting.integer(most)})"
+    # Not least(greatest(...)), which takes a missing value for a bound, and is slower.
+    ends = [quoting.integer(end) for end in (least, most)]
+    clamped = (
+        f"CASE WHEN {value} < {ends[0]} THEN {ends[0]} WHEN {value} > {ends[1]} THEN {ends[1]} "
+        f"ELSE {value} END"
+    )
     if step == 1:
         return f"CAST({clamped} AS BIGINT)"
     raised = f"(CAST({clamped} AS HUGEINT) - {quoting.integer(low * step)} + {step // 2})"

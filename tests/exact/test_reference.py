@@ -29,7 +29,7 @@ COLUMNS: dict[str, Any] = {
     "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
     "flag": {"type": "boolean"},
     "group": {"cut": "n", "edges": [-5, 0, 5, 21], "others": "0-4"},
-    "band": {"cut": "n", "edges": [-5, 0, 5, 20], "closed": "right"},
+    "right": {"cut": "n", "edges": [-5, 0, 5, 20], "closed": "right"},
 }
 TYPES = pa.schema(
     [
@@ -77,7 +77,7 @@ UNITS = [
     {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
     {"id": "id", "max_groups": 50, "max_rows_per_group": 3},
 ]
-KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"], ["band"]]
+KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"], ["right"]]
 QUERIES = [(unit, by) for unit in UNITS for by in KEYS]
 
 

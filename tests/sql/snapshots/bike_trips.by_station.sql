@@ -2,7 +2,7 @@ WITH typed AS (
   SELECT * FROM (SELECT "bike_id", "start_terminal", "duration" FROM dp_source) WHERE (("duration" >= 60) AND ("duration" < 86400))
 ),
 coded AS (
-  SELECT * FROM (SELECT typed."bike_id" AS id, CAST(dp_keys_0.code AS BIGINT) * 1 AS cell, CASE WHEN typed."duration" IS NOT NULL THEN CAST(least(greatest(typed."duration", 0), 3600) AS BIGINT) END AS v2 FROM typed LEFT JOIN dp_keys_0 ON typed."start_terminal" = dp_keys_0.value) WHERE cell IS NOT NULL AND id IS NOT NULL
+  SELECT * FROM (SELECT typed."bike_id" AS id, CAST(dp_keys_0.code AS BIGINT) * 1 AS cell, CAST(CASE WHEN typed."duration" < 0 THEN 0 WHEN typed."duration" > 3600 THEN 3600 ELSE typed."duration" END AS BIGINT) AS v2 FROM typed LEFT JOIN dp_keys_0 ON typed."start_terminal" = dp_keys_0.value) WHERE cell IS NOT NULL AND id IS NOT NULL
 ),
 in_group AS (
   SELECT * FROM coded QUALIFY row_number() OVER (PARTITION BY id, cell ORDER BY md5(concat_ws('|', coalesce(CAST(cell AS VARCHAR), '-'), coalesce(CAST(v2 AS VARCHAR), '-')))) <= 5

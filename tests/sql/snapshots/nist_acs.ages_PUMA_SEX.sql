@@ -1,0 +1,11 @@
+WITH typed AS (
+  SELECT "PUMA", "SEX", "AGEP" FROM dp_source
+),
+grouped AS (
+  SELECT typed."PUMA" AS k0, typed."SEX" AS k1, CASE WHEN typed."AGEP" IS NULL THEN NULL WHEN typed."AGEP" < 0 THEN NULL WHEN typed."AGEP" < 18 THEN 0 WHEN typed."AGEP" < 65 THEN 1 WHEN typed."AGEP" < 100 THEN 2 ELSE NULL END AS k2, count(*) AS a0, sum((CAST(CASE WHEN typed."AGEP" < 0 THEN 0 WHEN typed."AGEP" > 99 THEN 99 ELSE typed."AGEP" END AS BIGINT)) - 49) AS a1, sum(CASE WHEN typed."AGEP" IS NOT NULL THEN 1::BIGINT END) AS a2 FROM typed GROUP BY 1, 2, 3
+),
+placed AS (
+  SELECT CAST(dp_keys_0.code AS BIGINT) * 6 + CAST(dp_keys_1.code AS BIGINT) * 3 + CAST(k2 AS BIGINT) * 1 AS cell, a0, a1, a2 FROM grouped LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value LEFT JOIN dp_keys_1 ON k1 = dp_keys_1.value
+)
+SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0, CAST(least(greatest(coalesce(sum(a1), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m1, CAST(least(greatest(coalesce(sum(a2), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m2
+FROM placed WHERE cell IS NOT NULL GROUP BY cell
