@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +21,15 @@ from tests.benchmarks.workloads import WORKLOADS, Workload, make
 ROUNDS = 7
 NOTICED = 1.15
 """How much a ratio has to grow to be called slower."""
+
+LAUNCH = """
+import os, sys, time
+quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+start = time.perf_counter()
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, usage = os.wait4(child, 0)
+print(status, time.perf_counter() - start, usage.ru_maxrss / 1024)
+"""
 
 BY_HAND = """
 import sys
@@ -88,12 +97,16 @@ def in_process(folder: Path, work: Workload) -> Comparison:
 
 
 def _process(command: list[str]) -> tuple[float, float]:
-    start = time.perf_counter()
-    child = os.posix_spawn(command[0], command, os.environ)
-    _, status, usage = os.wait4(child, 0)
-    if status:
-        raise SystemExit(f"{command} ended with status {status}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    """Return seconds and peak megabytes of a process, started by a small one.
+
+    A child begins with the peak of what started it, and this process is large by now.
+    """
+    launch = [sys.executable, "-I", "-c", LAUNCH, *command]
+    done = subprocess.run(launch, check=True, capture_output=True, text=True)
+    status, seconds, megabytes = done.stdout.split()
+    if int(status):
+        raise SystemExit(f"{command[0]} ended with status {status}")
+    return float(seconds), float(megabytes)
 
 
 def whole_process(folder: Path, work: Workload, peers: Path | None) -> Comparison:
@@ -110,14 +123,7 @@ def whole_process(folder: Path, work: Workload, peers: Path | None) -> Compariso
     # OpenDP chooses quantiles one by one: by hand it is no vector of noise.
     if peers is not None and not work.name.startswith("W5"):
         commands.append([str(peers), "-c", BY_HAND, _plain(folder, work), str(folder)])
-    with open(os.devnull, "w") as sink:
-        saved = os.dup(1)
-        os.dup2(sink.fileno(), 1)
-        try:
-            runs = [[_process(command) for command in commands] for _ in range(ROUNDS + 1)][1:]
-        finally:
-            os.dup2(saved, 1)
-            os.close(saved)
+    runs = [[_process(command) for command in commands] for _ in range(ROUNDS + 1)][1:]
     columns = list(zip(*runs, strict=True))
     seconds = [statistics.median(taken for taken, _ in column) for column in columns]
     peaks = [max(size for _, size in column) for column in columns]
