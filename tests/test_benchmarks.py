@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+
 import pytest
 
 from dprelease.mechanisms import registry
-from tests.benchmarks import calibration, noise
+from tests.benchmarks import aggregation, calibration, noise, workloads
 
 
 def test_calibration_and_planning_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,3 +23,18 @@ def test_draws_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     rows = noise.run({"a peer": {"laplace": 1.0}})
     assert {row.mechanism for row in rows} == set(registry.names())
     assert "a peer" in capsys.readouterr().out
+
+
+def test_workloads_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(aggregation, "ROUNDS", 1)
+    workloads.make(tmp_path, 2000)
+    small = [work for work in workloads.WORKLOADS if not work.name.startswith("W4")]
+    found = [aggregation.in_process(tmp_path, work) for work in small]
+    found.append(aggregation.whole_process(tmp_path, small[0], None))
+    aggregation.show(found, 2000)
+    assert "W3_bounded, in process" in capsys.readouterr().out
+    assert found[-1].ours_mb
+    old = [{**asdict(row), "ours": row.ours / 2} for row in found[:1]]
+    assert len(aggregation.slower([asdict(row) for row in found], old)) == 1

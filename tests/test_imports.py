@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dprelease
+from tests.benchmarks import workloads
 from tests.release.build import write
 
 ROOT = Path(__file__).parents[1]
@@ -35,10 +36,20 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_help_and_plan_load_no_database(tmp_path: Path) -> None:
     run = "from typer.testing import CliRunner; from dprelease.cli import app; r = CliRunner().invoke(app, {}); assert r.exit_code == 0, r.output"
-    assert not loaded(run.format(["--help"])) & (HEAVY | {"scipy", "sqlglot"})
+    nothing = HEAVY | {"numpy", "scipy", "pydantic", "flint", "yaml", "sqlglot"}
+    assert not loaded(run.format(["--help"])) & nothing
     release = str(write(tmp_path))
     assert not loaded(run.format(["plan", release])) & (HEAVY - {"dp_accounting"})
     assert not loaded(run.format(["check", release])) & (HEAVY - {"dp_accounting"})
+
+
+def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    """A pure budget and discrete noise need neither SciPy nor loss distributions."""
+    release = tmp_path / "W1_count.yaml"
+    workloads.make(tmp_path, 500)
+    run = "from typer.testing import CliRunner; from dprelease.cli import app; r = CliRunner().invoke(app, {}); assert r.exit_code == 0, r.output"
+    unneeded = {"pandas", "pyspark", "dp_accounting", "scipy", "sqlglot"}
+    assert not loaded(run.format(["run", str(release)])) & unneeded
 
 
 @pytest.mark.parametrize(

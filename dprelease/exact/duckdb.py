@@ -13,21 +13,23 @@ import duckdb
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact import bounding
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.records import ExactRecords, exact_records
 from dprelease.exact.scratch import make_private, remove_stale
-from dprelease.exact.sources import pattern, stored_columns
+from dprelease.exact.sources import pattern, stored_columns, top_level
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
+from dprelease.exact.vectors import BATCH, counted, most_added
 from dprelease.query import quoting
-from dprelease.query.aggregate import SquareSum, Sum
-from dprelease.query.measure import Measure
 from dprelease.query.records import Records
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
+    KEPT,
     Compiled,
     ProfileSql,
+    compile_kept,
     compile_partitions,
     compile_query,
 )
@@ -49,8 +51,6 @@ MANY_CELLS = 2**16
 """Cells from which on rows are added up in memory instead of being grouped by the engine."""
 
 MOST_ROWS = 2**32
-BATCH = 2**20
-"""Rows that come from the engine at a time."""
 
 Result = TypeVar("Result")
 
@@ -166,15 +166,29 @@ class Engine:
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         compiled = self.compile(query)
-        for table in compiled.key_tables:
-            self._register_keys(table.name, table.values)
+        bounded = self._bounded(query) if query.unit.id is not None else None
+        compiled = bounded or self._with_keys(compiled)
         size = query.keys.size
-        vectors = self._vectors(compiled, size, max(map(_most_added, query.measures), default=0))
+        vectors = self._vectors(compiled, size, max(map(most_added, query.measures), default=0))
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
+        self._connection.unregister(KEPT)
         if stamps(self._inputs) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return ExactTable(query.name, size, vectors, profiles)
+
+    def _bounded(self, query: Query) -> Compiled | None:
+        """Return statements over rows that were bounded in memory; None if they can't be."""
+        sql, compiled = compile_kept(query, self.physical, self.joined)
+        unit, cells = query.unit, query.keys.size
+        self._with_keys(compiled)
+        kept = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: bounding.bounded(link, sql, unit, cells)
+        )
+        if kept is None:
+            return None
+        self._attempt("DP-DATA-006", State.READ, lambda link: link.register(KEPT, kept))
+        return compiled
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.
@@ -217,7 +231,7 @@ class Engine:
             found = self._fetched(asked.grouped)
             return Profile.of(found["cell"], found["v"], found["n"], size)
         counts = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: _counted(link, asked.places, places)
+            "DP-DATA-006", State.READ, lambda link: counted(link, asked.places, places)
         )
         return DenseProfile(counts.reshape(size, asked.candidates))
 
@@ -259,6 +273,11 @@ class Engine:
         if stamps(self._inputs) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return exact_records(records.name, compiled, read)
+
+    def _with_keys(self, compiled: Compiled) -> Compiled:
+        for table in compiled.key_tables:
+            self._register_keys(table.name, table.values)
+        return compiled
 
     def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
         """Make a table (code, value) of public values, given as a parameter."""
@@ -322,7 +341,7 @@ class Engine:
             return
         for file in given.files:
             sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(pattern(file))})"
-            stored = _top_level(self._ask(sql, given))
+            stored = top_level(self._ask(sql, given))
             for name in stored_columns(given.declared):
                 same = [other for other in stored if other.casefold() == name.casefold()]
                 if same not in ([], [name]):
@@ -348,14 +367,6 @@ class Engine:
         )
 
 
-def _most_added(measure: Measure) -> int:
-    """Return the most, in size, that one row adds to a vector."""
-    aggregate = measure.aggregate
-    if isinstance(aggregate, Sum | SquareSum):
-        return max(abs(aggregate.least), abs(aggregate.most))
-    return measure.sensitivity.largest_shift
-
-
 def _summed(
     link: duckdb.DuckDBPyConnection, compiled: Compiled, size: int
 ) -> dict[str, Integers] | None:
@@ -373,23 +384,3 @@ def _summed(
         for vector, values in zip(vectors, added, strict=True):
             np.add.at(vector, cells, values)
     return {name: v[:size] for name, v in zip(compiled.columns, vectors, strict=True)}
-
-
-def _counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
-    """Return how often each place occurs; rows come in batches, so memory does not grow."""
-    counts: Integers = np.zeros(places + 1, dtype=np.int64)
-    for batch in link.sql(sql).to_arrow_reader(BATCH):
-        np.add.at(counts, batch.column(0).to_numpy(), 1)
-    return counts[:places]
-
-
-def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:
-    """Return the names of a Parquet file's columns; `rows` is its schema tree, parents first."""
-    names, skip = [], 0
-    for name, children in rows[1:]:
-        if skip == 0:
-            names.append(name)
-        else:
-            skip -= 1
-        skip += children or 0
-    return names

@@ -132,3 +132,15 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     if len(set(folded)) < len(folded):
         raise DataError("DP-DATA-009", table=declared.table.name)
     return header
+
+
+def top_level(rows: list[tuple[str, int | None]]) -> list[str]:
+    """Return the names of a Parquet file's columns; `rows` is its schema tree, parents first."""
+    names, skip = [], 0
+    for name, children in rows[1:]:
+        if skip == 0:
+            names.append(name)
+        else:
+            skip -= 1
+        skip += children or 0
+    return names

@@ -32,6 +32,9 @@ from dprelease.statements.partitions import partition
 from dprelease.statements.treatment import steps
 from dprelease.statements.values import lattice_of, row_value
 
+KEPT = "dp_kept"
+"""The relation of rows that were bounded outside of the engine."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
@@ -105,9 +108,29 @@ def planned(query: Query) -> Compiled:
     return compile_query(query, assumed_types(query), assumed_joined(query))
 
 
+def compile_kept(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> tuple[str, Compiled]:
+    """Return the SELECT of all rows with id units, and statements over `dp_kept`, those to count.
+
+    For bounding outside of the engine; as `compile_query` elsewhere.
+    """
+    compiler = _Compiler(query, physical, joined or {}, bounded=True)
+    compiled = compiler.compile()
+    return compiler.unbounded, compiled
+
+
 class _Compiler:
-    def __init__(self, query: Query, stored: Mapping[str, str], joined: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        stored: Mapping[str, str],
+        joined: Mapping[str, str],
+        *,
+        bounded: bool = False,
+    ) -> None:
         self.query, self.stored, self.joined = query, stored, joined
+        self.source, self.unbounded = KEPT if bounded else "kept", ""
         self.physical = physical_of(query, stored, joined)
         self.columns = query.table.columns
         self.vectors = [m for m in query.measures if m.is_vector and m.name != PRIVATE_KEYS]
@@ -127,6 +150,8 @@ class _Compiler:
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
     def _statement(self, steps_: list[tuple[str, str]]) -> str:
+        if len(steps_) == 1:
+            return steps_[0][1]  # over rows that are there already
         *named, (_, last) = [("typed", self._typed()), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
@@ -151,11 +176,11 @@ class _Compiler:
             raise TypeError("only these choose among candidates")
         size = measure.aggregate.candidates
         kept = self._kept(None if self.query.unit.id is not None else j)
-        held = f"FROM kept WHERE v{j} IS NOT NULL"
+        held = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
         by_group = self._statement([*kept, ("", grouped)])
         out = self.query.keys.size * size
-        places = f"SELECT coalesce(cell * {size} + v{j}, {out}) AS place\nFROM kept"
+        places = f"SELECT coalesce(cell * {size} + v{j}, {out}) AS place\nFROM {self.source}"
         if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
@@ -275,7 +300,7 @@ class _Compiler:
             self._bounded(_total(m, place, counted), j)
             for j, (m, place) in enumerate(zip(self.vectors, places, strict=True))
         ]
-        last = f"SELECT cell, {', '.join(totals)}\nFROM kept GROUP BY cell"
+        last = f"SELECT cell, {', '.join(totals)}\nFROM {self.source} GROUP BY cell"
         return [*self._kept(), ("", last)]
 
     def _by_row(self) -> str:
@@ -288,12 +313,11 @@ class _Compiler:
                 one = f"coalesce(v{j}, 0)" if _reads_values(measure) else "n" if counted else "1"
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         out = self.query.keys.size
-        last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM kept"
-        kept = self._kept()
-        if self.query.unit.id is None:
-            read = [j for j, m in enumerate(self.query.measures) if _reads_values(m)]
-            kept = [("kept", self._rows(read))]
-        return self._statement([*kept, ("", last)])
+        last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM {self.source}"
+        if self.query.unit.id is not None:
+            return self._statement([*self._kept(), ("", last)])
+        read = [j for j, m in enumerate(self.query.measures) if _reads_values(m)]
+        return self._statement([("kept", self._rows(read)), ("", last)])
 
     def partitions(self) -> str:
         """Return a SELECT of partitions: `cell`, the text of one, and `n`, its number of units."""
@@ -304,7 +328,7 @@ class _Compiler:
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
         bounded = [("kept", "SELECT * FROM coded")]
         if unit.id is not None:
-            bounded = kept_counts(unit, UNKNOWN)
+            bounded = kept_counts(unit, UNKNOWN, text=self._text_ids(), text_cells=True)
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
         return self._statement([("coded", coded), *bounded, ("", last)])
 
@@ -315,13 +339,21 @@ class _Compiler:
         rows = self._rows(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
+        if self.source == KEPT:
+            self.unbounded = self._statement([("coded", coded), ("", "SELECT * FROM coded")])
+            return []
         if unit.id is None:
             bounded = [("kept", "SELECT * FROM coded")]
         elif read:
-            bounded = kept_rows(unit, [f"v{j}" for j in read], self.query.keys.size)
+            names = [f"v{j}" for j in read]
+            bounded = kept_rows(unit, names, self.query.keys.size, text=self._text_ids())
         else:
-            bounded = kept_counts(unit, self.query.keys.size)
+            bounded = kept_counts(unit, self.query.keys.size, text=self._text_ids())
         return [("coded", coded), *bounded]
+
+    def _text_ids(self) -> bool:
+        unit = self.query.unit.id
+        return unit is not None and not isinstance(self.columns[unit], IntegerColumn)
 
     @staticmethod
     def _bounded(total: str, position: int) -> str:

@@ -16,6 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
     given = parser.parse_args()
     beside = peers.run()
     draws = noise.run(beside)
@@ -24,15 +25,11 @@ def main() -> None:
     plans = calibration.plan_many()
     print()
     folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{given.rows}"
-    found = aggregation.compare(folder, given.rows)
-    print(
-        f"{'workload, ' + format(given.rows, ',') + ' rows':<40}{'ours s':>9}{'DuckDB s':>10}",
-        end="",
-    )
-    print(f"{'ratio':>7}{'ours MB':>9}{'DuckDB MB':>11}")
-    for row in found:
-        memory = f"{row.ours_mb:>9.0f}{row.plain_mb:>11.0f}" if row.ours_mb else ""
-        print(f"{row.name:<40}{row.ours:>9.3f}{row.plain:>10.3f}{row.ratio:>7.2f}{memory}")
+    found = aggregation.compare(folder, given.rows, peers.can_aggregate())
+    aggregation.show(found, given.rows)
+    if given.compare:
+        old = json.loads(given.compare.read_text())["aggregation"]
+        print("\n".join(aggregation.slower([asdict(row) for row in found], old)) or "none slower")
     if given.json:
         record = {
             "noise": [asdict(row) for row in draws],

@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
-import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration
-from tests.benchmarks.people import EXACT_SQL, WORKLOADS, make
+from tests.benchmarks.workloads import WORKLOADS, Workload, make
 
 ROUNDS = 7
+NOTICED = 1.15
+"""How much a ratio has to grow to be called slower."""
+
+LAUNCH = """
+import os, sys, time
+quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+start = time.perf_counter()
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, usage = os.wait4(child, 0)
+print(status, time.perf_counter() - start, usage.ru_maxrss / 1024)
+"""
+
+BY_HAND = """
+import sys
+import duckdb
+import opendp.prelude as dp
+dp.enable_features("contrib")
+link = duckdb.connect()
+found = link.execute(sys.argv[1]).to_arrow_table()
+laplace = dp.m.make_laplace(
+    dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int), scale=10.0
+)
+for i, kind in enumerate(found.schema.types):
+    if str(kind).startswith(("int", "decimal")):
+        noised = laplace([int(x or 0) for x in found.column(i).to_pylist()])
+        found = found.set_column(i, found.schema.names[i], [noised])
+link.execute(f"COPY (SELECT * FROM found) TO '{sys.argv[2]}/by_hand.parquet'")
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Median seconds (and peak megabytes, of whole processes) of ours and of plain DuckDB."""
+    """Median seconds (and peak megabytes, of whole processes) of ours and of plain DuckDB.
+
+    `by_hand`: the process that aggregates by DuckDB and draws OpenDP's noise; None without it.
+    """
 
     name: str
     ours: float
     plain: float
     ours_mb: float | None = None
     plain_mb: float | None = None
+    by_hand: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -42,10 +75,10 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def in_process(folder: Path, name: str) -> Comparison:
+def in_process(folder: Path, work: Workload) -> Comparison:
     """Return the medians of the exact step of our run and of plain SQL, taken in turn."""
-    (query,) = resolve(read_declaration(folder / f"{name}.yaml"))
-    plain_sql = EXACT_SQL[name].format(source=folder / "people.parquet")
+    (query,) = resolve(read_declaration(folder / f"{work.name}.yaml"))
+    plain_sql = _plain(folder, work)
 
     def ours() -> object:
         with Engine.open(query.declared) as engine:
@@ -53,51 +86,81 @@ def in_process(folder: Path, name: str) -> Comparison:
 
     def plain() -> object:
         with duckdb.connect() as connection:
-            return connection.execute(plain_sql).fetchall()
+            connection.execute("SET enable_progress_bar = false")
+            return connection.execute(plain_sql).fetchnumpy()
 
     pairs = [(_seconds(ours), _seconds(plain)) for _ in range(ROUNDS + 1)][1:]
     mine, theirs = zip(*pairs, strict=True)
-    return Comparison(f"{name}, in process", statistics.median(mine), statistics.median(theirs))
-
-
-def _process(command: list[str]) -> tuple[float, float]:
-    start = time.perf_counter()
-    child = os.posix_spawn(command[0], command, os.environ)
-    _, status, usage = os.wait4(child, 0)
-    if status:
-        raise SystemExit(f"{command} ended with status {status}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
-
-
-def whole_process(folder: Path, name: str) -> Comparison:
-    """Return medians of the `dprelease run` process and of a Python process that runs DuckDB."""
-    out = folder / "out" / name
-    source = folder / "people.parquet"
-    copy = f"COPY ({EXACT_SQL[name].format(source=source)}) TO '{folder / 'plain.parquet'}'"
-    script = f"import duckdb; duckdb.connect().execute({copy!r})"
-    ours = [sys.executable, "-m", "dprelease", "run", str(folder / f"{name}.yaml")]
-    ours += ["--overwrite", "--output", str(out), "--json"]
-    plain = [sys.executable, "-c", script]
-    with open(os.devnull, "w") as sink:
-        saved = os.dup(1)
-        os.dup2(sink.fileno(), 1)
-        try:
-            pairs = [(_process(ours), _process(plain)) for _ in range(ROUNDS + 1)][1:]
-        finally:
-            os.dup2(saved, 1)
-            os.close(saved)
-    mine, theirs = zip(*pairs, strict=True)
     return Comparison(
-        f"{name}, whole process",
-        statistics.median(seconds for seconds, _ in mine),
-        statistics.median(seconds for seconds, _ in theirs),
-        max(megabytes for _, megabytes in mine),
-        max(megabytes for _, megabytes in theirs),
+        f"{work.name}, in process", statistics.median(mine), statistics.median(theirs)
     )
 
 
-def compare(folder: Path, rows: int) -> list[Comparison]:
-    """Return every comparison over a table of `rows` rows, generated in `folder` when missing."""
+def _process(command: list[str]) -> tuple[float, float]:
+    """Return seconds and peak megabytes of a process, started by a small one.
+
+    A child begins with the peak of what started it, and this process is large by now.
+    """
+    launch = [sys.executable, "-I", "-c", LAUNCH, *command]
+    done = subprocess.run(launch, check=True, capture_output=True, text=True)
+    status, seconds, megabytes = done.stdout.split()
+    if int(status):
+        raise SystemExit(f"{command[0]} ended with status {status}")
+    return float(seconds), float(megabytes)
+
+
+def whole_process(folder: Path, work: Workload, peers: Path | None) -> Comparison:
+    """Return medians of the processes of `dprelease run`, of Python with DuckDB, and by hand.
+
+    `peers`: the Python that has OpenDP.
+    """
+    out = folder / "out" / work.name
+    copy = f"COPY ({_plain(folder, work)}) TO '{folder / 'plain.parquet'}'"
+    script = f"import duckdb; duckdb.connect().execute({copy!r})"
+    ours = [sys.executable, "-m", "dprelease", "run", str(folder / f"{work.name}.yaml")]
+    ours += ["--overwrite", "--output", str(out), "--json"]
+    commands = [ours, [sys.executable, "-c", script]]
+    # OpenDP chooses quantiles one by one: by hand it is no vector of noise.
+    if peers is not None and not work.name.startswith("W5"):
+        commands.append([str(peers), "-c", BY_HAND, _plain(folder, work), str(folder)])
+    runs = [[_process(command) for command in commands] for _ in range(ROUNDS + 1)][1:]
+    columns = list(zip(*runs, strict=True))
+    seconds = [statistics.median(taken for taken, _ in column) for column in columns]
+    peaks = [max(size for _, size in column) for column in columns]
+    by_hand = seconds[2] if len(seconds) > 2 else None
+    return Comparison(f"{work.name}, whole process", *seconds[:2], *peaks[:2], by_hand)
+
+
+def _plain(folder: Path, work: Workload) -> str:
+    return work.plain.format(source=folder / f"{work.table}.parquet")
+
+
+def compare(folder: Path, rows: int, peers: Path | None) -> list[Comparison]:
+    """Return every comparison over tables of `rows` rows, generated in `folder` when missing."""
     make(folder, rows)
-    found = [in_process(folder, name) for name in WORKLOADS]
-    return found + [whole_process(folder, name) for name in WORKLOADS]
+    found = [in_process(folder, work) for work in WORKLOADS]
+    return found + [whole_process(folder, work, peers) for work in WORKLOADS]
+
+
+def show(found: list[Comparison], rows: int) -> None:
+    """Print a table."""
+    heads = ("ours s", "DuckDB s", "ratio", "ours MB", "DuckDB MB", "by hand s")
+    print(f"{f'workload, {rows:,} rows':<32}" + "".join(f"{head:>11}" for head in heads))
+    for row in found:
+        figures = (row.ours, row.plain, row.ratio, row.ours_mb, row.plain_mb, row.by_hand)
+        forms = (".3f", ".3f", ".2f", ".0f", ".0f", ".3f")
+        texts = [
+            "-" if x is None else format(x, form) for x, form in zip(figures, forms, strict=True)
+        ]
+        print(f"{row.name:<32}" + "".join(f"{text:>11}" for text in texts))
+
+
+def slower(found: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each workload whose ratio to DuckDB grew by more than `NOTICED`."""
+    before = {row["name"]: row["ours"] / row["plain"] for row in old}
+    lines = []
+    for row in found:
+        was, now = before.get(row["name"]), row["ours"] / row["plain"]
+        if was is not None and now > was * NOTICED:
+            lines.append(f"slower: {row['name']}, {was:.2f} times DuckDB before, {now:.2f} now")
+    return lines

@@ -8,7 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-PACKAGES = (("opendp",), ("diffprivlib", "scikit-learn<1.7"))  # a later one lacks what it needs
+PACKAGES = (
+    ("opendp", "duckdb", "pyarrow"),
+    ("diffprivlib", "scikit-learn<1.7"),
+)  # a later one lacks what it needs
 
 MEASURE = """
 import json, statistics, time
@@ -60,17 +63,33 @@ print(json.dumps(found))
 """
 
 
+def python() -> Path:
+    """Return where the Python of the peers' environment is, or would be."""
+    return Path(tempfile.gettempdir()) / "dprelease-bench-peers" / "bin" / "python"
+
+
+def can_aggregate() -> Path | None:
+    """Return that Python if it can aggregate and draw noise; None, with a word, if it can't."""
+    needed = [python(), "-c", "import duckdb, opendp, pyarrow"]
+    if (
+        python().exists()
+        and not subprocess.run(needed, check=False, capture_output=True).returncode
+    ):
+        return python()
+    print("OpenDP and DuckDB could not be installed: nothing by hand")
+    return None
+
+
 def run() -> dict[str, dict[str, float]]:
     """Return million draws a second by peer and law; empty, with a word, where none installs."""
-    folder = Path(tempfile.gettempdir()) / "dprelease-bench-peers"
-    python = folder / "bin" / "python"
-    if not python.exists():
+    folder = python().parents[1]
+    if not python().exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         for packages in PACKAGES:
-            install = [python, "-m", "pip", "install", "--quiet", *packages]
+            install = [python(), "-m", "pip", "install", "--quiet", *packages]
             if subprocess.run(install, check=False, capture_output=True).returncode:
                 print(f"{packages[0]} could not be installed here: left out")
-    done = subprocess.run([python, "-c", MEASURE], check=False, capture_output=True, text=True)
+    done = subprocess.run([python(), "-c", MEASURE], check=False, capture_output=True, text=True)
     if done.returncode:
         print("the peers could not be measured: left out")
         return {}

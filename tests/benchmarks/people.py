@@ -46,38 +46,9 @@ columns:
   income: {{type: integer, lower: 0, upper: 200000, unit: USD/year, nulls: drop}}
 """
 
-RELEASE = """\
-title: Generated people, {query}
-tables: [people.yaml]
-budget: {{epsilon: 1}}
-mechanism: discrete_laplace
-queries:
-  {query}:
-    from: people
-    group_by: [{keys}]
-    columns:
-      {column}
-output: out/{query}
-"""
-
-WORKLOADS = {
-    "by_state_sex_race": ("state, sex, race", 'persons: {count: "*"}'),
-    "by_county": ("county", "income_total: {sum: income}"),
-}
-
-EXACT_SQL = {
-    "by_state_sex_race": (
-        "SELECT state, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL ORDER BY ALL"
-    ),
-    "by_county": (
-        "SELECT county, sum(least(greatest(income, 0), 200000)) AS income_total "
-        "FROM '{source}' GROUP BY ALL ORDER BY ALL"
-    ),
-}
-
 
 def make(folder: Path, rows: int) -> Path:
-    """Return `folder`, filled with the table, its schema and one release file a workload."""
+    """Return `folder`, filled with the table and its schema."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "people.parquet"
     if not source.exists():
@@ -91,7 +62,4 @@ def make(folder: Path, rows: int) -> Path:
     counties = ", ".join(f"C{i:04}" for i in range(COUNTIES))
     schema = SCHEMA.format(source=source.name, states=states, counties=counties)
     (folder / "people.yaml").write_text(schema)
-    for query, (keys, column) in WORKLOADS.items():
-        text = RELEASE.format(query=query, keys=keys, column=column)
-        (folder / f"{query}.yaml").write_text(text)
     return folder

@@ -188,10 +188,28 @@ def values_of(query: Query, row: Row) -> list[int | None]:
     return found
 
 
-def digest(parts: list[Any]) -> str:
-    """Return the documented hash: MD5 of the parts joined by bars, '-' for a missing one."""
-    text = "|".join("-" if part is None else str(part) for part in parts)
-    return hashlib.md5(text.encode()).hexdigest()
+def number(part: Any) -> int:
+    """Return a part of the documented hash."""
+    if part is None:
+        return 2**31 - 1
+    if isinstance(part, str):
+        return int(hashlib.md5(part.encode()).hexdigest()[:7], 16)
+    return int(part) % (2**31 - 1)
+
+
+def digest(parts: list[Any]) -> int:
+    """Return the documented hash of bounding."""
+    found = 0
+    for part in parts:
+        found += number(part)
+        for constant, factor in ((715827883, 1103515245), (1431655765, 1597334677)):
+            found = (found ^ constant) * factor % (2**31 - 1)
+    return found
+
+
+def missing_first(values: list[int | None]) -> list[tuple[bool, int]]:
+    """Return a key by which missing values come first."""
+    return [(value is not None, value or 0) for value in values]
 
 
 def reads_column(query: Query, j: int) -> bool:
@@ -215,7 +233,9 @@ def bounded(
     for person, cells in by_person.items():
         chosen = sorted(cells, key=lambda at: (digest([person, at]), at))[: unit.max_groups]
         for at in chosen:
-            order = sorted(cells[at], key=lambda v: digest([at, *(v[j] for j in read)]))
+            held = [([v[j] for j in read], v) for v in cells[at]]
+            held.sort(key=lambda both: (digest([person, at, *both[0]]), missing_first(both[0])))
+            order = [v for _, v in held]
             kept += [(person, at, values) for values in order[: unit.max_rows_per_group]]
     return kept
 

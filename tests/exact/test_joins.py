@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact import bounding
 from dprelease.exact import duckdb as engine_module
 from dprelease.exact.duckdb import Engine
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
-from dprelease.statements import compiler, layers
+from dprelease.statements import layers
 from tests.exact.build import ask, declare, exact
 from tests.exact.reference import left_join, reference, unit_join
 from tests.exact.test_reference import breaches, claims
@@ -391,11 +392,13 @@ def test_the_bounds_hold_for_joined_rows() -> None:
 def test_the_neighbor_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without bounding after the join, one person moves more than is claimed."""
     query = private_query(BOUNDS[1], ["sex", "ward"])
-    bounded = compiler.kept_rows
+    bounded = bounding.bounded
     monkeypatch.setattr(
-        compiler,
-        "kept_rows",
-        lambda unit, values, cells: bounded(replace(unit, max_rows_per_group=99), values, cells),
+        bounding,
+        "bounded",
+        lambda link, sql, unit, cells: bounded(
+            link, sql, replace(unit, max_rows_per_group=99), cells
+        ),
     )
     one, other = exact(query, *tables(*HEAVY)), exact(query, *tables([], []))
     assert breaches(query, one, other, claims(query))

@@ -1,0 +1,106 @@
+"""The five workloads: what is released, and the plain SQL that does the same exact work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from tests.benchmarks import people, visits
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One release of one query; `plain` is SQL with the place `{source}`."""
+
+    name: str
+    table: str
+    keys: str
+    columns: tuple[str, ...]
+    plain: str
+
+    def release(self) -> str:
+        """Return the release file."""
+        columns = "\n".join(f"      {column}" for column in self.columns)
+        return (
+            f"title: {self.name}\ntables: [{self.table}.yaml]\nbudget: {{epsilon: 1}}\n"
+            f"queries:\n  {self.name}:\n    from: {self.table}\n    group_by: [{self.keys}]\n"
+            f"    columns:\n{columns}\noutput: out/{self.name}\n"
+        )
+
+
+INSIDE = "least(greatest(income, 0), 200000)"
+WORKLOADS = (
+    Workload(
+        "W1_count",
+        "people",
+        "state, sex, race",
+        ('persons: {count: "*", mechanism: discrete_laplace}',),
+        "SELECT state, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL ORDER BY ALL",
+    ),
+    Workload(
+        "W2_sum_mean",
+        "people",
+        "county",
+        (
+            "total: {sum: income, mechanism: discrete_laplace}",
+            "middle: {mean: income, mechanism: discrete_laplace}",
+        ),
+        f"SELECT county, sum({INSIDE}) AS total, sum({INSIDE}) / count(income) AS middle "
+        "FROM '{source}' GROUP BY ALL ORDER BY ALL",
+    ),
+    Workload(
+        "W3_bounded",
+        "visits",
+        "store",
+        (
+            'n: {count: "*", mechanism: discrete_laplace}',
+            "total: {sum: spent, mechanism: discrete_laplace}",
+        ),
+        "SELECT store, count(*) AS n, sum(least(greatest(spent, 0), 50000)) AS total FROM "
+        "(SELECT * FROM '{source}' QUALIFY row_number() OVER "
+        "(PARTITION BY user_id ORDER BY hash(user_id, store, spent)) <= 5) "
+        "GROUP BY ALL ORDER BY ALL",
+    ),
+    Workload(
+        "W4_many_cells",
+        "people",
+        "county, age, sex, race",
+        ('persons: {count: "*", mechanism: discrete_laplace}',),
+        "SELECT county, age, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL",
+    ),
+    Workload(
+        "W5_quartiles",
+        "people",
+        "state",
+        (
+            'low: {quantile: {of: income, at: "0.25"}}',
+            "middle: {median: income}",
+            'high: {quantile: {of: income, at: "0.75"}}',
+        ),
+        f"SELECT state, quantile_disc({INSIDE}, 0.25) AS low, quantile_disc({INSIDE}, 0.5) AS "
+        f"middle, quantile_disc({INSIDE}, 0.75) AS high FROM '{{source}}' GROUP BY ALL ORDER BY ALL",
+    ),
+)
+
+
+def make(folder: Path, rows: int) -> Path:
+    """Return `folder`, filled with both tables, their schemas and one release file a workload."""
+    people.make(folder, rows)
+    _fill(folder / "visits.parquet", visits.ROWS_SQL.format(rows=rows))
+    (folder / "visits.yaml").write_text(visits.schema("visits.parquet"))
+    for work in WORKLOADS:
+        (folder / f"{work.name}.yaml").write_text(work.release())
+    return folder
+
+
+def _fill(target: Path, query: str) -> None:
+    """Write the rows of a query as a Parquet file, unless it is there."""
+    if target.exists():
+        return
+    half_made = target.with_suffix(".part")
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(f"COPY ({query}) TO '{half_made}' (FORMAT parquet)")
+    half_made.rename(target)

@@ -1,0 +1,106 @@
+"""Which rows of a unit are kept: the same in memory, in SQL and in the slow reference."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprelease.exact import bounding
+from dprelease.query.resolve import Query
+from dprelease.statements.bounding import MODULUS, ROUNDS
+from tests.exact.build import ask, declare, exact
+from tests.exact.reference import digest, reference
+
+COLUMNS: dict[str, Any] = {
+    "shop": {"type": "integer", "lower": 0, "upper": 40},
+    "n": {"type": "integer", "lower": -(10**15), "upper": 10**15},
+    "m": {"type": "integer", "lower": 0, "upper": 3},
+}
+TEXTS = ["", "1", "é", "anna|1", "a" * 300]
+NUMBERS = [-(2**63), -1, 0, 1, MODULUS, 2**63 - 1]
+KINDS = {
+    "text": (pa.string(), "text", TEXTS),
+    "integer": (pa.int64(), "integer", NUMBERS),
+    "unsigned": (pa.uint64(), "integer", [0, 1, MODULUS, 2**64 - 1]),
+    "small": (pa.int8(), "integer", [-128, -1, 0, 1, 127]),
+}
+MEASURES: dict[str, Any] = {
+    "with values": {"rows": {"count": "*"}, "total": {"sum": "n"}, "often": {"sum": "m"}},
+    "without": {"rows": {"count": "*"}, "people": {"count_distinct": "id"}},
+}
+BOUNDS = [(1, 1), (3, 2), (2, 5), (41, 2), (50, 1)]
+
+
+def build(kind: str, bounds: tuple[int, int], measures: str) -> Query:
+    groups, rows = bounds
+    unit = {"id": "id", "max_groups": groups, "max_rows_per_group": rows}
+    columns = {"id": {"type": KINDS[kind][1]}, **COLUMNS}
+    return ask(declare(columns, privacy_unit=unit), MEASURES[measures], ["shop"])
+
+
+def rows_of(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    row = {
+        "id": st.sampled_from([None, *KINDS[kind][2]]),
+        "shop": st.sampled_from([0, 1, 2, 3, 4, 40, 41]),
+        "n": st.sampled_from([None, 0, 1, 5, MODULUS, -MODULUS, 10**15]),
+        "m": st.sampled_from([None, 0, 1, 2]),
+    }
+    return st.lists(st.fixed_dictionaries(row), max_size=60)
+
+
+@pytest.mark.parametrize("held", [0, bounding.MOST_HELD], ids=["in the engine", "in memory"])
+@pytest.mark.parametrize("measures", MEASURES)
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_every_way_keeps_the_same_rows(
+    kind: str, measures: str, held: int, data: st.DataObject
+) -> None:
+    query = build(kind, data.draw(st.sampled_from(BOUNDS)), measures)
+    rows = data.draw(rows_of(kind))
+    fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
+    with mock.patch.object(bounding, "MOST_HELD", held):
+        found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+    for name, vector in reference(query, rows).items():
+        assert found[name].tolist() == vector, name
+
+
+def test_cells_of_equal_hash_are_still_two_cells() -> None:
+    """Cells that differ by the modulus have the same hash: the bounds hold all the same."""
+    cells = np.array([5, 5 + MODULUS, 5 + 2 * MODULUS, 5, 5 + MODULUS, 7], dtype=np.int64)
+    codes = np.array([0, 0, 0, 0, 0, 1], dtype=np.int64)
+    values = pa.table({"v0": pa.array([1, 2, 3, 4, 5, 6])})
+    rows = bounding._Rows(codes, np.array([3, 4], dtype=np.int64), cells, values)
+    unit = build("integer", (2, 1), "with values").unit
+    kept = bounding._kept(rows, unit, 2**40)
+    assert sorted(zip(kept["id"].to_pylist(), kept["cell"].to_pylist(), strict=True)) == [
+        (0, 5),
+        (0, 5 + MODULUS),
+        (1, 7),
+    ]
+
+
+def test_the_hash_in_numpy_is_the_documented_one() -> None:
+    ids = np.array([0, 1, 77, MODULUS - 1], dtype=np.int64)
+    found = bounding.hashed(bounding.hashed(None, ids), np.array([9, 0, MODULUS, 3]))
+    wanted = [digest([0, 9]), digest([1, 0]), digest([77, None]), digest([MODULUS - 1, 3])]
+    assert found.tolist() == wanted
+    assert all(2**32 * factor <= 2**63 for _, factor in ROUNDS)  # XOR keeps a sum below 2^32
+
+
+@pytest.mark.parametrize("cells", [np.arange(20), np.arange(200), np.arange(0, 51200, 512)])
+def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
+    """Over 20,000 ids in a row each cell is among the first five as often as any other."""
+    ids = bounding.hashed(None, np.arange(20_000))
+    hashes = bounding.hashed(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
+    first = np.argpartition(hashes, 5, axis=1)[:, :5]
+    counts = np.bincount(first.ravel(), minlength=len(cells))
+    expected = 5 * len(ids) / len(cells)
+    spread = np.sum((counts - expected) ** 2) / expected / (1 - 5 / len(cells))
+    assert spread < len(cells) + 6 * (2 * len(cells)) ** 0.5
