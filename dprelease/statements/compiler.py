@@ -88,14 +88,14 @@ def compile_query(
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Compiler(query, physical, joined or {}).compile()
+    return Compiler(query, physical, joined or {}).compile()
 
 
 def compile_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
     """Return the SELECT of the partitions of a query whose keys are not public; as above."""
-    return _Compiler(query, physical, joined or {}).partitions()
+    return Compiler(query, physical, joined or {}).partitions()
 
 
 def planned(query: Query) -> Compiled:
@@ -103,7 +103,9 @@ def planned(query: Query) -> Compiled:
     return compile_query(query, assumed_types(query), assumed_joined(query))
 
 
-class _Compiler:
+class Compiler:
+    """Builds the statements of one query, step by step."""
+
     def __init__(self, query: Query, stored: Mapping[str, str], joined: Mapping[str, str]) -> None:
         self.query, self.stored, self.joined = query, stored, joined
         self.physical = physical_of(query, stored, joined)
