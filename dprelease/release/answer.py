@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprelease.exact.duckdb import Engine
+from dprelease.exact.engine import Answering
 from dprelease.exact.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
@@ -32,7 +32,7 @@ class Answer:
         return self.columns[0].query
 
 
-def answered(engine: Engine, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
+def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
     """Return the noised answer of one query, all of whose planned columns are given.
 
     Keys that are not public are told first, by their own mechanism; what is told is public from

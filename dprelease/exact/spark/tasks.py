@@ -18,15 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.spark.link import private_link
-from dprelease.exact.spark.rows import Rows, TypesDiffer, packed
+from dprelease.exact.spark.rows import Rows, packed
 from dprelease.query import quoting
 from dprelease.statements.compiler import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.version import __version__
-
-FAILURES = (
-    duckdb.Error, pa.ArrowException, TypesDiffer, MemoryError, OSError, ValueError, LookupError
-)  # fmt: skip
 
 
 class TaskFailure(Exception):
@@ -51,7 +47,7 @@ def silenced(work: Callable[[], Iterator[Any]]) -> Iterator[Any]:
     failed = False
     try:
         yield from work()
-    except FAILURES:
+    except Exception:  # noqa: BLE001 - whatever it is, its words stay here
         failed = True
     if failed:
         raise TaskFailure("a task of dprelease failed; why is not told, as it may quote a cell")
