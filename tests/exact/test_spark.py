@@ -19,7 +19,6 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.engines import frame_of
 from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
@@ -254,27 +253,12 @@ def test_a_count_that_reads_no_column(tmp_path: Path) -> None:
         both([ask(declared, {"rows": {"count": "*"}})])
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (pa.array([1], pa.uint64()), "integer"),
-        (pa.array([1], pa.timestamp("ns")), "timestamp"),
-        (pa.array([1], pa.time64("us")), "text"),
-    ],
-    ids=["uint64", "ns", "time"],
-)
-def test_types_that_spark_hands_over_as_others(values: pa.Array, kind: str, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"v": values}), tmp_path / "t.parquet", version="2.6")
-    declared = declare({"v": {"type": kind}}, source=str(tmp_path / "t.parquet"))
-    query = (
-        ask(declared, {"n": {"count": "v"}})
-        if kind != "timestamp"
-        else ask(declared, {"n": {"count": "*"}}, where="v IS NOT NULL")
-    )
-    with (
-        SparkEngine.open(query.declared) as engine,
-        pytest.raises(DataError, match=r"DP-(SPARK-002|DATA-001)"),
-    ):
+def test_types_that_spark_hands_over_as_others(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
+    declared = declare({"v": {"type": "text"}}, source=str(tmp_path / "t.parquet"))
+    query = ask(declared, {"n": {"count": "v"}})
+    opened = SparkEngine.open(query.declared)
+    with opened as engine, pytest.raises(DataError, match="DP-SPARK-002"):
         engine.compile(query)
 
 
@@ -351,8 +335,37 @@ def test_a_release_is_the_same(tmp_path: Path) -> None:
         assert file.read_bytes() == (two / file.name).read_bytes()
 
 
-def test_records_stay_with_duckdb(tmp_path: Path) -> None:
-    local = (ROOT / "tests/bad").glob("DP-LOCAL-001*")
-    text = next(path for path in local if ".table." not in path.name).read_text()
-    assert frame_of is not None
-    assert "mode: local" in text
+def test_records_stay_with_duckdb() -> None:
+    declaration = read_declaration(ROOT / "tests/bad/DP-LOCAL-001_presence_of_a_record.yaml")
+    assert on_engine(declaration, "duckdb") is declaration
+    with pytest.raises(DataError, match="DP-SPARK-005"):
+        on_engine(declaration, "spark")
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint32", "uint64", "ns", "ns, UTC", "ms", "us"])
+@pytest.mark.parametrize("unit", [True, False])
+def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -> None:
+    values = [0, 7, None, 2**8 - 1, 1_704_067_200]
+    if kind == "uint64":
+        values += [2**64 - 1, 2**53 + 1]
+    if kind == "ns":
+        values += [1_704_067_200 * 10**9, 2**62]
+    stored = {
+        "ns": pa.timestamp("ns"),
+        "ns, UTC": pa.timestamp("ns", "UTC"),
+        "ms": pa.timestamp("ms"),
+        "us": pa.timestamp("us"),
+    }
+    arrow = stored.get(kind) or getattr(pa, kind)()
+    held = [v for v in values if kind != "uint8" or v is None or v < 256]
+    table = pa.table({"v": pa.array(held, pa.int64() if kind in stored else arrow).cast(arrow)})
+    table = table.append_column("id", pa.array([i % 3 for i in range(len(table))], pa.uint64()))
+    pq.write_table(table, tmp_path / "t.parquet")
+    column: Row = {"type": "date", "lower": "1970-01-01", "upper": "2025-01-01"}
+    measures: Row = {"rows": {"count": "v"}}
+    if kind not in stored:
+        column = {"type": "number", "lower": 0, "upper": 2**60, "step": 3}
+        measures["sum"] = {"sum": "v"}
+    columns = {"id": {"type": "integer"}, "v": column}
+    given = {"privacy_unit": {"id": "id"}} if unit else {}
+    both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])

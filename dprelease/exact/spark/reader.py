@@ -38,6 +38,9 @@ HANDED = {
 }
 """The engine's types of what Spark hands over."""
 
+LONG = {"TIMESTAMP_NS": "bigint", "TIMESTAMPTZ_NS": "bigint", "UBIGINT": "decimal(20,0)"}
+"""What Spark makes of types that it does not know, and that tasks make of it again."""
+
 ALIKE = (SMALL_INTEGERS, TEXTS, INSTANTS)
 """Types between which every statement reads the same."""
 
@@ -130,12 +133,15 @@ def _parquet(
     types = {
         name: _handed(name, kind, handed.get(name, "nothing")) for name, kind in physical.items()
     }
-    return _chosen(found, types), Rows(types)
+    stored = {n: kind for n, kind in physical.items() if types[n] == kind and kind in LONG}
+    return _chosen(found, types), Rows(types, stored=stored)
 
 
 def _handed(name: str, physical: str, spark: str) -> str:
     """Return the engine's type of what Spark makes of a stored type; refuse another kind."""
     found = f"DECIMAL{spark[7:]}" if spark.startswith("decimal") else HANDED.get(spark, "")
+    if LONG.get(physical) == spark:
+        return physical
     pair = {base_type(found), base_type(physical)}
     exact = base_type(found) == "DECIMAL" and found.replace(" ", "") == physical.replace(" ", "")
     plain = len(pair) == 1 and base_type(found) != "DECIMAL"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,14 @@ CHUNK = 2**18
 """Rows that are read, or counted, at a time."""
 
 
+ARROW = {
+    "TIMESTAMP_NS": pa.timestamp("ns"),
+    "TIMESTAMPTZ_NS": pa.timestamp("ns", "UTC"),
+    "UBIGINT": pa.uint64(),
+}
+"""Types that Spark does not know, but whose every value it hands over as another type's."""
+
+
 class TypesDiffer(Exception):
     """A column has another type in a task than it had when the statement was made."""
 
@@ -29,10 +37,12 @@ class Rows:
     `physical`: the engine's types of the columns that are read. Without `reader` and `packed` they
     are columns c0, c1, ... of Spark itself. `packed`: each Spark row is `content`, an Arrow stream.
     `reader`: each is a whole text file, `content` with its `path`, read by that function of the
-    engine with these options, so that a broken line means what it means there.
+    engine with these options, so that a broken line means what it means there. `stored`: the
+    types, among `ARROW`, of columns that come as another type which holds the same.
     """
 
     physical: Mapping[str, str]
+    stored: Mapping[str, str] = field(default_factory=dict)
     packed: bool = False
     reader: tuple[str, str] | None = None
 
@@ -70,7 +80,13 @@ class Rows:
                 yield table.select(self.names) if self.names else table
         else:
             for table in _gathered(batches):
-                yield table.rename_columns(self.names) if self.names else table
+                yield self._restored(table.rename_columns(self.names)) if self.names else table
+
+    def _restored(self, table: Any) -> Any:
+        for name, kind in self.stored.items():
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, table[name].cast(ARROW[kind]))
+        return table
 
     def _text(
         self, path: str, content: Any, link: duckdb.DuckDBPyConnection, folder: Path
@@ -84,8 +100,10 @@ class Rows:
         try:
             chosen = ", ".join(quoting.identifier(name) for name in self.names) or "1 AS one"
             source = f"{function}({quoting.text(pattern(file))}, {options})"
-            for batch in link.sql(f"SELECT {chosen} FROM {source}").to_arrow_reader(CHUNK):
-                yield pa.Table.from_batches([batch])
+            # A connection of its own: others ask something while this one is still reading.
+            with link.cursor() as reading:
+                for batch in reading.sql(f"SELECT {chosen} FROM {source}").to_arrow_reader(CHUNK):
+                    yield pa.Table.from_batches([batch])
         finally:
             file.unlink()
 

@@ -25,6 +25,7 @@ FIXED = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # else no column of the file can be read
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
