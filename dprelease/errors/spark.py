@@ -11,8 +11,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SPARK-002": Template(
         cause=(
-            "The column '{column}' is stored as {physical}, which Spark hands over as {handed}: "
-            "its values might be read differently."
+            "The column '{column}' is stored as {physical}, which Spark does not know: its values "
+            "might be read differently."
         ),
         fix="convert the column in the source, or use the engine duckdb.",
     ),

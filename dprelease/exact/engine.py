@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 
 from dprelease.exact.partitions import Partitions
-from dprelease.exact.table import ExactTable
+from dprelease.exact.table import ExactTable, Integers
 from dprelease.query.resolve import Query
 
 
@@ -37,4 +38,20 @@ class Answering(Protocol):
         ------
         DataError
             As `run`.
+        """
+
+
+@runtime_checkable
+class Spreading(Protocol):
+    """An engine that can have noise added where the cells are."""
+
+    def noised(
+        self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
+    ) -> dict[str, Integers] | None:
+        """Return noised vectors of every cell; None where the engine leaves the noise to others.
+
+        Raises
+        ------
+        DataError
+            As `Answering.run`.
         """

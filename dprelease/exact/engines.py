@@ -59,7 +59,7 @@ def _engine(
     from dprelease.exact.spark.engine import SparkEngine
     from dprelease.exact.spark.session import Settings
 
-    settings = Settings(spec.spark.master, spec.spark.config)
+    settings = Settings(spec.spark.master, spec.spark.staging, spec.spark.config)
     return SparkEngine.open(declared, frame, joined, joined_frame, settings)
 
 

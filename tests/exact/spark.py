@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.table import ExactTable
+from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
 from tests.exact.build import _held
 
@@ -26,8 +28,25 @@ CONFIG = {
 }
 
 
+class ConstantNoise:
+    """Adds one number to all cells of a block; fails once, after it has drawn."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, exact: ExactTable) -> dict[str, np.ndarray]:
+        drawn = int(Entropy().words(1)[0] >> np.uint64(8))
+        (self.folder / f"drawn-{drawn}").touch()
+        try:
+            (self.folder / "failed").touch(exist_ok=False)
+        except FileExistsError:
+            return {"rows": exact.vector("rows") + drawn}
+        (self.folder / f"drawn-{drawn}").rename(self.folder / f"lost-{drawn}")
+        raise RuntimeError("SECRET-4711")
+
+
 @contextmanager
-def local_spark(master: str = "local[2]") -> Iterator[Any]:
+def local_spark(master: str = "local[2,3]") -> Iterator[Any]:
     """Yield a session of this machine, which the engine then takes for its own."""
     from pyspark.sql import SparkSession
 

@@ -22,13 +22,15 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.session import Settings
 from dprelease.query.resolve import Query, resolve
 from dprelease.release.engine import on_engine
 from dprelease.release.pipeline import run
+from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from tests.exact import test_derived, test_joins, test_reference
 from tests.exact.build import ask, declare
-from tests.exact.spark import both, local_spark
+from tests.exact.spark import ConstantNoise, both, local_spark
 from tests.release import build as release_build
 from tests.replay import Keyed
 
@@ -253,7 +255,7 @@ def test_a_count_that_reads_no_column(tmp_path: Path) -> None:
         both([ask(declared, {"rows": {"count": "*"}})])
 
 
-def test_types_that_spark_hands_over_as_others(tmp_path: Path) -> None:
+def test_a_type_that_spark_does_not_hold(tmp_path: Path) -> None:
     pq.write_table(pa.table({"v": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
     declared = declare({"v": {"type": "text"}}, source=str(tmp_path / "t.parquet"))
     query = ask(declared, {"n": {"count": "v"}})
@@ -342,7 +344,9 @@ def test_records_stay_with_duckdb() -> None:
         on_engine(declaration, "spark")
 
 
-@pytest.mark.parametrize("kind", ["uint8", "uint32", "uint64", "ns", "ns, UTC", "ms", "us"])
+@pytest.mark.parametrize(
+    "kind", ["uint8", "uint16", "uint32", "uint64", "ns", "ns, UTC", "ms", "us"]
+)
 @pytest.mark.parametrize("unit", [True, False])
 def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -> None:
     values = [0, 7, None, 2**8 - 1, 1_704_067_200]
@@ -357,7 +361,8 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
         "us": pa.timestamp("us"),
     }
     arrow = stored.get(kind) or getattr(pa, kind)()
-    held = [v for v in values if kind != "uint8" or v is None or v < 256]
+    most = {"uint8": 2**8, "uint16": 2**16}.get(kind, 2**64)
+    held = [v for v in values if v is None or v < most]
     table = pa.table({"v": pa.array(held, pa.int64() if kind in stored else arrow).cast(arrow)})
     table = table.append_column("id", pa.array([i % 3 for i in range(len(table))], pa.uint64()))
     pq.write_table(table, tmp_path / "t.parquet")
@@ -369,3 +374,62 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
     columns = {"id": {"type": "integer"}, "v": column}
     given = {"privacy_unit": {"id": "id"}} if unit else {}
     both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])
+
+
+def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt fails after it has drawn; its noise is in no cell."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 10)
+    column = {"type": "integer", "lower": 0, "upper": 34}
+    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+    frame = pa.table({"v": [0, 0, 12, 29, 34]})
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+    with SparkEngine.open(query.declared, frame, settings=settings) as engine:
+        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        true = engine.run(query).vector("rows")
+    assert found is not None
+    noise = found["rows"] - true
+    published = [set(noise[first : first + 10].tolist()) for first in range(0, 35, 10)]
+    marks = [path.name.split("-") for path in (tmp_path / "marks").iterdir()]
+    drawn = {int(mark[1]) for mark in marks if mark[0] == "drawn"}
+    assert all(len(block) == 1 for block in published)
+    assert set.union(*published) == drawn
+    assert len(drawn) == 4
+    assert [mark[0] for mark in marks].count("lost") == 1
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_large_results_are_noised_by_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 50)
+    file = release_build.write(tmp_path)
+    (tmp_path / "staging").mkdir()
+    text = f"""\
+title: Many cells
+tables: [people.yaml]
+budget: {{epsilon: 100, neighbours: add_remove}}
+mechanism: discrete_laplace
+queries:
+  q:
+    from: people
+    group_by: [city, age]
+    columns: {{people: {{count_distinct: person}}, pay: {{sum: pay}}, middle: {{median: pay}}}}
+output: out
+engine: spark
+spark: {{staging: "file://{tmp_path}/staging"}}
+"""
+    file.write_text(text)
+    declaration = read_declaration(file)
+    two = run(declaration)
+    one = run(on_engine(declaration, "duckdb"), output=tmp_path / "one")
+    tables = [pq.read_table(folder / "q.parquet") for folder in (one, two)]
+    assert tables[0].schema == tables[1].schema
+    for name in ("city", "age", "people"):  # at this price, counts have next to no noise
+        assert tables[0][name].equals(tables[1][name])
+    assert verify(two).ok

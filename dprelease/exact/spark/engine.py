@@ -15,11 +15,13 @@ import numpy as np
 
 from dprelease.errors import DataError
 from dprelease.exact.partitions import Partitions
+from dprelease.exact.spark.merge import exact_table
+from dprelease.exact.spark.noise import BLOCK, Noise, Noised, noised
 from dprelease.exact.spark.reader import Reader, spread
 from dprelease.exact.spark.rows import Rows
 from dprelease.exact.spark.session import Settings, attempt, session, unreadable
 from dprelease.exact.spark.tasks import Count, Spread, report_versions, versions
-from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.exact.table import ExactTable, Integers
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
@@ -36,15 +38,18 @@ from dprelease.statements.treatment import typed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MANY_CELLS = 2**20
+"""Cells from which on executors add the noise, where they have a folder to write to."""
+
 SPREAD_SCHEMA = "bucket int, kind int, content binary"
 
 
 class SparkEngine:
     """One declared table, and one joined to it, read by Spark. Open it as a context manager."""
 
-    def __init__(self, spark: SparkSession, reader: Reader) -> None:
+    def __init__(self, spark: SparkSession, reader: Reader, settings: Settings) -> None:
         self.declared = reader.declared
-        self._spark, self._reader = spark, reader
+        self._spark, self._reader, self._settings = spark, reader, settings
 
     @classmethod
     @contextmanager
@@ -64,12 +69,13 @@ class SparkEngine:
             As the engine duckdb; DP-SPARK-003 if there is no Spark, DP-SPARK-004 if its executors
             have other versions than the driver.
         """
+        settings = settings or Settings()
         with (
             Reader.open(declared, frame, joined, joined_frame) as reader,
-            session(settings or Settings()) as spark,
+            session(settings) as spark,
         ):
             refuse_other_versions(spark)
-            yield cls(spark, reader)
+            yield cls(spark, reader, settings)
 
     def compile(self, query: Query) -> Partial | None:
         """Return the statement that executors run; None where keys are found first.
@@ -96,8 +102,36 @@ class SparkEngine:
         self._reader.compile(query)
         frames = self._frames(query)
         partial = compile_partial(query, *self._types(frames))
-        merged = attempt(lambda: self._merged(query, partial, frames), self._failure())
-        return _exact(query, partial, merged)
+        merged = attempt(lambda: self._merged(query, partial, frames).toArrow(), self._failure())
+        self._reader.refuse_change()
+        return exact_table(query.name, partial, merged, query.keys.size)
+
+    def noised(self, query: Query, noise: Noise) -> dict[str, Integers] | None:
+        """Return noised vectors of every cell, noised by executors; None where it is not for them.
+
+        It is for many cells, and where a folder for it was named.
+
+        Raises
+        ------
+        DataError
+            As `run`.
+        """
+        staging = self._settings.staging
+        small = query.keys.size < MANY_CELLS
+        if staging is None or small or not hasattr(self._spark, "_jsparkSession"):
+            return None
+        self._reader.compile(query)
+        frames = self._frames(query)
+        partial = compile_partial(query, *self._types(frames))
+
+        def found() -> dict[str, Integers]:
+            merged = self._merged(query, partial, frames)
+            task = Noised(partial, query.keys.size, noise, BLOCK)
+            return noised(self._spark, merged, task, staging)
+
+        vectors = attempt(found, self._failure())
+        self._reader.refuse_change()
+        return vectors
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.
@@ -151,9 +185,7 @@ class SparkEngine:
             functions.least(functions.greatest(functions.sum(m), low), high).cast("bigint").alias(m)
             for m in sums
         ]
-        merged = counted.groupBy(*PLACE).agg(*totals).toArrow()
-        self._reader.refuse_change()
-        return merged
+        return counted.groupBy(*PLACE).agg(*totals)
 
     def _counted(
         self,
@@ -219,22 +251,3 @@ def _arrow_schema(schema: str) -> Any:
     kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
     fields = [field.split(" ") for field in schema.split(", ")]
     return pa.schema([(name, kinds.get(kind, pa.decimal128(38, 0))) for name, kind in fields])
-
-
-def _exact(query: Query, partial: Partial, merged: Any) -> ExactTable:
-    """Return the aggregates from rows (part, cell, v, m0, ...), each place once."""
-    size = query.keys.size
-    part, cell, value = (np.asarray(merged[name], dtype=np.int64) for name in PLACE)
-    vectors = {}
-    mine = part == 0
-    for j, name in enumerate(partial.vectors):
-        vectors[name] = np.zeros(size, dtype=np.int64)
-        vectors[name][cell[mine]] = np.asarray(merged[f"m{j}"], dtype=np.int64)[mine]
-    for name, number in partial.distinct.items():
-        vectors[name] = np.bincount(cell[part == number], minlength=size).astype(np.int64)
-    profiles: dict[str, Profile | DenseProfile] = {}
-    counts = np.asarray(merged["m0"], dtype=np.int64)
-    for name, number in partial.profiles.items():
-        mine = part == number
-        profiles[name] = Profile.of(cell[mine], value[mine], counts[mine], size)
-    return ExactTable(query.name, size, vectors, profiles)

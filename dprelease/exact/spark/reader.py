@@ -2,7 +2,7 @@
 
 The driver asks DuckDB what the sources are, exactly as the engine duckdb does, and reads no row of
 a table about people. Text files and frames reach the executors as bytes and are read there by
-DuckDB itself; Parquet is read by Spark, and refused where Spark has another type for a column.
+DuckDB itself; Parquet is read by Spark, and refused where it has no type that holds a column's.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from dprelease.exact.sources import text_reader
 from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
 from dprelease.query import quoting
-from dprelease.statements.treatment import INSTANTS, SMALL_INTEGERS, TEXTS, base_type
+from dprelease.statements.treatment import base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-HANDED = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "timestamp_ntz": "TIMESTAMP",
+ASKED = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INTEGER": "integer",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "VARCHAR": "string",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp_ntz",
+    "TIMESTAMP WITH TIME ZONE": "timestamp",
+    "UTINYINT": "short",
+    "USMALLINT": "integer",
+    "UINTEGER": "long",
+    "UBIGINT": "decimal(20, 0)",
+    "TIMESTAMP_NS": "long",
+    "TIMESTAMPTZ_NS": "long",
 }
-"""The engine's types of what Spark hands over."""
-
-LONG = {"TIMESTAMP_NS": "bigint", "TIMESTAMPTZ_NS": "bigint", "UBIGINT": "decimal(20,0)"}
-"""What Spark makes of types that it does not know, and that tasks make of it again."""
-
-ALIKE = (SMALL_INTEGERS, TEXTS, INSTANTS)
-"""Types between which every statement reads the same."""
+"""As what Spark is asked for a type: itself, or one that holds it and is turned back by tasks."""
 
 SPECIAL = "*?[]{}\\:"
 """What Spark takes for a pattern, or for a scheme, in the name of a file."""
@@ -120,39 +120,33 @@ def _uri(file: Path, given: Input) -> str:
 def _parquet(
     spark: SparkSession, paths: list[str], given: Input, physical: dict[str, str]
 ) -> tuple[DataFrame, Rows]:
-    table = given.declared.table.name
-    read = spark.read.options(
-        mergeSchema=str(len(paths) > 1).lower(),
-        recursiveFileLookup="true",
-        datetimeRebaseMode="CORRECTED",
-        int96RebaseMode="CORRECTED",
+    """Return the columns as they are asked for: Spark does not infer any type."""
+    from pyspark.sql.types import StructType
+
+    types = {name: _asked(name, kind) for name, kind in physical.items()}
+    schema = StructType()
+    for name, kind in types.items():
+        schema.add(name, kind)
+    read = spark.read.schema(schema).options(
+        recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED"
     )
-    failure = DataError("DP-DATA-001", table=table, format="parquet")
+    failure = DataError("DP-DATA-001", table=given.declared.table.name, format="parquet")
     found = attempt(lambda: read.parquet(*paths), failure)
-    handed = dict(found.dtypes)
-    types = {
-        name: _handed(name, kind, handed.get(name, "nothing")) for name, kind in physical.items()
-    }
-    stored = {n: kind for n, kind in physical.items() if types[n] == kind and kind in LONG}
-    return _chosen(found, types), Rows(types, stored=stored)
+    return _chosen(found, list(types)), Rows(physical)
 
 
-def _handed(name: str, physical: str, spark: str) -> str:
-    """Return the engine's type of what Spark makes of a stored type; refuse another kind."""
-    found = f"DECIMAL{spark[7:]}" if spark.startswith("decimal") else HANDED.get(spark, "")
-    if LONG.get(physical) == spark:
-        return physical
-    pair = {base_type(found), base_type(physical)}
-    exact = base_type(found) == "DECIMAL" and found.replace(" ", "") == physical.replace(" ", "")
-    plain = len(pair) == 1 and base_type(found) != "DECIMAL"
-    if not (exact or plain or any(pair <= alike for alike in ALIKE)):
-        raise DataError("DP-SPARK-002", column=name, physical=physical, handed=spark)
-    return found
+def _asked(name: str, physical: str) -> str:
+    """Return the type to ask Spark for; refuse one that it does not have."""
+    if base_type(physical) == "DECIMAL":
+        return physical.lower()
+    if physical not in ASKED:
+        raise DataError("DP-SPARK-002", column=name, physical=base_type(physical))
+    return ASKED[physical]
 
 
-def _chosen(found: DataFrame, types: dict[str, str]) -> DataFrame:
+def _chosen(found: DataFrame, names: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions
 
-    quoted = [f"`{name.replace('`', '``')}`" for name in types]
+    quoted = [f"`{name.replace('`', '``')}`" for name in names]
     columns = [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
     return found.select(*columns) if columns else found.select(functions.lit(1).alias("c0"))

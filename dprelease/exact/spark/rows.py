@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ CHUNK = 2**18
 ARROW = {
     "TIMESTAMP_NS": pa.timestamp("ns"),
     "TIMESTAMPTZ_NS": pa.timestamp("ns", "UTC"),
+    "UTINYINT": pa.uint8(),
+    "USMALLINT": pa.uint16(),
+    "UINTEGER": pa.uint32(),
     "UBIGINT": pa.uint64(),
 }
 """Types that Spark does not know, but whose every value it hands over as another type's."""
@@ -35,14 +38,13 @@ class Rows:
     """How the rows of one table come out of Spark.
 
     `physical`: the engine's types of the columns that are read. Without `reader` and `packed` they
-    are columns c0, c1, ... of Spark itself. `packed`: each Spark row is `content`, an Arrow stream.
-    `reader`: each is a whole text file, `content` with its `path`, read by that function of the
-    engine with these options, so that a broken line means what it means there. `stored`: the
-    types, among `ARROW`, of columns that come as another type which holds the same.
+    are columns of Spark itself, in this order; types of `ARROW` come as another that holds them.
+    `packed`: each Spark row is `content`, an Arrow stream. `reader`: each is a whole text file,
+    `content` with its `path`, read by that function of the engine with these options, so that a
+    broken line means what it means there.
     """
 
     physical: Mapping[str, str]
-    stored: Mapping[str, str] = field(default_factory=dict)
     packed: bool = False
     reader: tuple[str, str] | None = None
 
@@ -83,9 +85,9 @@ class Rows:
                 yield self._restored(table.rename_columns(self.names)) if self.names else table
 
     def _restored(self, table: Any) -> Any:
-        for name, kind in self.stored.items():
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, table[name].cast(ARROW[kind]))
+        for place, (name, kind) in enumerate(self.physical.items()):
+            if kind in ARROW:
+                table = table.set_column(place, name, table[name].cast(ARROW[kind]))
         return table
 
     def _text(

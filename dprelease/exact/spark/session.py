@@ -39,6 +39,8 @@ class Settings:
     """Which Spark to use: its own configuration decides where nothing is said."""
 
     master: str | None = None
+    staging: str | None = None
+    """A folder that all executors reach, and as confidential as the data."""
     config: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -116,7 +118,7 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
 
     failures = (
         PySparkException, Py4JError, pa.ArrowException, MemoryError, OSError, RuntimeError,
-        TypeError, ValueError,
+        TypeError, ValueError, LookupError,
     )  # fmt: skip
     try:
         with warnings.catch_warnings():
