@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dprelease.release.plan import Plan
     from dprelease.schema.load import Declaration
 
+EngineName = Literal["duckdb", "spark"]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
@@ -123,13 +124,17 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the SQL; open no data, publish nothing.")
     ] = False,
+    engine: Annotated[
+        EngineName | None, typer.Option(help="What reads the data, in place of the declared one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json):
+        from dprelease.release.engine import on_engine
         from dprelease.schema.load import read_declaration
 
-        declaration = read_declaration(release)
+        declaration = on_engine(read_declaration(release), engine)
         if dry_run:
             texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())

@@ -52,7 +52,7 @@ TEMPLATES: dict[str, Template] = {
         cause="The file has no column '{column}' to name the privacy unit.",
         fix="columns are: {known}.",
     ),
-    "DP-DATA-012": Template(
+    "DP-DATA-013": Template(
         cause="The values of the file can't be read.",
         fix="check that the file is whole, or leave out --peek: names and types need no values.",
     ),

@@ -19,6 +19,7 @@ from dprelease.errors import (
     output,
     query,
     session,
+    spark,
     verification,
 )
 from dprelease.errors.template import Template
@@ -119,7 +120,7 @@ class QueryError(DpReleaseError):
 class DataError(DpReleaseError):
     """A source can't be opened or does not have the declared columns or types."""
 
-    templates = data.TEMPLATES | join.STORED
+    templates = data.TEMPLATES | spark.TEMPLATES | join.STORED
     exit_code = EXIT_INPUT
 
 

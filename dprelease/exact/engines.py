@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.engine import Answering
 from dprelease.query.resolve import Query
+from dprelease.schema.load import Declared
+from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
 
 
 @contextmanager
 def open_engines(
-    queries: Sequence[Query], frames: Mapping[str, object]
-) -> Iterator[dict[str, Engine]]:
+    queries: Sequence[Query], frames: Mapping[str, object], spec: ReleaseSpec
+) -> Iterator[dict[str, Answering]]:
     """Yield the engine of each query by its name; queries over the same tables share one.
+
+    `spec` names the kind of engine, and how it is configured.
 
     Every statement is compiled first: a missing column, or a public table whose keys are not
     unique, is refused while nothing about people has been read.
@@ -22,10 +27,11 @@ def open_engines(
     Raises
     ------
     DataError
-        DP-DATA-001 to 005, 008, 009 or 012 if a source is not as declared.
+        DP-DATA-001 to 005, 008, 009 or 012 if a source is not as declared; DP-SPARK-001 to 004 if
+        Spark can't be had, or could read a source differently.
     """
-    opened: dict[tuple[str, str | None], Engine] = {}
-    found: dict[str, Engine] = {}
+    opened: dict[tuple[str, str | None], Answering] = {}
+    found: dict[str, Answering] = {}
     with ExitStack() as stack:
         for query in queries:
             joined = None if query.join is None else query.join.declared
@@ -33,10 +39,28 @@ def open_engines(
             if pair not in opened:
                 own = frame_of(query.declared.table, frames)
                 other = None if joined is None else frame_of(joined.table, frames)
-                opened[pair] = stack.enter_context(Engine.open(query.declared, own, joined, other))
+                opened[pair] = stack.enter_context(
+                    _engine(spec, query.declared, own, joined, other)
+                )
             found[query.name] = opened[pair]
             found[query.name].compile(query)
         yield found
+
+
+def _engine(
+    spec: ReleaseSpec,
+    declared: Declared,
+    frame: object | None,
+    joined: Declared | None,
+    joined_frame: object | None,
+) -> AbstractContextManager[Answering]:
+    if spec.engine == "duckdb":
+        return Engine.open(declared, frame, joined, joined_frame)
+    from dprelease.exact.spark.engine import SparkEngine
+    from dprelease.exact.spark.session import Settings
+
+    settings = Settings(spec.spark.master, spec.spark.staging, spec.spark.config)
+    return SparkEngine.open(declared, frame, joined, joined_frame, settings)
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:

@@ -40,7 +40,7 @@ def peek(source: Path) -> dict[str, Peeked]:
     Raises
     ------
     DataError
-        DP-DATA-012 if the values can't be read.
+        DP-DATA-013 if the values can't be read.
     """
     import pyarrow as pa
 
@@ -50,7 +50,7 @@ def peek(source: Path) -> dict[str, Peeked]:
     except (pa.ArrowException, OSError):
         table = None  # the engine's own words may quote a value
     if table is None:
-        raise DataError("DP-DATA-012", place=Place(file=source.name), state=State.READ)
+        raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         shown = _column(column)

@@ -47,19 +47,31 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
             by_name = "true" if len(files) > 1 else "false"
             options = f"union_by_name = {by_name}, hive_partitioning = false"
             return Opened(files, (), f"read_parquet({names}, {options})")
-        case "csv":
-            return Opened(files, (), _csv(declared, source, files, names))
-        case "json_lines":
-            columns = _struct(stored_columns(declared))
-            options = (
-                f"format = 'newline_delimited', columns = {columns}, auto_detect = false, "
-                "ignore_errors = true, hive_partitioning = false"
-            )
-            return Opened(files, (), f"read_json({names}, {options})")
+        case "csv" | "json_lines":
+            function, options = text_reader(declared, source, files)
+            return Opened(files, (), f"{function}({names}, {options})")
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
     return Opened(files[:1], (attach,), ".".join([database, *parts]))
+
+
+def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, str]:
+    """Return the function that reads a text file of a source, and its options.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-003 or 009 for a CSV header that can't be read, or is not that of all files.
+    """
+    if source.kind == "csv":
+        return "read_csv", _csv(declared, source, files)
+    columns = _struct(stored_columns(declared))
+    options = (
+        f"format = 'newline_delimited', columns = {columns}, auto_detect = false, "
+        "ignore_errors = true, hive_partitioning = false"
+    )
+    return "read_json", options
 
 
 def pattern(file: Path) -> str:
@@ -84,7 +96,7 @@ def _struct(names: Sequence[str]) -> str:
     return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"
 
 
-def _csv(declared: Declared, source: Source, files: Sequence[Path], names: str) -> str:
+def _csv(declared: Declared, source: Source, files: Sequence[Path]) -> str:
     headers = {tuple(_header(declared, source, file)) for file in files}
     if len(headers) != 1:
         raise DataError("DP-DATA-009", table=declared.table.name)
@@ -109,7 +121,7 @@ def _csv(declared: Declared, source: Source, files: Sequence[Path], names: str) 
         f"buffer_size = {2 * LONGEST_RECORD}",
         "hive_partitioning = false",
     ]
-    return f"read_csv({names}, {', '.join(options)})"
+    return ", ".join(options)
 
 
 def _header(declared: Declared, source: Source, file: Path) -> list[str]:

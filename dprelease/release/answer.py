@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprelease.exact.duckdb import Engine
+from dprelease.exact.engine import Answering, Spreading
 from dprelease.exact.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers, largest, sample
 from dprelease.query.resolve import Query
-from dprelease.release.perturb import NoisyTable, perturb
+from dprelease.release.perturb import FreshNoise, NoisyTable, perturb
 from dprelease.release.plan import PlannedColumn
 from dprelease.schema.release import PRIVATE_KEYS
 
@@ -32,7 +32,7 @@ class Answer:
         return self.columns[0].query
 
 
-def answered(engine: Engine, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
+def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
     """Return the noised answer of one query, all of whose planned columns are given.
 
     Keys that are not public are told first, by their own mechanism; what is told is public from
@@ -45,7 +45,7 @@ def answered(engine: Engine, columns: Sequence[PlannedColumn], bits: BitSource) 
     """
     query = columns[0].query
     if query.private is None:
-        return Answer(perturb(engine.run(query), columns, bits), tuple(columns))
+        return Answer(_noisy(engine, query, columns, bits), tuple(columns))
     (selecting,) = (column for column in columns if column.measure.name == PRIVATE_KEYS)
     found = engine.partitions(query)
     told, numbers = _told(found, selecting, bits)
@@ -55,11 +55,22 @@ def answered(engine: Engine, columns: Sequence[PlannedColumn], bits: BitSource) 
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
     others = [column for column in planned if column.measure.name != PRIVATE_KEYS]
-    noisy = perturb(engine.run(public), others, bits)
+    noisy = _noisy(engine, public, others, bits)
     vectors = dict(noisy.columns)
     if numbers is not None:
         vectors[PRIVATE_KEYS] = numbers[np.array(order, dtype=np.int64)]
     return Answer(NoisyTable(noisy.size, vectors), planned)
+
+
+def _noisy(
+    engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
+) -> NoisyTable:
+    """Return the noised vectors; noise is drawn where the cells are, if they are elsewhere."""
+    if isinstance(engine, Spreading) and isinstance(bits, Entropy):
+        found = engine.noised(query, FreshNoise(tuple(columns)))
+        if found is not None:
+            return NoisyTable(query.keys.size, found)
+    return perturb(engine.run(query), columns, bits)
 
 
 def _told(

@@ -37,21 +37,24 @@ class Release:
         output: str | Path | None = None,
         overwrite: bool = False,
         frames: Mapping[str, object] | None = None,
+        engine: str | None = None,
     ) -> Path:
         """Publish the release and return its folder.
 
         `frames` gives pandas or Arrow frames by table name, in place of the declared sources, or by
-        the name in `source: {frame: name}`.
+        the name in `source: {frame: name}`. `engine`: duckdb or spark, not the declared one.
 
         Raises
         ------
         DpReleaseError
             Any of the tree; nothing is published then.
         """
+        from dprelease.release.engine import on_engine
         from dprelease.release.pipeline import run
 
         target = None if output is None else Path(output)
-        return run(self.declaration, output=target, overwrite=overwrite, frames=frames)
+        declaration = on_engine(self.declaration, engine)
+        return run(declaration, output=target, overwrite=overwrite, frames=frames)
 
 
 def read_release(path: str | Path) -> Release:

@@ -42,7 +42,7 @@ def peeked_sketch(source: Path, unit: str | None = None, folder: Path | None = N
     Raises
     ------
     DataError
-        As `sketch`; DP-DATA-012 if the values can't be read.
+        As `sketch`; DP-DATA-013 if the values can't be read.
     """
     sketch(source, unit, folder)  # what names and types refuse is refused before a value is read
     shown = {name: _body(found) for name, found in peek(source).items() if name != unit}

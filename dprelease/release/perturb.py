@@ -9,7 +9,7 @@ import numpy as np
 
 from dprelease.exact.table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import LIMIT, Integers, sample
 from dprelease.query.aggregate import Tree
 from dprelease.release.choosing import chosen
@@ -37,6 +37,17 @@ def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource
         else:
             noisy[name] = chosen(exact, column, noisy, bits)
     return NoisyTable(exact.size, noisy)
+
+
+@dataclass(frozen=True, slots=True)
+class FreshNoise:
+    """Noise with entropy of the machine that draws it, drawn anew at every call."""
+
+    columns: tuple[PlannedColumn, ...]
+
+    def __call__(self, exact: ExactTable) -> dict[str, Integers]:
+        """Return the noised vectors of some cells."""
+        return perturb(exact, self.columns, Entropy()).columns
 
 
 def _noised(true: Integers, law: Mechanism, bits: BitSource) -> Integers:

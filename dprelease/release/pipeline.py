@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dprelease.exact.duckdb import Engine
+from dprelease.exact.engine import Answering
 from dprelease.exact.engines import open_engines
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
@@ -57,7 +57,7 @@ def run(
     with (
         charging(declaration, queries, plan, target) as charged,
         staging(target) as folder,
-        open_engines(queries, frames or {}) as engines,
+        open_engines(queries, frames or {}, declaration.spec) as engines,
     ):
         written: dict[str, manifest.Written] = {}
         for query in queries:
@@ -87,7 +87,7 @@ def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
 
 
 def _publish_query(
-    engine: Engine, query: Query, plan: Plan, bits: BitSource, folder: Path
+    engine: Answering, query: Query, plan: Plan, bits: BitSource, folder: Path
 ) -> manifest.Written:
     """Write one noised table and return its digest and its number of rows."""
     answer = answered(engine, plan.of_query(query.name), bits)

@@ -23,6 +23,7 @@ from dprelease.schema.columns import Column, CutColumn, check_computed
 from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.join import JoinSpec
 from dprelease.schema.model import Model, refuse_twins
+from dprelease.schema.spark import SparkSpec
 from dprelease.schema.values import (
     NAME,
     NUMBER_SCHEMA,
@@ -483,7 +484,8 @@ class ReleaseSpec(Model):
     output: Text
     ledger: Text | None = None
     limits: Limits = Limits()
-    engine: Literal["duckdb"] = "duckdb"
+    engine: Literal["duckdb", "spark"] = "duckdb"
+    spark: SparkSpec = SparkSpec()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -491,6 +493,9 @@ class ReleaseSpec(Model):
         if bool(self.records) is not local or bool(self.queries) is local:
             wanted = "`records` and no `queries`" if local else "`queries` and no `records`"
             refuse("DP-DECL-003", problem=f"a release of mode {self.mode} has {wanted}")
+        if local and self.engine != "duckdb":
+            problem = "records keep the order of their source, which only the engine duckdb tells"
+            refuse("DP-DECL-003", problem=problem)
         if self.federated and (local or self.ledger or self.budget.epsilon is None):
             problem = "a federated release has queries, a budget with an epsilon, and no ledger"
             refuse("DP-DECL-003", problem=problem)

@@ -93,14 +93,14 @@ def compile_query(
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Compiler(query, physical, joined or {}).compile()
+    return Compiler(query, physical, joined or {}).compile()
 
 
 def compile_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
     """Return the SELECT of the partitions of a query whose keys are not public; as above."""
-    return _Compiler(query, physical, joined or {}).partitions()
+    return Compiler(query, physical, joined or {}).partitions()
 
 
 def planned(query: Query) -> Compiled:
@@ -115,12 +115,14 @@ def compile_kept(
 
     For bounding outside of the engine; as `compile_query` elsewhere.
     """
-    compiler = _Compiler(query, physical, joined or {}, bounded=True)
+    compiler = Compiler(query, physical, joined or {}, bounded=True)
     compiled = compiler.compile()
     return compiler.unbounded, compiled
 
 
-class _Compiler:
+class Compiler:
+    """Builds the statements of one query, step by step."""
+
     def __init__(
         self,
         query: Query,

@@ -39,7 +39,8 @@ def run_federated(
     target = output or declaration.folder / declaration.spec.output
     refuse_existing(target, overwrite)
     source = bits or Entropy()
-    with staging(target) as folder, open_engines(queries, frames) as engines:
+    engines_of = open_engines(queries, frames, declaration.spec)
+    with staging(target) as folder, engines_of as engines:
         digests: dict[str, str] = {}
         for query in queries:
             progress(query.name)

@@ -1,0 +1,135 @@
+"""Spark sessions, and what may be heard of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dprelease.errors import DataError, DpReleaseError, State
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Result = TypeVar("Result")
+
+FIXED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    # No partition may be cut or moved after rows were brought together by their unit.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # else no column of the file can be read
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+"""Settings of the session that answers may depend on."""
+
+QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which Spark to use: its own configuration decides where nothing is said."""
+
+    master: str | None = None
+    staging: str | None = None
+    """A folder that all executors reach, and as confidential as the data."""
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[SparkSession]:
+    """Yield a session of its own: of the application that runs already, or of a new one.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-003 if pyspark is not installed, or Spark can't be started.
+    """
+    if find_spec("pyspark") is None:
+        problem, remedy = "pyspark is not installed", "install dprelease[spark]"
+        raise DataError("DP-SPARK-003", problem=problem, remedy=remedy)
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    found = attempt(lambda: _started(settings, running), _not_started())
+    try:
+        yield found
+    finally:
+        if running is None:
+            attempt(found.stop, _not_started())
+
+
+def _not_started() -> DataError:
+    problem = "Spark refused, or is not there"
+    remedy = "check `spark: {master: ..., config: ...}` and the configuration of Spark, and Java"
+    return DataError("DP-SPARK-003", problem=problem, remedy=remedy)
+
+
+def _started(settings: Settings, running: SparkSession | None) -> SparkSession:
+    if running is not None:
+        found = running.newSession() if hasattr(running, "_jsparkSession") else running
+    else:
+        found = _new(settings)
+    for name, value in FIXED.items():
+        found.conf.set(name, value)
+    return found
+
+
+def _new(settings: Settings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder.appName("dprelease")
+    master = settings.master or ""
+    if master.startswith("sc://"):
+        builder = builder.remote(master)
+    else:
+        for name, value in QUIET.items():
+            builder = builder.config(name, value)
+        if master:
+            builder = builder.master(master)
+        if not master or master.startswith("local"):
+            # Workers of this machine have to find what this process found.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name, value in settings.config.items():
+        builder = builder.config(name, value)
+    found: SparkSession = builder.getOrCreate()
+    return found
+
+
+def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
+    """Return what work returns; Spark's own words, which may quote a cell, go no further.
+
+    Raises
+    ------
+    DpReleaseError
+        `failure`, if Spark fails.
+    """
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    failures = (
+        PySparkException, Py4JError, pa.ArrowException, MemoryError, OSError, RuntimeError,
+        TypeError, ValueError, LookupError,
+    )  # fmt: skip
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return work()
+    except failures as problem:
+        if isinstance(problem, DpReleaseError):
+            failure = problem
+    raise failure
+
+
+def unreadable(table: str, format_: str) -> DataError:
+    """Return the error of an engine that fails while it reads rows."""
+    return DataError("DP-DATA-006", state=State.READ, table=table, format=format_)

@@ -1,0 +1,118 @@
+"""One resolved query over a part of its rows: what can be added up over all parts.
+
+Every statement is a query's own up to its last step. Parts have to be disjoint, and where the
+privacy unit has an id, all rows of a unit have to be in one of them: then bounds hold for the
+whole, distinct ids are distinct over all parts, and sums of parts are those of the whole. Sums
+leave without the clamp to 2^62, which would not be that of the whole: fewer than 2^63 rows of at
+most 2^62 steps stay below 2^125, so they fit 38 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dprelease.query.aggregate import CountDistinct
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
+from dprelease.schema.release import PRIVATE_KEYS
+from dprelease.statements.compiler import Compiler, KeyTable
+
+WIDE = "DECIMAL(38, 0)"
+PLACE = ("part", "cell", "v")
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A statement with rows (part, cell, v, m0, m1, ...), to be added up by the first three.
+
+    `vectors`: names of the measures that m0, m1, ... of part 0 are the sums of. `profiles`: the
+    part, from 1, that has in m0 how often the candidate v stands in a cell. `distinct`: the part
+    that has a row for each declared value v that stands in a cell.
+    """
+
+    sql: str
+    key_tables: tuple[KeyTable, ...]
+    vectors: tuple[str, ...]
+    profiles: dict[str, int]
+    distinct: dict[str, int]
+
+    @property
+    def width(self) -> int:
+        """Return the number of columns that are added up."""
+        return max(len(self.vectors), 1)
+
+
+def compile_partial(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> Partial:
+    """Return the statement of a query over a part, given the types of stored columns.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if a stored type can't be read as declared.
+    """
+    return _Partial(query, physical, joined or {}).parts()
+
+
+def compile_partial_partitions(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> str:
+    """Return the statement of the partitions in a part: `name`, the bytes of one, and `n`."""
+    found = Compiler(query, physical, joined or {}).partitions()
+    return f"SELECT encode(cell) AS name, CAST(n AS BIGINT) AS n FROM ({found})"
+
+
+class _Partial(Compiler):
+    def parts(self) -> Partial:
+        """Return all statements as one."""
+        distinct = {m.name: m for m in self.query.measures if _is_distinct(m)}
+        self.vectors = [m for m in self.vectors if m.name not in distinct]
+        found: list[str] = []
+        if self.vectors:
+            by_rows = self.query.unit.id is not None
+            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+            found.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
+        numbers: dict[str, int] = {}
+        profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}
+        counted = {name: self._number(numbers, self._pairs(m)) for name, m in distinct.items()}
+        for sql, number in numbers.items():
+            added = ["n", *["0"] * (self._width - 1)]
+            found.append(self._part(number, sql, "CAST(v AS BIGINT)", added))
+        sql = "\nUNION ALL\n".join(found)
+        names = tuple(measure.name for measure in self.vectors)
+        return Partial(sql, tuple(self.key_tables), names, profiles, counted)
+
+    @property
+    def _width(self) -> int:
+        return max(len(self.vectors), 1)
+
+    @staticmethod
+    def _number(numbers: dict[str, int], sql: str) -> int:
+        return numbers.setdefault(sql, len(numbers) + 1)
+
+    @staticmethod
+    def _part(number: int, sql: str, value: str, added: list[str]) -> str:
+        sums = ", ".join(f"CAST({one} AS {WIDE}) AS m{j}" for j, one in enumerate(added))
+        place = f"{number}::INTEGER AS part, CAST(cell AS BIGINT) AS cell, {value} AS v"
+        return f"SELECT {place}, {sums} FROM ({sql})"
+
+    def _pairs(self, measure: Measure) -> str:
+        """Return the declared values that stand in each cell, each once."""
+        j = self.query.measures.index(measure)
+        kept = self._kept(None if self.query.unit.id is not None else j)
+        pairs = f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM kept WHERE v{j} IS NOT NULL"
+        return self._statement([*kept, ("", pairs)])
+
+    @staticmethod
+    def _bounded(total: str, position: int) -> str:
+        # Not yet: a part may lie beyond the bound, and the whole within.
+        return f"CAST(coalesce({total}, 0) AS {WIDE}) AS m{position}"
+
+
+def _is_distinct(measure: Measure) -> bool:
+    """Return whether distinct declared values are counted: the same may be in several parts."""
+    aggregate = measure.aggregate
+    distinct = isinstance(aggregate, CountDistinct) and aggregate.values is not None
+    return distinct and measure.name != PRIVATE_KEYS

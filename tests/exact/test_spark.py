@@ -1,0 +1,435 @@
+"""The Spark engine answers what the engine duckdb answers, to the last bit, or refuses."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.spark import engine as spark_engine
+from dprelease.exact.spark import session as spark_session
+from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.session import Settings
+from dprelease.query.resolve import Query, resolve
+from dprelease.release.engine import on_engine
+from dprelease.release.pipeline import run
+from dprelease.release.verify import verify
+from dprelease.schema.load import read_declaration
+from tests.exact import test_derived, test_joins, test_reference
+from tests.exact.build import ask, declare
+from tests.exact.spark import ConstantNoise, both, local_spark
+from tests.release import build as release_build
+from tests.replay import Keyed
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+    pytest.mark.filterwarnings("ignore"),  # of pyspark
+]
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark() -> Iterator[Any]:
+    with local_spark() as session:
+        yield session
+
+
+def some_rows(seed: int, size: int) -> list[Row]:
+    """Return rows of the table that the reference is tested with."""
+    one = random.Random(seed).choice
+    floats = [None, float("nan"), float("inf"), -float("inf"), -0.0, 5e-324, 1e308, 0.125, -0.375]
+    return [
+        {
+            "id": one([None, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8]),
+            "k": one(["a", "b", "c", "zz", "", None]),
+            "m": one(["x", "y", "q", None]),
+            "n": one([None, -(2**31), -9, -5, 0, 3, 7, 20, 99]),
+            "s": one([None, -99, -7, 0, 5, 31, 2**62]),
+            "x": one([*floats, 3.3, -2.375, 9.875]),
+            "flag": one([None, True, False]),
+        }
+        for _ in range(size)
+    ]
+
+
+@pytest.mark.parametrize("unit", test_reference.UNITS, ids=str)
+def test_random_tables(unit: Row) -> None:
+    for seed, by in enumerate(test_reference.KEYS[1:]):
+        query = test_reference.build(unit, by, test_reference.MEASURES)
+        few = test_reference.build(unit, by, {"rows": {"count": "*"}, "total": {"sum": "n"}})
+        table = test_reference.as_table(some_rows(seed, 70))
+        both([query, few, test_reference.without_people(query)], table)
+
+
+@pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
+def test_no_rows_and_no_keys(unit: Row) -> None:
+    query = test_reference.build(unit, [], test_reference.MEASURES)
+    table = test_reference.as_table(some_rows(1, 40))
+    both([query], table)
+    with SparkEngine.open(query.declared, table.slice(0, 0)) as engine:
+        assert not engine.run(query).vector("rows").any()
+
+
+def test_sums_are_clamped_when_all_parts_are_added() -> None:
+    """Every part lies beyond 2^62, and their sum does not."""
+    column = {"type": "integer", "lower": -(2**62), "upper": 2**62}
+    query = ask(declare({"v": column}), {"total": {"sum": "v"}, "rows": {"count": "*"}})
+    values = [2**62] * 2**18 + [2**62] + [-(2**62)] * 2**18
+    both([query], pa.table({"v": values}))
+
+
+@pytest.mark.parametrize("in_query", [True, False])
+def test_computed_columns(in_query: bool) -> None:
+    for seed, unit in enumerate(test_reference.UNITS[:2]):
+        table = test_reference.as_table(some_rows(seed, 70))
+        queries = [
+            test_derived.build(
+                unit, by, "band <> '0-9' OR n >= 3 OR k LIKE 'z%'", in_query=in_query
+            )
+            for by in test_derived.KEYS[1:]
+        ]
+        both(queries, table)
+
+
+@pytest.mark.parametrize("how", test_joins.JOINS)
+def test_public_joins(how: str) -> None:
+    one = random.Random(how).choice
+    rows = [
+        {
+            "id": one([None, 1, 2, 3]),
+            "start": one([None, 1, 2, 3, 4]),
+            "code": one(["a", "A", "b", None]),
+            "n": one([None, -7, 0, 3, 99]),
+        }
+        for _ in range(40)
+    ]
+    public = [
+        {"station": i, "code": "aAb1"[i % 4], "region": ("north", None)[i % 2], "height": i + 0.75}
+        for i in range(4)
+    ]
+    for unit in test_joins.UNITS:
+        query = test_joins.public_query(unit, how)
+        both([query], test_joins.trips(rows), test_joins.stations(public))
+
+
+def test_joins_of_people() -> None:
+    one = random.Random(3).choice
+    ids = [None, 1, 1, 2, 3, 4, 5, 6]
+    people = [
+        {"id": one(ids), "sex": one(["F", "M", None]), "rate": one([None, 0, 2, 9])}
+        for _ in range(30)
+    ]
+    visits = [
+        {"id": one(ids), "ward": one(["a", "b", "d", None]), "days": one([None, -9, 1, 3])}
+        for _ in range(50)
+    ]
+    first, second = test_joins.tables(people, visits)
+    for bounds in test_joins.BOUNDS:
+        both([test_joins.private_query(bounds, ["sex", "ward"])], first, second)
+
+
+@pytest.mark.parametrize("unit", [{}, {"id": "id", "max_groups": 2}], ids=str)
+def test_keys_that_are_not_public(unit: Row) -> None:
+    columns = {"id": {"type": "integer"}, "word": {"type": "text"}, "n": {"type": "integer"}}
+    query = ask(
+        declare(columns, **({"privacy_unit": unit} if unit else {})),
+        {"rows": {"count": "*"}},
+        ["word", "n"],
+        private_keys="true",
+    )
+    one = random.Random(5).choice
+    rows = [
+        {
+            "id": one([None, 1, 2, 3, 4]),
+            "word": one(["ä", "a", "a:1", "\0", None]),
+            "n": one([1, -2]),
+        }
+        for _ in range(60)
+    ]
+    frame = pa.Table.from_pylist(rows)
+    with Engine.open(query.declared, frame) as one_, SparkEngine.open(query.declared, frame) as two:
+        assert two.compile(query) is None
+        found, wanted = two.partitions(query), one_.partitions(query)
+    assert dict(zip(found.names, found.units.tolist(), strict=True)) == dict(
+        zip(wanted.names, wanted.units.tolist(), strict=True)
+    )
+
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "text"},
+    "k": {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"},
+    "n": {"type": "integer", "lower": 0, "upper": 9},
+    "x": {"type": "number", "lower": 0, "upper": 10, "step": "0.5"},
+    "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31", "format": "%d.%m.%Y"},
+    "flag": {"type": "boolean"},
+    "t": {"type": "timestamp"},
+}
+MEASURES = {
+    "rows": {"count": "*"},
+    "n": {"sum": "n"},
+    "x": {"sum": "x"},
+    "d": {"count": "d"},
+    "flags": {"count": "flag"},
+}
+
+
+def of_source(path: str, unit: bool, **source: Any) -> Query:
+    given = {"privacy_unit": {"id": "id", "max_groups": 2}} if unit else {}
+    where = "t > '2024-01-01 12:00:00' OR t IS NULL OR n > 3"
+    declared = declare(COLUMNS, source={"path": path, **source}, **given)
+    return ask(declared, MEASURES, ["k"], where)
+
+
+LINES = [
+    "1,a, 7 ,2.25,01.02.2024,true,2024-01-02 00:00:00",
+    "1,b,+3,1e1,29.02.2024,0,2024-01-01 00:00:00",
+    "2,\"a\"\"\",3.0,.5,30.02.2024,T,x",
+    "2,a,5,nan,01.02.2023,maybe,",
+    ",b,99999999999999999999999999,inf,,f,2024-06-01 00:00:00",
+    "3,\xa0a,4,-1,1.2.2024, true ,2024-01-02 00:00:00",
+    "4",
+    "5,a,1,1,,,,,,",
+    "6,\"a\nb,1\n\",1,2,,,",
+    '7,"z"z,1,2,,,',
+    "NA,a,1,2,,,",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_text_files(unit: bool, tmp_path: Path) -> None:
+    """Whatever a broken line means to one engine, it means to the other."""
+    for part, lines in enumerate((LINES, LINES[:4], LINES[::-1])):
+        text = "\r\n" if part else "\n"
+        body = text.join(["id,k,n,x,d,flag,t", *lines, ""])
+        (tmp_path / f"t{part}.csv").write_bytes(body.encode())
+    both([of_source(f"{tmp_path}/t*.csv", unit, nulls=["", "NA"])])
+    records = [
+        {"id": i % 4, "k": "a", "n": [1, "2", 3.5, None][i % 4], "x": i / 8} for i in range(30)
+    ]
+    lines = "\n".join([*map(json.dumps, records), "{broken", ""])
+    (tmp_path / "t.jsonl").write_text(lines)
+    both([of_source(f"{tmp_path}/t.jsonl", unit)])
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_parquet(unit: bool, tmp_path: Path) -> None:
+    size = 300
+    one = random.Random(7).choice
+    day, instant = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 11)
+    table = pa.table(
+        {
+            "id": pa.array([one(["u", "v", "w", "ü", None]) for _ in range(size)]),
+            "k": pa.array([one(["a", "b", "", None]) for _ in range(size)]).dictionary_encode(),
+            "n": pa.array([decimal.Decimal(one(["1.50", "2.00", "99"])) for _ in range(size)], pa.decimal128(9, 2)),
+            "x": pa.array([one([0.1, None, float("nan"), -3.0, 4.75]) for _ in range(size)], pa.float32()),
+            "d": pa.array([day + datetime.timedelta(i) for i in range(size)]),
+            "flag": pa.array([one([True, None]) for _ in range(size)]),
+            "t": pa.array([instant + datetime.timedelta(minutes=i) for i in range(size)], pa.timestamp("us", "Europe/Oslo")),
+            "spare": pa.array([[1]] * size),
+        }
+    )  # fmt: skip
+    pq.write_table(table, tmp_path / "t1.parquet", row_group_size=50)
+    pq.write_table(table.slice(0, 10), tmp_path / "t2.parquet")
+    both([of_source(f"{tmp_path}/t*.parquet", unit)])
+
+
+def test_a_count_that_reads_no_column(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": [1, 2, 3]}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("v\n1\n2\n3\n")
+    for name in ("t.parquet", "t.csv"):
+        declared = declare({"v": {"type": "integer"}}, source=str(tmp_path / name))
+        both([ask(declared, {"rows": {"count": "*"}})])
+
+
+def test_a_type_that_spark_does_not_hold(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
+    declared = declare({"v": {"type": "text"}}, source=str(tmp_path / "t.parquet"))
+    query = ask(declared, {"n": {"count": "v"}})
+    opened = SparkEngine.open(query.declared)
+    with opened as engine, pytest.raises(DataError, match="DP-SPARK-002"):
+        engine.compile(query)
+
+
+def test_sources_that_spark_does_not_read(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "t.duckdb") as link:
+        link.execute("CREATE TABLE t AS SELECT 1 AS v")
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "{t}.parquet")
+    for source in (
+        {"path": str(tmp_path / "t.duckdb"), "table": "t"},
+        str(tmp_path / "{t}.parquet"),
+    ):
+        query = ask(declare({"v": {"type": "integer"}}, source=source), {"n": {"count": "v"}})
+        with (
+            SparkEngine.open(query.declared) as engine,
+            pytest.raises(DataError, match="SPARK-001"),
+        ):
+            engine.compile(query)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_failures_say_nothing(unit: bool, tmp_path: Path, capfd: Any) -> None:
+    bad = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 12], np.int32)), pa.py_buffer(b"SECRET-4711\xff")]
+    )  # fmt: skip
+    columns = {"id": {"type": "text"}, "k": {"type": "text"}}
+    pq.write_table(pa.table({"k": bad, "id": bad}), tmp_path / "t.parquet")
+    given = {"privacy_unit": {"id": "id"}} if unit else {}
+    declared = declare(columns, source=str(tmp_path / "t.parquet"), **given)
+    query = ask(declared, {"n": {"count": "k"}}, where="lower(k) <> 'x'")
+    with (
+        SparkEngine.open(declared) as engine,
+        pytest.raises(DataError, match="DP-DATA-006") as caught,
+    ):
+        engine.run(query)
+    error = caught.value
+    said = "".join(capfd.readouterr())
+    assert "4711" not in f"{error} {error.args} {error.__cause__} {error.__context__} {said}"
+
+
+def test_a_file_that_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("v\n1\n")
+    query = ask(declare({"v": {"type": "integer"}}, source=str(file)), {"n": {"count": "v"}})
+    with SparkEngine.open(query.declared) as engine:
+        file.write_text("v\n1\n2\n")
+        with pytest.raises(DataError, match="DP-DATA-007"):
+            engine.run(query)
+
+
+def test_spark_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
+    frame = pa.table({"v": [1]})
+    monkeypatch.setattr(spark_engine, "versions", lambda: "dprelease 0")
+    with pytest.raises(DataError, match="DP-SPARK-004"), SparkEngine.open(query.declared, frame):
+        pass
+    monkeypatch.setattr(spark_session, "find_spec", lambda _: None)
+    with pytest.raises(DataError, match="DP-SPARK-003"), SparkEngine.open(query.declared, frame):
+        pass
+
+
+@pytest.mark.parametrize("example", ["nist_acs", "bike_trips"])
+def test_real_data(example: str) -> None:
+    declaration = read_declaration(ROOT / "examples" / example / "release.yaml")
+    for query in resolve(declaration):
+        both([query])
+
+
+def test_a_release_is_the_same(tmp_path: Path) -> None:
+    """With the same noise, both engines publish the same bytes."""
+    declaration = read_declaration(release_build.write(tmp_path))
+    one = run(declaration, bits=Keyed("noise"), output=tmp_path / "one")
+    two = run(on_engine(declaration, "spark"), bits=Keyed("noise"), output=tmp_path / "two")
+    for file in one.iterdir():
+        assert file.read_bytes() == (two / file.name).read_bytes()
+
+
+def test_records_stay_with_duckdb() -> None:
+    declaration = read_declaration(ROOT / "tests/bad/DP-LOCAL-001_presence_of_a_record.yaml")
+    assert on_engine(declaration, "duckdb") is declaration
+    with pytest.raises(DataError, match="DP-SPARK-005"):
+        on_engine(declaration, "spark")
+
+
+@pytest.mark.parametrize(
+    "kind", ["uint8", "uint16", "uint32", "uint64", "ns", "ns, UTC", "ms", "us"]
+)
+@pytest.mark.parametrize("unit", [True, False])
+def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -> None:
+    values = [0, 7, None, 2**8 - 1, 1_704_067_200]
+    if kind == "uint64":
+        values += [2**64 - 1, 2**53 + 1]
+    if kind == "ns":
+        values += [1_704_067_200 * 10**9, 2**62]
+    stored = {
+        "ns": pa.timestamp("ns"),
+        "ns, UTC": pa.timestamp("ns", "UTC"),
+        "ms": pa.timestamp("ms"),
+        "us": pa.timestamp("us"),
+    }
+    arrow = stored.get(kind) or getattr(pa, kind)()
+    most = {"uint8": 2**8, "uint16": 2**16}.get(kind, 2**64)
+    held = [v for v in values if v is None or v < most]
+    table = pa.table({"v": pa.array(held, pa.int64() if kind in stored else arrow).cast(arrow)})
+    table = table.append_column("id", pa.array([i % 3 for i in range(len(table))], pa.uint64()))
+    pq.write_table(table, tmp_path / "t.parquet")
+    column: Row = {"type": "date", "lower": "1970-01-01", "upper": "2025-01-01"}
+    measures: Row = {"rows": {"count": "v"}}
+    if kind not in stored:
+        column = {"type": "number", "lower": 0, "upper": 2**60, "step": 3}
+        measures["sum"] = {"sum": "v"}
+    columns = {"id": {"type": "integer"}, "v": column}
+    given = {"privacy_unit": {"id": "id"}} if unit else {}
+    both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])
+
+
+def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt fails after it has drawn; its noise is in no cell."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 10)
+    column = {"type": "integer", "lower": 0, "upper": 34}
+    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+    frame = pa.table({"v": [0, 0, 12, 29, 34]})
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+    with SparkEngine.open(query.declared, frame, settings=settings) as engine:
+        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        true = engine.run(query).vector("rows")
+    assert found is not None
+    noise = found["rows"] - true
+    published = [set(noise[first : first + 10].tolist()) for first in range(0, 35, 10)]
+    marks = [path.name.split("-") for path in (tmp_path / "marks").iterdir()]
+    drawn = {int(mark[1]) for mark in marks if mark[0] == "drawn"}
+    assert all(len(block) == 1 for block in published)
+    assert set.union(*published) == drawn
+    assert len(drawn) == 4
+    assert [mark[0] for mark in marks].count("lost") == 1
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_large_results_are_noised_by_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 50)
+    file = release_build.write(tmp_path)
+    (tmp_path / "staging").mkdir()
+    text = f"""\
+title: Many cells
+tables: [people.yaml]
+budget: {{epsilon: 100, neighbours: add_remove}}
+mechanism: discrete_laplace
+queries:
+  q:
+    from: people
+    group_by: [city, age]
+    columns: {{people: {{count_distinct: person}}, pay: {{sum: pay}}, middle: {{median: pay}}}}
+output: out
+engine: spark
+spark: {{staging: "file://{tmp_path}/staging"}}
+"""
+    file.write_text(text)
+    declaration = read_declaration(file)
+    two = run(declaration)
+    one = run(on_engine(declaration, "duckdb"), output=tmp_path / "one")
+    tables = [pq.read_table(folder / "q.parquet") for folder in (one, two)]
+    assert tables[0].schema == tables[1].schema
+    for name in ("city", "age", "people"):  # at this price, counts have next to no noise
+        assert tables[0][name].equals(tables[1][name])
+    assert verify(two).ok
