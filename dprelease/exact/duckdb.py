@@ -19,9 +19,8 @@ from dprelease.exact.records import ExactRecords, exact_records
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.exact.sources import pattern, stored_columns
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
+from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
 from dprelease.query import quoting
-from dprelease.query.aggregate import SquareSum, Sum
-from dprelease.query.measure import Measure
 from dprelease.query.records import Records
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
@@ -47,10 +46,6 @@ MOST_PLACES = 2**25
 
 MANY_CELLS = 2**16
 """Cells from which on rows are added up in memory instead of being grouped by the engine."""
-
-MOST_ROWS = 2**32
-BATCH = 2**20
-"""Rows that come from the engine at a time."""
 
 Result = TypeVar("Result")
 
@@ -169,7 +164,7 @@ class Engine:
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
         size = query.keys.size
-        vectors = self._vectors(compiled, size, max(map(_most_added, query.measures), default=0))
+        vectors = self._vectors(compiled, {m.name: most_added(m) for m in query.measures}, size)
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         if stamps(self._inputs) != self._stamps:
@@ -193,23 +188,37 @@ class Engine:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
 
-    def _vectors(self, compiled: Compiled, size: int, largest: int) -> dict[str, Integers]:
-        """Return all vectors; `largest` is the most that one row adds to any of them."""
+    def _vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
+        """Return all vectors; `added` is the most that one row adds to each."""
         if not compiled.columns:
             return {}
-        if compiled.rows and size >= MANY_CELLS and largest < 2**62 // MOST_ROWS:
-            sums = self._attempt(
-                "DP-DATA-006", State.READ, lambda link: _summed(link, compiled, size)
-            )
-            if sums is not None:
-                return sums
+        most = {name: added[name] for name in compiled.columns}
+        if size >= MANY_CELLS:
+            return self._many(compiled, most, size)
         found = self._fetched(compiled.sql)
-        cells, vectors = found["cell"], {}
+        cells = found["cell"]
+        vectors: dict[str, Vector] = {}
         for i, name in enumerate(compiled.columns):
             vector = np.zeros(size, dtype=np.int64)
             vector[cells] = found[f"m{i}"]
             vectors[name] = vector
         return vectors
+
+    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> dict[str, Vector]:
+        """Return vectors of more cells than are fetched at once."""
+        if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
+            sums = self._attempt(
+                "DP-DATA-006",
+                State.READ,
+                lambda link: summed(link, compiled.rows, most, size, self._scratch),
+            )
+            if sums is not None:
+                return sums
+        return self._attempt(
+            "DP-DATA-006",
+            State.READ,
+            lambda link: grouped(link, compiled.sql, compiled.columns, size, self._scratch),
+        )
 
     def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
         places = size * asked.candidates
@@ -217,7 +226,7 @@ class Engine:
             found = self._fetched(asked.grouped)
             return Profile.of(found["cell"], found["v"], found["n"], size)
         counts = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: _counted(link, asked.places, places)
+            "DP-DATA-006", State.READ, lambda link: counted(link, asked.places, places)
         )
         return DenseProfile(counts.reshape(size, asked.candidates))
 
@@ -278,7 +287,7 @@ class Engine:
         failure: DpReleaseError | None = None
         try:
             return work(self._connection)
-        except (duckdb.Error, MemoryError):
+        except (duckdb.Error, MemoryError, OSError, ValueError):  # the last two from its batches
             given = given or self._inputs[0]
             table = given.declared.table.name
             failure = DataError(code, state=state, table=table, format=given.kind)
@@ -346,41 +355,6 @@ class Engine:
         return self._attempt(
             "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall(), given
         )
-
-
-def _most_added(measure: Measure) -> int:
-    """Return the most, in size, that one row adds to a vector."""
-    aggregate = measure.aggregate
-    if isinstance(aggregate, Sum | SquareSum):
-        return max(abs(aggregate.least), abs(aggregate.most))
-    return measure.sensitivity.largest_shift
-
-
-def _summed(
-    link: duckdb.DuckDBPyConnection, compiled: Compiled, size: int
-) -> dict[str, Integers] | None:
-    """Return vectors added up row by row, for more cells than the engine groups well.
-
-    64 bits can't overflow below `MOST_ROWS` rows; None where there are more.
-    """
-    vectors = [np.zeros(size, dtype=np.int64) for _ in compiled.columns]
-    seen = 0
-    for batch in link.sql(compiled.rows).to_arrow_reader(BATCH):
-        seen += len(batch)
-        if seen > MOST_ROWS:
-            return None
-        cells, *added = (batch.column(i).to_numpy() for i in range(batch.num_columns))
-        for vector, values in zip(vectors, added, strict=True):
-            np.add.at(vector, cells, values)
-    return dict(zip(compiled.columns, vectors, strict=True))
-
-
-def _counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
-    """Return how often each place occurs; rows come in batches, so memory does not grow."""
-    counts: Integers = np.zeros(places, dtype=np.int64)
-    for batch in link.sql(sql).to_arrow_reader(BATCH):
-        np.add.at(counts, batch.column(0).to_numpy(), 1)
-    return counts
 
 
 def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:

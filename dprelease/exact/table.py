@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -87,7 +87,7 @@ class ExactTable:
         self,
         name: str,
         size: int,
-        vectors: dict[str, NDArray[np.int64]],
+        vectors: Mapping[str, NDArray[np.int32 | np.int64]],
         profiles: dict[str, Profile | DenseProfile] | None = None,
     ) -> None:
         self.name, self.size = name, size
@@ -95,7 +95,11 @@ class ExactTable:
 
     def vector(self, measure: str) -> NDArray[np.int64]:
         """Return the (size,) true integers of one measure, lattice steps."""
-        return self._vectors[measure]
+        return self.block(measure, slice(None))
+
+    def block(self, measure: str, cells: slice) -> NDArray[np.int64]:
+        """Return the true integers of some cells of one measure, lattice steps."""
+        return self._vectors[measure][cells].astype(np.int64, copy=False)
 
     def profile(self, measure: str) -> Profile | DenseProfile:
         """Return how often each candidate of one measure occurs in each cell."""
