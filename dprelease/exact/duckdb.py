@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,7 @@ from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.records import ExactRecords, exact_records
-from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.sources import pattern, stored_columns
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
@@ -40,7 +38,6 @@ from dprelease.statements.layers import (
 from dprelease.statements.records import CompiledRecords, compile_records, stored_columns_of
 from dprelease.statements.treatment import FLOATS, base_type
 
-SCRATCH = "dprelease-scratch-"
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""
 
@@ -57,20 +54,13 @@ class Engine:
     extensions or to Python variables, and its settings are locked. Use it as a context manager.
     """
 
-    def __init__(self, inputs: list[Input], scratch: Path) -> None:
+    def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
         self.declared = inputs[0].declared
         self._inputs = inputs
         self._scratch = scratch
         self._stamps = stamps(inputs)
         self._unique: set[str] = set()
-        self._connection = duckdb.connect(
-            config={
-                "temp_directory": str(scratch),
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "python_enable_replacements": False,
-            }
-        )
+        self._connection = _connected(scratch, settings)
 
     @property
     def physical(self) -> dict[str, str]:
@@ -90,6 +80,7 @@ class Engine:
         frame: object | None = None,
         joined: Declared | None = None,
         joined_frame: object | None = None,
+        settings: Settings = DEFAULT,
     ) -> Iterator[Self]:
         """Yield an engine over the declared source, or over `frame` in its place.
 
@@ -98,23 +89,19 @@ class Engine:
         Raises
         ------
         DataError
-            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared.
+            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared, DP-DATA-006 if a
+            relation fails while it is fetched, DP-ENGINE-003 or 004 if settings don't serve.
         """
         inputs = [find_input(declared, SOURCE, frame)]
         if joined is not None:
             inputs.append(find_input(joined, JOINED, joined_frame, inputs[0]))
-        temporary = Path(tempfile.gettempdir())
-        remove_stale(temporary, SCRATCH)
-        scratch = make_private(temporary, SCRATCH)
-        try:
-            engine = cls(inputs, scratch)
+        with settings.scratch() as scratch:
+            engine = cls(inputs, scratch, settings)
             try:
                 engine._prepare()
                 yield engine
             finally:
                 engine._connection.close()
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
     def compile(self, query: Query) -> Compiled:
         """Return the SQL of a query over the types that the source really has.
@@ -303,7 +290,9 @@ class Engine:
         self._lock()
 
     def _introduce(self, given: Input) -> None:
-        if given.opened is None:
+        if given.rows is not None:
+            self._attempt("DP-DATA-006", State.READ, lambda link: _fetch(link, given), given)
+        elif given.opened is None:
             self._attempt(
                 "DP-DATA-001",
                 State.NOTHING,
@@ -355,6 +344,33 @@ class Engine:
         return self._attempt(
             "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall(), given
         )
+
+
+def _connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
+    found: duckdb.DuckDBPyConnection | None = None
+    try:
+        found = duckdb.connect(
+            config={
+                **settings.config,
+                "temp_directory": str(scratch),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "python_enable_replacements": False,
+            }
+        )
+    except duckdb.Error:
+        found = None
+    if found is None:
+        raise DataError("DP-ENGINE-004")
+    return found
+
+
+def _fetch(link: duckdb.DuckDBPyConnection, given: Input) -> None:
+    """Copy a relation's batches into a table of ours, which spills like everything else."""
+    link.register("dp_rows", given.rows)
+    link.execute(f"CREATE TABLE {given.relation} AS SELECT * FROM dp_rows")
+    link.unregister("dp_rows")
+    given.rows = None
 
 
 def _top_level(rows: list[tuple[str, int | None]]) -> list[str]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.table import Table
 
 
 @contextmanager
 def open_engines(
-    queries: Sequence[Query], frames: Mapping[str, object]
+    queries: Sequence[Query], frames: Mapping[str, object], settings: Settings = DEFAULT
 ) -> Iterator[dict[str, Engine]]:
     """Yield the engine of each query by its name; queries over the same tables share one.
 
@@ -22,7 +23,8 @@ def open_engines(
     Raises
     ------
     DataError
-        DP-DATA-001 to 005, 008, 009 or 012 if a source is not as declared.
+        DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared, DP-ENGINE-003 or 004
+        if the engine can't be set up.
     """
     opened: dict[tuple[str, str | None], Engine] = {}
     found: dict[str, Engine] = {}
@@ -33,7 +35,8 @@ def open_engines(
             if pair not in opened:
                 own = frame_of(query.declared.table, frames)
                 other = None if joined is None else frame_of(joined.table, frames)
-                opened[pair] = stack.enter_context(Engine.open(query.declared, own, joined, other))
+                opening = Engine.open(query.declared, own, joined, other, settings)
+                opened[pair] = stack.enter_context(opening)
             found[query.name] = opened[pair]
             found[query.name].compile(query)
         yield found

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import open_engines
+from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
@@ -57,7 +58,7 @@ def run(
     with (
         charging(declaration, queries, plan, target) as charged,
         staging(target) as folder,
-        open_engines(queries, frames or {}) as engines,
+        open_engines(queries, frames or {}, Settings.of(declaration)) as engines,
     ):
         written: dict[str, manifest.Written] = {}
         for query in queries:

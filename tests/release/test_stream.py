@@ -172,7 +172,7 @@ def peak(release: Path) -> int:
 
 
 def test_ten_million_cells_fit_in_600_mb(tmp_path: Path) -> None:
-    """Made whole, the same table took 1.2 GB."""
+    """Made whole, the same table takes 870 MB."""
     assert peak(release_of(tmp_path, 10_000_000, 100_000)) < 600
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.exact.engines import open_engines
+from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query
@@ -39,7 +40,8 @@ def run_federated(
     target = output or declaration.folder / declaration.spec.output
     refuse_existing(target, overwrite)
     source = bits or Entropy()
-    with staging(target) as folder, open_engines(queries, frames) as engines:
+    settings = Settings.of(declaration)
+    with staging(target) as folder, open_engines(queries, frames, settings) as engines:
         digests: dict[str, str] = {}
         for query in queries:
             progress(query.name)
