@@ -38,18 +38,19 @@ def reader_of(frame: object, declared: Declared) -> pa.RecordBatchReader:
 
     if not isinstance(frame, duckdb.DuckDBPyRelation):
         raise TypeError("not a relation")
-    names = list(frame.columns)
-    folded = [name.casefold() for name in names]
-    for name in stored_columns(declared):
-        if folded.count(name.casefold()) > 1:
-            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     reader: pa.RecordBatchReader | None = None
+    names: list[str] = []
     try:
+        names = list(frame.columns)
         reader = frame.to_arrow_reader(BATCH)
     except (duckdb.Error, MemoryError, OSError, ValueError):
         reader = None
     if reader is None:
         raise DataError("DP-DATA-001", table=declared.table.name, format="a relation")
+    folded = [name.casefold() for name in names]
+    for name in stored_columns(declared):
+        if folded.count(name.casefold()) > 1:
+            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     wanted = [name for name in stored_columns(declared) if name in names]
     schema = _batch(reader.schema.empty_table(), wanted, declared).schema
     return pa.RecordBatchReader.from_batches(schema, _batches(reader, wanted, declared))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, Place
 from dprelease.exact.scratch import make_private, remove_stale
 from dprelease.schema.load import Declaration
 
@@ -23,13 +23,16 @@ class Settings:
     memory_limit: str | None = None
     threads: int | None = None
     temp_directory: Path | None = None
+    place: Place | None = None
+    """Where the folder was declared."""
 
     @classmethod
     def of(cls, declaration: Declaration) -> Settings:
         """Return the settings of a release; relative paths start at its file."""
         spec = declaration.spec.duckdb
         folder = spec.temp_directory and declaration.folder / spec.temp_directory
-        return cls(spec.memory_limit, spec.threads, folder or None)
+        place = declaration.place("duckdb", "temp_directory") if folder else None
+        return cls(spec.memory_limit, spec.threads, folder or None, place)
 
     @property
     def config(self) -> dict[str, str | int]:
@@ -54,7 +57,7 @@ class Settings:
         except OSError:
             made = None
         if made is None:
-            raise DataError("DP-ENGINE-003", name=parent.name)
+            raise DataError("DP-ENGINE-003", place=self.place, name=parent.name)
         try:
             yield made
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,8 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.settings import SCRATCH, Settings
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
-from tests.exact.test_sources import EXPECTED, FRAME, query_of
+from tests.exact.build import ask, declare
+from tests.exact.test_sources import FRAME, query_of
 from tests.release.build import RELEASE, write
 from tests.replay import Keyed
 
@@ -30,7 +30,8 @@ def test_the_engine_gets_what_is_declared(tmp_path: Path) -> None:
     (tmp_path / "spill").mkdir()
     path = declared(tmp_path, "{memory_limit: 2 GB, threads: 1, temp_directory: spill}")
     settings = Settings.of(read_declaration(path))
-    assert settings == Settings("2 GB", 1, tmp_path / "spill")
+    assert settings == Settings("2 GB", 1, tmp_path / "spill", settings.place)
+    assert str(settings.place).startswith("release.yaml:")
     with Engine.open(query_of(None, tmp_path).declared, FRAME, settings=settings) as engine:
         (own,) = (tmp_path / "spill").iterdir()
         assert own.name.startswith(SCRATCH)
@@ -88,40 +89,52 @@ def test_settings_change_no_value(tmp_path: Path) -> None:
         assert path.read_bytes() == (other / path.name).read_bytes()
 
 
-def test_data_ten_times_the_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounding by person sorts all rows: they spill to the declared folder, which is left empty."""
-    rows = 4_000_000
-    with duckdb.connect() as link:
-        link.execute("SET enable_progress_bar = false")
-        people = "'person ' || lpad((i * 7919 % 1000003)::VARCHAR, 24, '0')"
-        link.execute(
-            f"COPY (SELECT {people} AS id, (i % 2 = 0) AS k, i % 10 AS n FROM range({rows}) t(i)) "
-            f"TO '{tmp_path / 't.parquet'}'"
-        )
+def wide_rows(link: duckdb.DuckDBPyConnection, rows: int) -> duckdb.DuckDBPyRelation:
+    """Return rows of 300 bytes about persons who have two each."""
+    person = f"lpad((i * 7919 % {rows // 2})::VARCHAR, 290, 'person ')"
+    return link.sql(f"SELECT {person} AS id, i % 2 = 0 AS k, i % 10 AS n FROM range({rows}) t(i)")
+
+
+def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
+    """Rows spill to a private folder below the declared one, and nothing is left there."""
     columns = {
         "id": {"type": "text"},
         "k": {"type": "boolean"},
         "n": {"type": "integer", "lower": 0, "upper": 9},
     }
-    asked = {"columns": {"rows": {"count": "*"}, "n": {"sum": "n"}}}
-    query = query_of("t.parquet", tmp_path, columns, **asked)
-    unit = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 3}}
-    query = query_of_unit(tmp_path, columns, unit, asked)
+    query = ask(declare(columns), {"n": {"sum": "n"}, "named": {"count": "id"}}, ["k"])
     (tmp_path / "spill").mkdir()
-    spilled = [0]
-    fetched = Engine._fetched
+    settings = Settings("30MB", 1, tmp_path / "spill")
+    with (
+        duckdb.connect() as link,
+        Engine.open(query.declared, wide_rows(link, 1_000_000), settings=settings) as engine,
+    ):
+        (own,) = (tmp_path / "spill").iterdir()
+        assert sum(path.stat().st_size for path in own.iterdir()) > 30 * 10**6
+        found = engine.run(query)
+    assert found.vector("n").tolist() == [2_500_000, 2_000_000]
+    assert found.vector("named").tolist() == [500_000, 500_000]
+    assert list((tmp_path / "spill").iterdir()) == []
 
-    def watching(engine: Engine, sql: str) -> object:
-        found = fetched(engine, sql)
-        spilled[0] = peak_spilled(engine)
-        return found
 
-    monkeypatch.setattr(Engine, "_fetched", watching)
-    results = []
-    for settings in (Settings(), Settings("40MB", 1, tmp_path / "spill")):
-        with Engine.open(query.declared, settings=settings) as engine:
-            found = engine.run(query)
-            results.append([found.vector(name).tolist() for name in ("rows", "n")])
-    assert results[0] == results[1]
-    assert sum(results[0][0]) > 10**6
+def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    (tmp_path / "spill").mkdir()
+    path = declared(tmp_path, "{memory_limit: 200MB, temp_directory: spill}")
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from dprelease.exact.duckdb import Engine\n"
+        "from dprelease.release.pipeline import run\n"
+        "from dprelease.schema.load import read_declaration\n"
+        "Engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "run(read_declaration(Path(sys.argv[1])))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], cwd=Path(__file__).parents[2], check=False
+    )
+    assert done.returncode == -9
+    (left,) = (tmp_path / "spill").iterdir()
+    assert left.stat().st_mode & 0o777 == 0o700
+    (left / "spilled").write_text("rows")
+    run(read_declaration(path))
     assert list((tmp_path / "spill").iterdir()) == []
