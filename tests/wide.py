@@ -11,6 +11,7 @@ table: t
 source: t.parquet
 columns:
   key: {{type: integer, lower: 0, upper: {last}}}
+  level: {{type: integer, lower: 0, upper: 99}}
 """
 RELEASE = """\
 title: Wide
@@ -31,7 +32,9 @@ output: out/wide
 def release_of(folder: Path, cells: int, rows: int) -> Path:
     """Return a release file over `cells` cells that `rows` rows are scattered over."""
     target = str(folder / "t.parquet")
-    scattered = f"SELECT (hash(i) % {cells})::BIGINT AS key FROM range({rows}) t(i)"
+    scattered = (
+        f"SELECT (hash(i) % {cells})::BIGINT AS key, i % 100 AS level FROM range({rows}) t(i)"
+    )
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute(f"COPY ({scattered}) TO '{target}'")

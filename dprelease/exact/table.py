@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,14 @@ class DenseProfile:
         raise TypeError("true aggregates can't be pickled or copied")
 
 
+class Held(Protocol):
+    """Integers of a vector, 32 or 64 bits wide, of which a range of cells can be asked for."""
+
+    def __getitem__(self, cells: slice, /) -> NDArray[np.int32 | np.int64]:
+        """Return the integers of a range of cells."""
+        ...
+
+
 class ExactTable:
     """One vector of true integers for each measure, over every cell in key order.
 
@@ -87,7 +95,7 @@ class ExactTable:
         self,
         name: str,
         size: int,
-        vectors: Mapping[str, NDArray[np.int32 | np.int64]],
+        vectors: Mapping[str, Held],
         profiles: dict[str, Profile | DenseProfile] | None = None,
     ) -> None:
         self.name, self.size = name, size

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dprelease.exact.stored import WIDTH, StoredVector
 from dprelease.exact.table import Integers
 from dprelease.query.aggregate import SquareSum, Sum
 from dprelease.query.measure import Measure
@@ -20,15 +23,13 @@ BATCH = 2**20
 MOST_ROWS = 2**32
 
 HELD = 2**30
-"""Bytes of one query's vectors that are kept in memory; more lie in a file of the scratch folder,
-where the system keeps as much of them at hand as it has room for."""
+"""Bytes of one query's vectors that are in memory at a time; more go to files of the scratch
+folder, a range of cells after the other."""
 
 NARROW = 2**31
 """What 32 bits hold; a vector starts that narrow, and is widened before rows could exceed it."""
 
-ZEROS = 2**24
-
-Vector = NDArray[np.int32 | np.int64]
+Vector = NDArray[np.int32 | np.int64] | StoredVector
 
 
 def most_added(measure: Measure) -> int:
@@ -47,45 +48,21 @@ def summed(
     `sql`: rows of a cell and what the row adds to each vector, at most `most` in size. 64 bits
     can't overflow below `MOST_ROWS` rows of 2^30 each; None where there are more rows. How wide a
     vector is depends on the number of rows, never on a value.
-
-    Raises
-    ------
-    MemoryError
-        If there is no room for the vectors, in memory or in the scratch folder.
     """
-    places = _Places(size, scratch)
-    bounds = list(most.values())
-    vectors = [places.zeros(np.int32 if bound < NARROW else np.int64) for bound in bounds]
-    seen = 0
-    for batch in batches(link, sql):
-        seen += len(batch)
-        if seen > MOST_ROWS:
-            return None
-        cells, *added = (batch.column(i).to_numpy() for i in range(batch.num_columns))
-        for i, values in enumerate(added):
-            if vectors[i].dtype == np.int32 and seen * bounds[i] >= NARROW:
-                vectors[i] = places.widened(vectors[i])
-            np.add.at(vectors[i], cells, values.astype(vectors[i].dtype, copy=False))
+    filling = _Filling(link, sql, size, scratch, adds=True)
+    try:
+        vectors = filling.narrow(list(most.values())) or filling.wide(len(most))
+    except _TooManyRows:
+        return None
     return dict(zip(most, vectors, strict=True))
 
 
 def grouped(
     link: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str], size: int, scratch: Path
 ) -> dict[str, Vector]:
-    """Return vectors of which the engine gives whole cells, a row each.
-
-    Raises
-    ------
-    MemoryError
-        As `summed`.
-    """
-    places = _Places(size, scratch)
-    vectors = {name: places.zeros(np.int64) for name in names}
-    for batch in batches(link, sql):
-        cells = batch.column(0).to_numpy()
-        for i, vector in enumerate(vectors.values(), 1):
-            vector[cells] = batch.column(i).to_numpy()
-    return vectors
+    """Return vectors of which the engine gives whole cells, a row each."""
+    vectors = _Filling(link, sql, size, scratch, adds=False).wide(len(names))
+    return dict(zip(names, vectors, strict=True))
 
 
 def counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
@@ -104,42 +81,75 @@ def batches(link: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Any]:
     yield from link.sql(sql).to_arrow_reader(BATCH)
 
 
-class _Places:
-    """Where vectors lie: in memory up to `HELD` bytes, then in the scratch folder."""
-
-    def __init__(self, size: int, scratch: Path) -> None:
-        self._size, self._scratch = size, scratch
-        self._held = self._files = 0
-
-    def zeros(self, kind: type[np.int32] | type[np.int64]) -> Vector:
-        length = self._size * np.dtype(kind).itemsize
-        if self._held + length <= HELD:
-            self._held += length
-            return np.zeros(self._size, dtype=kind)
-        self._files += 1
-        path = self._scratch / f"vector-{self._files}"
-        failed = False
-        try:
-            _reserve(path, length)
-        except OSError:
-            failed = True
-        if failed:
-            raise MemoryError("the scratch folder has no room for the vectors of a query")
-        mapped = np.memmap(path, dtype=kind, mode="r+", shape=(self._size,))
-        path.unlink()  # the mapping keeps it; nothing is left behind, not even by a kill
-        return np.asarray(mapped)
-
-    def widened(self, vector: Vector) -> Vector:
-        wide = self.zeros(np.int64)
-        wide[:] = vector
-        if not isinstance(vector.base, np.memmap):
-            self._held -= vector.nbytes
-        return wide
+class _TooManyRows(Exception):
+    """There are more rows than 64 bits are sure to hold the sums of."""
 
 
-def _reserve(path: Path, length: int) -> None:
-    """Write zeros: a mapped page that the disk has no room for would end the process."""
-    zeros = bytes(min(length, ZEROS))
-    with path.open("xb") as file:
-        while length > 0:
-            length -= file.write(zeros[: min(length, len(zeros))])
+@dataclass(frozen=True)
+class _Filling:
+    """Rows of a cell and one number for each vector, which they fill: added, or set."""
+
+    link: duckdb.DuckDBPyConnection
+    sql: str
+    size: int
+    scratch: Path
+    adds: bool
+
+    def narrow(self, bounds: list[int]) -> list[Vector] | None:
+        """Return vectors in memory that start with 32 bits a cell; None if they don't fit there."""
+        kinds = [np.dtype(np.int32 if bound < NARROW else np.int64) for bound in bounds]
+        if self.size * sum(kind.itemsize for kind in kinds) > HELD:
+            return None
+        vectors: list[NDArray[Any]] = [np.zeros(self.size, dtype=kind) for kind in kinds]
+        for seen, cells, added in self._rows(len(bounds)):
+            for i, values in enumerate(added):
+                if vectors[i].dtype == np.int32 and seen * bounds[i] >= NARROW:
+                    # Both stand in memory for a moment.
+                    if sum(v.nbytes for v in vectors) + self.size * WIDTH > HELD:
+                        return None
+                    vectors[i] = vectors[i].astype(np.int64)
+                np.add.at(vectors[i], cells, values.astype(vectors[i].dtype, copy=False))
+        return list(vectors)
+
+    def wide(self, number: int) -> list[Vector]:
+        """Return vectors of 64 bits a cell: in memory, or range after range to the scratch folder.
+
+        Each range takes a pass over the rows. Which rows count is decided by their values alone, so
+        that every pass sees the same ones.
+        """
+        parts = max(1, math.ceil(number * self.size * WIDTH / HELD))
+        if parts == 1:
+            return list(self._range(number, 0, self.size))
+        stored = [StoredVector(self.scratch, f"vector-{i}") for i in range(number)]
+        span = math.ceil(self.size / parts)
+        for first in range(0, self.size, span):
+            held = self._range(number, first, min(first + span, self.size))
+            for vector, values in zip(stored, held, strict=True):
+                vector.append(values)
+            del held, values  # before the next range needs the room
+        return list(stored)
+
+    def _range(self, number: int, first: int, last: int) -> list[Integers]:
+        vectors = [np.zeros(last - first, dtype=np.int64) for _ in range(number)]
+        for _, cells, found in self._rows(number):
+            inside = slice(None) if last - first == self.size else _within(cells, first, last)
+            for vector, values in zip(vectors, found, strict=True):
+                if self.adds:
+                    np.add.at(vector, cells[inside] - first, values[inside])
+                else:
+                    vector[cells[inside] - first] = values[inside]
+        return vectors
+
+    def _rows(self, number: int) -> Iterator[tuple[int, Integers, list[Integers]]]:
+        """Yield how many rows there were, and the cells and numbers of the latest ones."""
+        seen = 0
+        for batch in batches(self.link, self.sql):
+            seen += len(batch)
+            if self.adds and seen > MOST_ROWS:
+                raise _TooManyRows
+            cells, *found = (batch.column(i).to_numpy() for i in range(1 + number))
+            yield seen, cells, found
+
+
+def _within(cells: Integers, first: int, last: int) -> Integers:
+    return np.flatnonzero((cells >= first) & (cells < last))
