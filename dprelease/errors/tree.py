@@ -11,6 +11,7 @@ from dprelease.errors import (
     budget,
     data,
     declaration,
+    engine,
     federated,
     internal,
     join,
@@ -106,7 +107,7 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 class DeclarationError(DpReleaseError):
     """A table schema or a release file is incomplete, contradictory or not readable."""
 
-    templates = declaration.TEMPLATES | join.DECLARED
+    templates = declaration.TEMPLATES | join.DECLARED | engine.DECLARED
     exit_code = EXIT_INPUT
 
 
@@ -120,7 +121,7 @@ class QueryError(DpReleaseError):
 class DataError(DpReleaseError):
     """A source can't be opened or does not have the declared columns or types."""
 
-    templates = data.TEMPLATES | spark.TEMPLATES | join.STORED
+    templates = data.TEMPLATES | spark.TEMPLATES | join.STORED | engine.OPENED
     exit_code = EXIT_INPUT
 
 

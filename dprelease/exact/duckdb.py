@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +15,10 @@ from dprelease.exact import bounding
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.records import ExactRecords, exact_records
-from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.sources import pattern, stored_columns, top_level
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
-from dprelease.exact.vectors import BATCH, counted, most_added
+from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
 from dprelease.query import quoting
 from dprelease.query.records import Records
 from dprelease.query.resolve import Query
@@ -43,14 +41,11 @@ from dprelease.statements.layers import (
 from dprelease.statements.records import CompiledRecords, compile_records, stored_columns_of
 from dprelease.statements.treatment import FLOATS, base_type
 
-SCRATCH = "dprelease-scratch-"
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""
 
 MANY_CELLS = 2**16
 """Cells from which on rows are added up in memory instead of being grouped by the engine."""
-
-MOST_ROWS = 2**32
 
 Result = TypeVar("Result")
 
@@ -62,20 +57,13 @@ class Engine:
     extensions or to Python variables, and its settings are locked. Use it as a context manager.
     """
 
-    def __init__(self, inputs: list[Input], scratch: Path) -> None:
+    def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
         self.declared = inputs[0].declared
         self._inputs = inputs
         self._scratch = scratch
         self._stamps = stamps(inputs)
         self._unique: set[str] = set()
-        self._connection = duckdb.connect(
-            config={
-                "temp_directory": str(scratch),
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "python_enable_replacements": False,
-            }
-        )
+        self._connection = _connected(scratch, settings)
 
     @property
     def physical(self) -> dict[str, str]:
@@ -95,6 +83,7 @@ class Engine:
         frame: object | None = None,
         joined: Declared | None = None,
         joined_frame: object | None = None,
+        settings: Settings = DEFAULT,
     ) -> Iterator[Self]:
         """Yield an engine over the declared source, or over `frame` in its place.
 
@@ -103,23 +92,19 @@ class Engine:
         Raises
         ------
         DataError
-            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared.
+            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared, DP-DATA-006 if a
+            relation fails while it is fetched, DP-ENGINE-003 or 004 if settings don't serve.
         """
         inputs = [find_input(declared, SOURCE, frame)]
         if joined is not None:
             inputs.append(find_input(joined, JOINED, joined_frame, inputs[0]))
-        temporary = Path(tempfile.gettempdir())
-        remove_stale(temporary, SCRATCH)
-        scratch = make_private(temporary, SCRATCH)
-        try:
-            engine = cls(inputs, scratch)
+        with settings.scratch() as scratch:
+            engine = cls(inputs, scratch, settings)
             try:
                 engine._prepare()
                 yield engine
             finally:
                 engine._connection.close()
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
     def compile(self, query: Query) -> Compiled:
         """Return the SQL of a query over the types that the source really has.
@@ -169,7 +154,7 @@ class Engine:
         bounded = self._bounded(query) if query.unit.id is not None else None
         compiled = bounded or self._with_keys(compiled)
         size = query.keys.size
-        vectors = self._vectors(compiled, size, max(map(most_added, query.measures), default=0))
+        vectors = self._vectors(compiled, {m.name: most_added(m) for m in query.measures}, size)
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         self._connection.unregister(KEPT)
@@ -207,23 +192,37 @@ class Engine:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
 
-    def _vectors(self, compiled: Compiled, size: int, largest: int) -> dict[str, Integers]:
-        """Return all vectors; `largest` is the most that one row adds to any of them."""
+    def _vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
+        """Return all vectors; `added` is the most that one row adds to each."""
         if not compiled.columns:
             return {}
-        if compiled.rows and size >= MANY_CELLS and largest < 2**62 // MOST_ROWS:
-            sums = self._attempt(
-                "DP-DATA-006", State.READ, lambda link: _summed(link, compiled, size)
-            )
-            if sums is not None:
-                return sums
+        most = {name: added[name] for name in compiled.columns}
+        if size >= MANY_CELLS:
+            return self._many(compiled, most, size)
         found = self._fetched(compiled.sql)
-        cells, vectors = found["cell"], {}
+        cells = found["cell"]
+        vectors: dict[str, Vector] = {}
         for i, name in enumerate(compiled.columns):
             vector = np.zeros(size, dtype=np.int64)
             vector[cells] = found[f"m{i}"]
             vectors[name] = vector
         return vectors
+
+    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> dict[str, Vector]:
+        """Return vectors of more cells than are fetched at once."""
+        if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
+            sums = self._attempt(
+                "DP-DATA-006",
+                State.READ,
+                lambda link: summed(link, compiled.rows, most, size, self._scratch),
+            )
+            if sums is not None:
+                return sums
+        return self._attempt(
+            "DP-DATA-006",
+            State.READ,
+            lambda link: grouped(link, compiled.sql, compiled.columns, size, self._scratch),
+        )
 
     def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
         places = size * asked.candidates
@@ -297,7 +296,7 @@ class Engine:
         failure: DpReleaseError | None = None
         try:
             return work(self._connection)
-        except (duckdb.Error, MemoryError):
+        except (duckdb.Error, MemoryError, OSError, ValueError):  # the last two from its batches
             given = given or self._inputs[0]
             table = given.declared.table.name
             failure = DataError(code, state=state, table=table, format=given.kind)
@@ -313,7 +312,9 @@ class Engine:
         self._lock()
 
     def _introduce(self, given: Input) -> None:
-        if given.opened is None:
+        if given.rows is not None:
+            self._attempt("DP-DATA-006", State.READ, lambda link: _fetch(link, given), given)
+        elif given.opened is None:
             self._attempt(
                 "DP-DATA-001",
                 State.NOTHING,
@@ -367,20 +368,28 @@ class Engine:
         )
 
 
-def _summed(
-    link: duckdb.DuckDBPyConnection, compiled: Compiled, size: int
-) -> dict[str, Integers] | None:
-    """Return vectors added up row by row, for more cells than the engine groups well.
+def _connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
+    found: duckdb.DuckDBPyConnection | None = None
+    try:
+        found = duckdb.connect(
+            config={
+                **settings.config,
+                "temp_directory": str(scratch),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "python_enable_replacements": False,
+            }
+        )
+    except duckdb.Error:
+        found = None
+    if found is None:
+        raise DataError("DP-ENGINE-004")
+    return found
 
-    64 bits can't overflow below `MOST_ROWS` rows; None where there are more.
-    """
-    vectors = [np.zeros(size + 1, dtype=np.int64) for _ in compiled.columns]
-    seen = 0
-    for batch in link.sql(compiled.rows).to_arrow_reader(BATCH):
-        seen += len(batch)
-        if seen > MOST_ROWS:
-            return None
-        cells, *added = (batch.column(i).to_numpy() for i in range(batch.num_columns))
-        for vector, values in zip(vectors, added, strict=True):
-            np.add.at(vector, cells, values)
-    return {name: v[:size] for name, v in zip(compiled.columns, vectors, strict=True)}
+
+def _fetch(link: duckdb.DuckDBPyConnection, given: Input) -> None:
+    """Copy a relation's batches into a table of ours, which spills like everything else."""
+    link.register("dp_rows", given.rows)
+    link.execute(f"CREATE TABLE {given.relation} AS SELECT * FROM dp_rows")
+    link.unregister("dp_rows")
+    given.rows = None

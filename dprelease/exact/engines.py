@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engine import Answering
+from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
@@ -15,7 +16,10 @@ from dprelease.schema.table import Table
 
 @contextmanager
 def open_engines(
-    queries: Sequence[Query], frames: Mapping[str, object], spec: ReleaseSpec
+    queries: Sequence[Query],
+    frames: Mapping[str, object],
+    spec: ReleaseSpec,
+    settings: Settings = DEFAULT,
 ) -> Iterator[dict[str, Answering]]:
     """Yield the engine of each query by its name; queries over the same tables share one.
 
@@ -27,8 +31,9 @@ def open_engines(
     Raises
     ------
     DataError
-        DP-DATA-001 to 005, 008, 009 or 012 if a source is not as declared; DP-SPARK-001 to 004 if
-        Spark can't be had, or could read a source differently.
+        DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared, DP-ENGINE-003 or 004
+        if the engine can't be set up; DP-SPARK-001 to 004 if Spark can't be had, or could read a
+        source differently.
     """
     opened: dict[tuple[str, str | None], Answering] = {}
     found: dict[str, Answering] = {}
@@ -39,9 +44,8 @@ def open_engines(
             if pair not in opened:
                 own = frame_of(query.declared.table, frames)
                 other = None if joined is None else frame_of(joined.table, frames)
-                opened[pair] = stack.enter_context(
-                    _engine(spec, query.declared, own, joined, other)
-                )
+                opening = _engine(spec, settings, query.declared, own, joined, other)
+                opened[pair] = stack.enter_context(opening)
             found[query.name] = opened[pair]
             found[query.name].compile(query)
         yield found
@@ -49,18 +53,19 @@ def open_engines(
 
 def _engine(
     spec: ReleaseSpec,
+    settings: Settings,
     declared: Declared,
     frame: object | None,
     joined: Declared | None,
     joined_frame: object | None,
 ) -> AbstractContextManager[Answering]:
     if spec.engine == "duckdb":
-        return Engine.open(declared, frame, joined, joined_frame)
+        return Engine.open(declared, frame, joined, joined_frame, settings)
     from dprelease.exact.spark.engine import SparkEngine
-    from dprelease.exact.spark.session import Settings
+    from dprelease.exact.spark.session import Settings as SparkSettings
 
-    settings = Settings(spec.spark.master, spec.spark.staging, spec.spark.config)
-    return SparkEngine.open(declared, frame, joined, joined_frame, settings)
+    cluster = SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
+    return SparkEngine.open(declared, frame, joined, joined_frame, cluster)
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:

@@ -50,7 +50,7 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
         arrays = {name: _array(frame[name], name, declared) for name in wanted}  # type: ignore[index]
     if not arrays:
         return pa.table({"dp_row": pa.nulls(len(frame))})  # type: ignore[arg-type]
-    return pa.table({name: _readable(found, name, declared) for name, found in arrays.items()})
+    return pa.table({name: readable(found, name, declared) for name, found in arrays.items()})
 
 
 def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
@@ -68,7 +68,7 @@ def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.Ch
     return found
 
 
-def _readable(
+def readable(
     found: pa.Array | pa.ChunkedArray, name: str, declared: Declared
 ) -> pa.Array | pa.ChunkedArray:
     """Return a column that the engine reads without a failure that depends on a value."""

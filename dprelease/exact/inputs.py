@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dprelease.errors import DataError
 from dprelease.exact.frames import to_arrow
+from dprelease.exact.relations import is_relation, reader_of
 from dprelease.exact.sources import Opened, open_files
 from dprelease.schema.load import Declared
 
@@ -21,6 +22,8 @@ class Input:
     relation: str
     opened: Opened | None = None
     arrow: object | None = None
+    rows: object | None = None
+    """Arrow batches that can be fetched once, of a relation."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
 
@@ -48,6 +51,8 @@ def find_input(
     DataError
         DP-DATA-001, 003, 004, 008 or 009 if the source can't be found as declared.
     """
+    if is_relation(frame):
+        return Input(declared, relation, rows=reader_of(frame, declared))
     if frame is not None:
         return Input(declared, relation, arrow=to_arrow(frame, declared))
     source = declared.table.source

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,14 @@ class DenseProfile:
         raise TypeError("true aggregates can't be pickled or copied")
 
 
+class Held(Protocol):
+    """Integers of a vector, 32 or 64 bits wide, of which a range of cells can be asked for."""
+
+    def __getitem__(self, cells: slice, /) -> NDArray[np.int32 | np.int64]:
+        """Return the integers of a range of cells."""
+        ...
+
+
 class ExactTable:
     """One vector of true integers for each measure, over every cell in key order.
 
@@ -87,7 +95,7 @@ class ExactTable:
         self,
         name: str,
         size: int,
-        vectors: dict[str, NDArray[np.int64]],
+        vectors: Mapping[str, Held],
         profiles: dict[str, Profile | DenseProfile] | None = None,
     ) -> None:
         self.name, self.size = name, size
@@ -95,7 +103,11 @@ class ExactTable:
 
     def vector(self, measure: str) -> NDArray[np.int64]:
         """Return the (size,) true integers of one measure, lattice steps."""
-        return self._vectors[measure]
+        return self.block(measure, slice(None))
+
+    def block(self, measure: str, cells: slice) -> NDArray[np.int64]:
+        """Return the true integers of some cells of one measure, lattice steps."""
+        return self._vectors[measure][cells].astype(np.int64, copy=False)
 
     def profile(self, measure: str) -> Profile | DenseProfile:
         """Return how often each candidate of one measure occurs in each cell."""

@@ -158,8 +158,13 @@ def _ratio_margins(
 ) -> Floats:
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     ratio = _ratio(over, under)
-    known = np.abs(ratio[np.isfinite(ratio)])
-    pivot = pivot_of(parts[0], parts[1], confidence, 4.0 * float(known.max(initial=1.0)))
-    found = ratio_margins(ratio, under, pivot, None)
+    found = np.full(ratio.shape, math.nan)
+    # A pivot reaches a few times as far as the ratios it serves: by size, so that no cell's margin
+    # depends on another's.
+    size = np.ceil(np.log2(np.maximum(np.abs(ratio), 1.0)) / 2)
+    for power in np.unique(size[np.isfinite(size)]).tolist():
+        cells = size == power
+        pivot = pivot_of(parts[0], parts[1], confidence, 4.0 * 4.0**power)
+        found[cells] = ratio_margins(ratio[cells], under[cells], pivot, None)
     found[~np.isfinite(found)] = math.nan
     return found * float(column.parts[0].step / column.parts[1].step)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dprelease.schema import json_schema
 
@@ -99,8 +99,8 @@ class FileRecord(Part):
     query: str
     rows: int
     columns: list[ColumnRecord]
-    computed: dict[str, str]
-    post_processing: dict[str, list[str]]
+    computed: dict[str, str] = Field(default_factory=dict)
+    post_processing: dict[str, list[str]] = Field(default_factory=dict)
     sha256: str
 
 

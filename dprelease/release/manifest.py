@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from dprelease.numerics.rounding import finite, plain_text
@@ -79,6 +80,12 @@ def digest_of(record: dict[str, Any]) -> str:
 def sha256(data: bytes) -> str:
     """Return the hexadecimal SHA-256 of some bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file's bytes, which are read a piece at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def build(

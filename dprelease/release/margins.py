@@ -102,13 +102,16 @@ def _reach(
     else:
         limit = np.abs((ends[1] if sign > 0 else ends[0]) - ratio)
     reach = np.zeros_like(ratio)
+    settled = np.zeros(ratio.shape, dtype=np.bool_)
     for _ in range(ROUNDS):
         further = pivot.width(ratio + sign * reach) / under
-        if np.allclose(further, reach, rtol=1e-6, atol=0.0, equal_nan=True):
+        # Each cell by itself: its margin may not depend on the cells that are looked at with it.
+        settled |= np.isclose(further, reach, rtol=1e-6, atol=0.0, equal_nan=True)
+        if settled.all():
             break
-        reach = np.minimum(further, limit)
+        reach = np.where(settled, reach, np.minimum(further, limit))
     else:
-        reach = np.where(further > reach * (1 + 1e-3), limit, reach)
+        reach = np.where(~settled & (further > reach * (1 + 1e-3)), limit, reach)
     if ends is not None:  # the end itself may be compatible although something before it is not
         reach = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, reach)
     return reach

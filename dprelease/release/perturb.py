@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from dprelease.exact.table import ExactTable
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.numerics.lattice import LIMIT, Integers, sample
+from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
 from dprelease.query.aggregate import Tree
 from dprelease.release.choosing import chosen
 from dprelease.release.plan import PlannedColumn
@@ -19,7 +19,7 @@ from dprelease.release.tree import tree_quantiles
 
 @dataclass(frozen=True, slots=True)
 class NoisyTable:
-    """Noised integers of each measure, lattice steps, over every cell in key order."""
+    """Noised integers of each measure, lattice steps, over cells in key order: all, or a batch."""
 
     size: int
     columns: dict[str, Integers]
@@ -27,16 +27,61 @@ class NoisyTable:
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
     """Return the true vectors plus fresh noise in every cell, saturated at +-2^62, and choices."""
-    noisy: dict[str, Integers] = {}
+    (whole,) = perturbed(exact, columns, bits, max(exact.size, 1))
+    return whole
+
+
+def perturbed(
+    exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource, most: int
+) -> Iterator[NoisyTable]:
+    """Yield what `perturb` returns, in batches of `most` cells, the last one of those left.
+
+    Choices are made first, for all cells. Noise is drawn for `CHUNK` cells of one vector after the
+    other, in this order whatever the batches are: so is what a stream of bits makes of a table.
+    """
+    choices: dict[str, Integers] = {}
     for column in columns:
-        name, law = column.measure.name, column.mechanism
         if isinstance(column.measure.aggregate, Tree):
-            noisy |= tree_quantiles(exact, column, bits)
-        elif isinstance(law, Mechanism):
-            noisy[name] = _noised(exact.vector(name), law, bits)
-        else:
-            noisy[name] = chosen(exact, column, noisy, bits)
-    return NoisyTable(exact.size, noisy)
+            choices |= tree_quantiles(exact, column, bits)
+        elif not isinstance(column.mechanism, Mechanism):
+            choices[column.measure.name] = chosen(exact, column, choices, bits)
+    laws = {
+        column.measure.name: column.mechanism
+        for column in columns
+        if column.measure.is_vector and isinstance(column.mechanism, Mechanism)
+    }
+    chunks = _noised_chunks(exact, laws, bits)
+    left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in laws}
+    for first in range(0, max(exact.size, 1), most):
+        size = min(most, exact.size - first)
+        noised, left = _gathered(chunks, left, size)
+        noised |= {name: values[first : first + size] for name, values in choices.items()}
+        yield NoisyTable(size, noised)
+
+
+def _gathered(
+    chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
+) -> tuple[dict[str, Integers], dict[str, Integers]]:
+    """Return the next `size` cells of every vector, and what is left of the last chunk drawn."""
+    found: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
+    filled = 0
+    while found and filled < size:
+        if not len(next(iter(left.values()))):
+            left = next(chunks)
+        taken = min(size - filled, len(next(iter(left.values()))))
+        for name, values in left.items():
+            found[name][filled : filled + taken] = values[:taken]
+        left = {name: values[taken:] for name, values in left.items()}
+        filled += taken
+    return found, left
+
+
+def _noised_chunks(
+    exact: ExactTable, laws: Mapping[str, Mechanism], bits: BitSource
+) -> Iterator[dict[str, Integers]]:
+    for first in range(0, exact.size, CHUNK):
+        cells = slice(first, min(first + CHUNK, exact.size))
+        yield {name: _noised(exact.block(name, cells), law, bits) for name, law in laws.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 from dprelease.exact.engine import Answering
 from dprelease.exact.engines import open_engines
+from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
-from dprelease.release.answer import answered
 from dprelease.release.charging import charging
 from dprelease.release.folder import publish, refuse_existing, staging
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
-from dprelease.release.write import to_arrow, write_parquet
+from dprelease.release.stream import streaming
+from dprelease.release.write import write_parquet
 from dprelease.schema.load import Declaration
 
 Progress = Callable[[str], None]
@@ -57,7 +58,7 @@ def run(
     with (
         charging(declaration, queries, plan, target) as charged,
         staging(target) as folder,
-        open_engines(queries, frames or {}, declaration.spec) as engines,
+        open_engines(queries, frames or {}, declaration.spec, Settings.of(declaration)) as engines,
     ):
         written: dict[str, manifest.Written] = {}
         for query in queries:
@@ -90,7 +91,7 @@ def _publish_query(
     engine: Answering, query: Query, plan: Plan, bits: BitSource, folder: Path
 ) -> manifest.Written:
     """Write one noised table and return its digest and its number of rows."""
-    answer = answered(engine, plan.of_query(query.name), bits)
     path = folder / f"{query.name}.parquet"
-    write_parquet(to_arrow(answer), path)
-    return manifest.Written(manifest.sha256(path.read_bytes()), answer.noisy.size)
+    with streaming(engine, plan.of_query(query.name), bits) as tables:
+        rows = write_parquet(tables, path)
+    return manifest.Written(manifest.sha256_of(path), rows)

@@ -175,7 +175,7 @@ def _check_files(report: Report, record: dict[str, Any]) -> None:
     for name, digest in expected.items():
         path = report.path / name
         inside = path.parent == report.path and not path.is_symlink() and path.is_file()
-        if not inside or manifest.sha256(path.read_bytes()) != digest:
+        if not inside or manifest.sha256_of(path) != digest:
             report.found("DP-VERIFY-004", name=name)
     for path in report.path.iterdir():
         if path.name not in expected and path.name != manifest.NAME:

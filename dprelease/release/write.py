@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dprelease.query.resolve import Query
 from dprelease.release.answer import Answer
-from dprelease.release.arrays import key_values, wrapped
 from dprelease.release.columns import published_arrays, published_types
+from dprelease.release.keys import KeyArrays
+from dprelease.release.perturb import NoisyTable
+from dprelease.release.plan import PlannedColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP = 1 << 20
+"""Rows of a row group, and of a batch that is made while another one is written."""
+
+
+class Tables:
+    """Published tables of one query from noised ones: all cells at once, or batch after batch."""
+
+    def __init__(self, columns: Sequence[PlannedColumn]) -> None:
+        self._query = columns[0].query
+        self._laws = {column.measure.name: column.mechanism for column in columns}
+        self._keys = KeyArrays(self._query)
+        self._done = 0
+
+    def of(self, noisy: NoisyTable) -> pa.Table:
+        """Return keys, published columns and what stands beside them, for the cells that follow."""
+        import pyarrow as pa
+
+        arrays = self._keys.of(self._done, self._done + noisy.size)
+        self._done += noisy.size
+        for published in self._query.columns:
+            arrays |= published_arrays(self._query, published, noisy.columns, self._laws)
+        return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
 def to_arrow(answer: Answer) -> pa.Table:
     """Return keys, published columns and what stands beside them, a row a cell in key order."""
-    import pyarrow as pa
-
-    query, noisy = answer.query, answer.noisy
-    arrays = _keys(query, noisy.size)
-    laws = {column.measure.name: column.mechanism for column in answer.columns}
-    for published in query.columns:
-        arrays |= published_arrays(query, published, noisy.columns, laws)
-    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
-
-
-def _keys(query: Query, size: int) -> dict[str, pa.Array]:
-    """Return the key columns, with a value for each cell."""
-    import pyarrow as pa
-
-    if query.private is not None:
-        return {key.column: key_values(key) for key in query.key_columns}
-    arrays = {}
-    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
-        codes = np.arange(size) // stride % len(key.values)
-        arrays[key.column] = key_values(key).take(wrapped(pa.int64(), codes))
-    return arrays
+    return Tables(answer.columns).of(answer.noisy)
 
 
 def schema_of(query: Query) -> list[tuple[str, str]]:
@@ -52,15 +55,21 @@ def schema_of(query: Query) -> list[tuple[str, str]]:
     return found
 
 
-def write_parquet(table: pa.Table, path: Path) -> None:
-    """Write a table with nothing in the file that the noised table does not say."""
+def write_parquet(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
+    """Write a table, or tables one after the other; return the number of rows.
+
+    Nothing is in the file that the noised table does not say. There is at least one table.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(
-        table,
-        path,
-        compression="zstd",
-        write_statistics=False,
-        store_schema=False,
-        row_group_size=ROW_GROUP,
-    )
+    tables = iter([table] if isinstance(table, pa.Table) else table)
+    first = next(tables)
+    rows = 0
+    with pq.ParquetWriter(
+        path, first.schema, compression="zstd", write_statistics=False, store_schema=False
+    ) as writer:
+        for part in chain([first], tables):
+            writer.write_table(part, row_group_size=ROW_GROUP)
+            rows += len(part)
+    return rows

@@ -20,6 +20,7 @@ from pydantic import (
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.columns import Column, CutColumn, check_computed
+from dprelease.schema.engine import DuckDBSpec
 from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.join import JoinSpec
 from dprelease.schema.model import Model, refuse_twins
@@ -484,6 +485,7 @@ class ReleaseSpec(Model):
     output: Text
     ledger: Text | None = None
     limits: Limits = Limits()
+    duckdb: DuckDBSpec = DuckDBSpec()
     engine: Literal["duckdb", "spark"] = "duckdb"
     spark: SparkSpec = SparkSpec()
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.exact import duckdb as engine_module
+from dprelease.exact import vectors as vectors_module
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregate import CountDistinct, Quantile
 from dprelease.query.resolve import Query
@@ -135,7 +136,10 @@ def without_people(query: Query) -> Query:
 def test_more_rows_than_fit_are_left_to_the_engine() -> None:
     query = build({}, ["k"], {"rows": {"count": "*"}, "total": {"sum": "n"}})
     rows = [{"k": "a", "n": 3, "id": 1, "m": "x", "s": 1, "x": 0.0, "flag": True}] * 9
-    with mock.patch.multiple(engine_module, MANY_CELLS=0, MOST_ROWS=8):
+    with (
+        mock.patch.multiple(engine_module, MANY_CELLS=0, MOST_ROWS=8),
+        mock.patch.object(vectors_module, "MOST_ROWS", 8),
+    ):
         same(query, rows)
 
 

@@ -20,7 +20,8 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
-from dprelease.exact.duckdb import SCRATCH, Engine
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.settings import SCRATCH
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import table_from_mapping

@@ -47,7 +47,7 @@ def run_with_steps(release: Path, target: int) -> int:
     """Run the release, dying at one step; return the number of steps of a whole run."""
     count = [0]
     for owner, names in (
-        (pipeline, ("answered", "write_parquet", "publish", "staging")),
+        (pipeline, ("streaming", "write_parquet", "publish", "staging")),
         (staged, ("_sync",)),
         (Ledger, ("reserve", "publish", "commit", "cancel")),
         (Store, ("append", "entries")),

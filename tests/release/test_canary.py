@@ -41,7 +41,7 @@ def stepping(function):
         return found
     return wrapped
 
-for name in ("staging", "answered", "to_arrow", "write_parquet", "publish", "_publish_query"):
+for name in ("staging", "streaming", "write_parquet", "publish", "_publish_query"):
     setattr(pipeline, name, stepping(getattr(pipeline, name)))
 folder._sync = stepping(folder._sync)
 Path.rename = stepping(Path.rename)

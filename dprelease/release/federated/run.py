@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.exact.engines import open_engines
+from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query
@@ -39,7 +40,7 @@ def run_federated(
     target = output or declaration.folder / declaration.spec.output
     refuse_existing(target, overwrite)
     source = bits or Entropy()
-    engines_of = open_engines(queries, frames, declaration.spec)
+    engines_of = open_engines(queries, frames, declaration.spec, Settings.of(declaration))
     with staging(target) as folder, engines_of as engines:
         digests: dict[str, str] = {}
         for query in queries:

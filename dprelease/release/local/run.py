@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import frame_of
+from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.records import Records
 from dprelease.release.charging import charging
@@ -47,7 +48,8 @@ def run_local(
         for part in plan.records:
             name = part.declared.table.name
             if name not in opened:
-                engine = Engine.open(part.declared, frame_of(part.declared.table, frames))
+                frame = frame_of(part.declared.table, frames)
+                engine = Engine.open(part.declared, frame, settings=Settings.of(declaration))
                 opened[name] = engines.enter_context(engine)
             progress(part.name)
             digest, size = _publish_records(opened[name], part, plan, source, folder)

@@ -1,0 +1,27 @@
+"""Catalogue: settings of the engine."""
+
+from __future__ import annotations
+
+from dprelease.errors.template import Template
+
+DECLARED: dict[str, Template] = {
+    "DP-ENGINE-001": Template(
+        cause="The memory limit is not a number of at least 1 with a unit.",
+        fix="write for example `memory_limit: 2GB`; units are MB, GB, TB, MiB, GiB and TiB.",
+    ),
+    "DP-ENGINE-002": Template(
+        cause="The temporary directory is not a plain path.",
+        fix="give an absolute path, or one below the release file, without '..', '~' or ':'.",
+    ),
+}
+
+OPENED: dict[str, Template] = {
+    "DP-ENGINE-003": Template(
+        cause="No private folder can be made in the temporary directory '{name}'.",
+        fix="name a folder that is there, that you may write to, and that has room.",
+    ),
+    "DP-ENGINE-004": Template(
+        cause="The engine does not start with the declared settings.",
+        fix="raise `memory_limit` or lower `threads`.",
+    ),
+}

@@ -1,0 +1,40 @@
+"""Settings of the engine as declared: they change no value, and how long a run takes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from dprelease.schema.model import Model
+from dprelease.schema.values import Text, Whole, refuse
+
+_LIMIT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([MGT]i?B)"
+
+
+def _with_unit(value: str | None) -> str | None:
+    found = None if value is None else re.fullmatch(_LIMIT, value)
+    if value is not None and (found is None or float(found[1]) < 1):
+        refuse("DP-ENGINE-001")
+    return value
+
+
+def _plain_path(value: str | None) -> str | None:
+    if value is not None:
+        parts = value.replace("\\", "/").split("/")
+        if ".." in parts or parts[0] == "~" or ":" in value or "\0" in value or not value.strip():
+            refuse("DP-ENGINE-002")
+    return value
+
+
+class DuckDBSpec(Model):
+    """What DuckDB may use: memory before it spills, threads, and the parent of its spill folder."""
+
+    memory_limit: Annotated[
+        Text | None,
+        AfterValidator(_with_unit),
+        WithJsonSchema({"type": "string", "pattern": f"^{_LIMIT}$"}),
+    ] = None
+    threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None
+    temp_directory: Annotated[Text | None, AfterValidator(_plain_path)] = None

@@ -1,0 +1,140 @@
+"""Settings of the engine: memory, threads and the folder that it spills to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dprelease.errors import DataError, DpReleaseError
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.settings import SCRATCH, Settings
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.exact.build import ask, declare
+from tests.exact.test_sources import FRAME, query_of
+from tests.release.build import RELEASE, write
+from tests.replay import Keyed
+
+
+def declared(folder: Path, settings: str) -> Path:
+    path = write(folder)
+    path.write_text(RELEASE + f"duckdb: {settings}\n")
+    return path
+
+
+def test_the_engine_gets_what_is_declared(tmp_path: Path) -> None:
+    (tmp_path / "spill").mkdir()
+    path = declared(tmp_path, "{memory_limit: 2 GB, threads: 1, temp_directory: spill}")
+    settings = Settings.of(read_declaration(path))
+    assert settings == Settings("2 GB", 1, tmp_path / "spill", settings.place)
+    assert str(settings.place).startswith("release.yaml:")
+    with Engine.open(query_of(None, tmp_path).declared, FRAME, settings=settings) as engine:
+        (own,) = (tmp_path / "spill").iterdir()
+        assert own.name.startswith(SCRATCH)
+        assert own.stat().st_mode & 0o777 == 0o700
+        names = ("threads", "memory_limit", "temp_directory")
+        asked = [
+            engine._connection.execute(f"SELECT current_setting('{name}')").fetchone()
+            for name in names
+        ]
+        assert asked == [(1,), ("1.8 GiB",), (str(own),)]
+    assert list((tmp_path / "spill").iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", ["1MB", "2GB", "1.5 TiB", "512MiB"])
+def test_limits(limit: str, tmp_path: Path) -> None:
+    settings = Settings.of(read_declaration(declared(tmp_path, f"{{memory_limit: {limit}}}")))
+    duckdb.connect(config=settings.config).close()  # the engine reads it as well
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ("{memory_limit: 0.5GB}", "DP-ENGINE-001"),
+        ("{memory_limit: -1GB}", "DP-ENGINE-001"),
+        ("{memory_limit: 80%}", "DP-ENGINE-001"),
+        ("{memory_limit: 1e3MB}", "DP-ENGINE-001"),
+        ('{memory_limit: "1GB\'; ATTACH"}', "DP-ENGINE-001"),
+        ("{threads: 0}", "DP-DECL-003"),
+        ("{threads: 1.5}", "DP-DECL-003"),
+        ("{temp_directory: ~/spill}", "DP-ENGINE-002"),
+        ("{temp_directory: a/../../b}", "DP-ENGINE-002"),
+        ("{temp_directory: 's3://bucket'}", "DP-ENGINE-002"),
+        ("{preserve_insertion_order: false}", "DP-DECL-001"),
+    ],
+)
+def test_what_is_refused(settings: str, code: str, tmp_path: Path) -> None:
+    with pytest.raises(DpReleaseError, match=code):
+        read_declaration(declared(tmp_path, settings))
+
+
+def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
+    settings = Settings(memory_limit="much")
+    with (
+        pytest.raises(DataError, match="DP-ENGINE-004"),
+        Engine.open(query_of(None, tmp_path).declared, FRAME, settings=settings),
+    ):
+        pass
+
+
+def test_settings_change_no_value(tmp_path: Path) -> None:
+    plain = run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))
+    given = declared(tmp_path / "b", "{memory_limit: 200MB, threads: 1}")
+    other = run(read_declaration(given), bits=Keyed("x"))
+    for path in plain.glob("*.parquet"):
+        assert path.read_bytes() == (other / path.name).read_bytes()
+
+
+def wide_rows(link: duckdb.DuckDBPyConnection, rows: int) -> duckdb.DuckDBPyRelation:
+    """Return rows of 300 bytes about persons who have two each."""
+    person = f"lpad((i * 7919 % {rows // 2})::VARCHAR, 290, 'person ')"
+    return link.sql(f"SELECT {person} AS id, i % 2 = 0 AS k, i % 10 AS n FROM range({rows}) t(i)")
+
+
+def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
+    """Rows spill to a private folder below the declared one, and nothing is left there."""
+    columns = {
+        "id": {"type": "text"},
+        "k": {"type": "boolean"},
+        "n": {"type": "integer", "lower": 0, "upper": 9},
+    }
+    query = ask(declare(columns), {"n": {"sum": "n"}, "named": {"count": "id"}}, ["k"])
+    (tmp_path / "spill").mkdir()
+    settings = Settings("30MB", 1, tmp_path / "spill")
+    with (
+        duckdb.connect() as link,
+        Engine.open(query.declared, wide_rows(link, 1_000_000), settings=settings) as engine,
+    ):
+        (own,) = (tmp_path / "spill").iterdir()
+        assert sum(path.stat().st_size for path in own.iterdir()) > 30 * 10**6
+        found = engine.run(query)
+    assert found.vector("n").tolist() == [2_500_000, 2_000_000]
+    assert found.vector("named").tolist() == [500_000, 500_000]
+    assert list((tmp_path / "spill").iterdir()) == []
+
+
+def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    (tmp_path / "spill").mkdir()
+    path = declared(tmp_path, "{memory_limit: 200MB, temp_directory: spill}")
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from dprelease.exact.duckdb import Engine\n"
+        "from dprelease.release.pipeline import run\n"
+        "from dprelease.schema.load import read_declaration\n"
+        "Engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "run(read_declaration(Path(sys.argv[1])))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], cwd=Path(__file__).parents[2], check=False
+    )
+    assert done.returncode == -9
+    (left,) = (tmp_path / "spill").iterdir()
+    assert left.stat().st_mode & 0o777 == 0o700
+    (left / "spilled").write_text("rows")
+    run(read_declaration(path))
+    assert list((tmp_path / "spill").iterdir()) == []

@@ -1,0 +1,100 @@
+"""Vectors of many cells: narrow, widened, on disk or from whole cells, they hold the same sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import duckdb
+import numpy as np
+import pytest
+
+from dprelease.errors import DataError
+from dprelease.exact import duckdb as engine_module
+from dprelease.exact import vectors
+from dprelease.exact.duckdb import Engine
+from tests.exact.build import ask, declare, exact
+
+ROWS = "SELECT i * i % 7 AS cell, i % 5 - 2 AS m0, i % 3 * 1000 AS m1 FROM range(5000) t(i)"
+MOST = {"small": 2, "large": 2000}
+WAYS = {
+    "narrow": ({"HELD": 2**30}, [4, 4]),
+    "widened": ({"NARROW": 3_000_000, "BATCH": 1024}, [4, 8]),
+    "in two passes": ({"HELD": 7 * 8}, [0, 0]),
+    "in seven passes": ({"HELD": 16, "BATCH": 1024}, [0, 0]),
+}
+"""What is replaced, and the bytes a cell that vectors in memory end with."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_sums(way: str, tmp_path: Path) -> None:
+    replaced, widths = WAYS[way]
+    if way == "in two passes":
+        replaced = {**replaced, "NARROW": 1}
+    with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
+        found = vectors.summed(link, ROWS, MOST, 7, tmp_path)
+    assert found is not None
+    i = np.arange(5000)
+    for name, added in (("small", i % 5 - 2), ("large", i % 3 * 1000)):
+        expected = np.bincount(i * i % 7, weights=added, minlength=7)
+        assert found[name][:].tolist() == expected.tolist()
+        assert found[name][2:5].tolist() == expected[2:5].tolist()
+    ends = [getattr(getattr(found[name], "dtype", None), "itemsize", 0) for name in MOST]
+    assert ends == widths
+    assert list(tmp_path.iterdir()) == []  # files on disk have no name
+
+
+def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_path: Path) -> None:
+    sql = "SELECT i * i % 7 AS cell, i % 3 * 1000 AS m0 FROM range(5000) t(i)"
+    replaced = {"NARROW": 3_000_000, "BATCH": 1024, "HELD": 7 * 8 + 1}
+    with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
+        found = vectors.summed(link, sql, {"n": 2000}, 7, tmp_path)
+    assert found is not None
+    assert isinstance(found["n"], np.ndarray)
+    assert found["n"].dtype == np.int64
+    assert int(found["n"].sum()) == sum(i % 3 * 1000 for i in range(5000))
+
+
+def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
+    sql = "SELECT i * 2 AS cell, i AS m0 FROM range(3000) t(i)"
+    with duckdb.connect() as link, mock.patch.multiple(vectors, HELD=20_000, BATCH=1024):
+        found = vectors.grouped(link, sql, ["n"], 6000, tmp_path)["n"]
+    assert found[:][::2].tolist() == list(range(3000))
+    assert not found[:][1::2].any()
+
+
+def test_no_room_on_the_disk(tmp_path: Path) -> None:
+    """An engine failure like any other, charged if there is a ledger."""
+    query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
+    with (
+        mock.patch.object(vectors, "HELD", 1),
+        mock.patch.object(engine_module, "MANY_CELLS", 0),
+        mock.patch.object(vectors.StoredVector, "append", side_effect=OSError(28, "No space left")),
+        pytest.raises(DataError, match="DP-DATA-006"),
+    ):
+        exact(query, pa_table())
+
+
+def test_an_engine_that_fails_after_a_batch_says_nothing(tmp_path: Path) -> None:
+    """The engine's own words come out of its batches as another class, and stay inside."""
+    failing = (
+        "SELECT 0 AS cell, CASE WHEN i > 2500000 THEN CAST('SECRET' AS BIGINT) ELSE 1 END AS m0"
+    )
+    sql = f"{failing} FROM range(3000000) t(i)"
+    query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
+    with Engine.open(query.declared, pa_table()) as engine:
+        broken = type(engine.compile(query))(sql, (), ("n",), {}, sql)
+        with (
+            mock.patch.object(engine_module, "MANY_CELLS", 0),
+            mock.patch.object(engine_module, "compile_query", return_value=broken),
+            pytest.raises(DataError, match="DP-DATA-006") as caught,
+        ):
+            engine.run(query)
+    assert "SECRET" not in f"{caught.value} {caught.value.__cause__} {caught.value.__context__}"
+
+
+def pa_table() -> object:
+    """Return three rows."""
+    import pyarrow as pa
+
+    return pa.table({"n": [1, 2, 3]})
