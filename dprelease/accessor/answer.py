@@ -21,9 +21,10 @@ from dprelease.release.charging import ROWS
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.question import attributes
 from dprelease.release.write import to_arrow
+from dprelease.schema.asked import CHOSEN
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document, Plain
-from dprelease.schema.release import CHOSEN, BudgetSpec, Limits, QuerySpec
+from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
 
 if TYPE_CHECKING:
     import pandas as pd

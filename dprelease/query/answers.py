@@ -21,13 +21,9 @@ from dprelease.query.aggregate import (
 from dprelease.query.asked import Asking, Part
 from dprelease.query.measure import Form, Measure, Published
 from dprelease.query.post import PostProcessing
-from dprelease.schema.release import (
-    AUTO,
-    PRIVATE_KEYS,
-    ColumnSpec,
-    MechanismSpec,
-    PrivateKeysSpec,
-)
+from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.mechanism import AUTO, MechanismSpec
+from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
 
 LARGEST_BASE = 2**61
 """Steps: noised values saturate at twice as many."""

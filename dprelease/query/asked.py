@@ -20,8 +20,8 @@ from dprelease.query.aggregate import (
 from dprelease.query.columns import unknown_column
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import Form
+from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, NumberColumn
-from dprelease.schema.release import ColumnSpec
 from dprelease.schema.table import Table
 from dprelease.schema.values import DROP
 

@@ -10,7 +10,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregate import Aggregate, Choice, Partitions, Quantile, Sum, Tree
 from dprelease.query.post import NOTHING, PostProcessing
-from dprelease.schema.release import MechanismSpec
+from dprelease.schema.mechanism import MechanismSpec
 
 
 @dataclass(frozen=True, slots=True)

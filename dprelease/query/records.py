@@ -29,7 +29,8 @@ from dprelease.schema.columns import (
     expression_of,
 )
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release import MechanismSpec, RecordColumnSpec, RecordsSpec
+from dprelease.schema.mechanism import MechanismSpec
+from dprelease.schema.release import RecordColumnSpec, RecordsSpec
 from dprelease.schema.values import DROP
 
 RESPONSE = "randomized_response"

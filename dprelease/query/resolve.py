@@ -17,7 +17,8 @@ from dprelease.query.measure import Measure, Published
 from dprelease.query.private import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
 from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release import Limits, MechanismSpec, QuerySpec
+from dprelease.schema.mechanism import MechanismSpec
+from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.table import Table
 
 Placer = Callable[..., Place]

@@ -21,7 +21,7 @@ from dprelease.release.derived import fractions_of, margins_of, sum_margin, with
 from dprelease.release.finish import finished, finished_fractions
 from dprelease.release.monotone import ascending
 from dprelease.release.tree import read_at
-from dprelease.schema.release import DEFAULT_CONFIDENCE
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa

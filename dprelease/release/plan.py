@@ -32,7 +32,8 @@ from dprelease.release.guarantee import (
 )
 from dprelease.release.shares import Share, flat, spend
 from dprelease.release.wish import Wish
-from dprelease.schema.release import DEFAULT_CONFIDENCE, BudgetSpec
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.release import BudgetSpec
 
 LARGE_EPSILON = 10.0
 FEW_KINDS = 16

@@ -13,7 +13,8 @@ from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.release.draft import Draft, priced, solve
-from dprelease.schema.release import ColumnSpec, RecordColumnSpec, ReleaseSpec, ShareSpec
+from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.release import RecordColumnSpec, ReleaseSpec, ShareSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from dprelease.release.local.manifest import FORMAT as LOCAL
 from dprelease.release.plan import PlannedColumn, price
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration, declaration_from_texts
-from dprelease.schema.release import AUTO
+from dprelease.schema.mechanism import AUTO
 
 if TYPE_CHECKING:
     from dprelease.release.second_opinion import Opinion

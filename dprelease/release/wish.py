@@ -15,7 +15,8 @@ from dprelease.numerics.rounding import exact
 from dprelease.privacy.budget import Budget
 from dprelease.query.measure import Measure
 from dprelease.release.draft import Draft, Shape, typical_error
-from dprelease.schema.release import AUTO, DEFAULT_CONFIDENCE
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.mechanism import AUTO
 
 MEASURES: dict[str, Callable[[Randomizer], float]] = {
     "mae": typical_error,

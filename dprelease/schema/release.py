@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Literal, Self
@@ -11,18 +10,19 @@ from typing import Annotated, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
 
 from dprelease.privacy.unit import Neighbours
+from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
 from dprelease.schema.engine import DuckDBSpec
 from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.join import JoinSpec
+from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.spark import SparkSpec
 from dprelease.schema.values import (
@@ -30,47 +30,29 @@ from dprelease.schema.values import (
     NUMBER_SCHEMA,
     TEXT_SCHEMA,
     Exact,
-    Flag,
     Name,
     ShortForm,
     Text,
     Whole,
     refuse,
     to_bool,
-    to_fraction,
     to_text,
 )
 
-AUTO = "auto"
 MOST_MARGINALS = 64
 PRIVATE_KEYS = "private_keys"
-MOST_PARTS = 10_000
-"""Largest denominator of a quantile."""
-DEFAULT_CONFIDENCE = Fraction(95, 100)
-
-
-def _above_zero(value: Fraction | None) -> Fraction | None:
-    if value is not None and value <= 0:
-        refuse("DP-RELEASE-004")
-    return value
-
-
-def _at_most_one(spec: Model, *names: str) -> None:
-    given = [name for name in names if getattr(spec, name) is not None]
-    if len(given) > 1:
-        refuse("DP-RELEASE-008", found=" and ".join(given))
 
 
 class ShareSpec(Model):
     """A part of the budget: by weight, or an absolute epsilon or rho."""
 
-    weight: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    weight: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        _at_most_one(self, "weight", "epsilon", "rho")
+        at_most_one(self, "weight", "epsilon", "rho")
         return self
 
 
@@ -96,195 +78,8 @@ class BudgetSpec(Model):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        _at_most_one(self, "epsilon", "rho")
+        at_most_one(self, "epsilon", "rho")
         return self
-
-
-class MechanismSpec(Model):
-    """A mechanism by name, and its shape; `auto` leaves the choice to the plan.
-
-    Beside `name`, each mechanism has its own keys, which the plan checks: `dprelease mechanisms`
-    lists them.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    name: Text
-
-    @model_validator(mode="before")
-    @classmethod
-    def _texts(cls, value: object) -> object:
-        if isinstance(value, Mapping):
-            return {key: _word(found) for key, found in value.items()}
-        return value
-
-    @property
-    def shape(self) -> dict[str, str]:
-        """Return what is declared beside the name, as texts."""
-        return {key: str(value) for key, value in (self.model_extra or {}).items()}
-
-
-def _word(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(_word(part) for part in value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value)
-    return to_text(value)
-
-
-def _short_mechanism(value: object) -> object:
-    return {"name": value} if isinstance(value, str) else value
-
-
-Mechanism = Annotated[MechanismSpec, BeforeValidator(_short_mechanism), ShortForm(TEXT_SCHEMA)]
-
-
-def _relative_margin(value: object) -> object:
-    found = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
-    if found is None:
-        refuse("DP-RELEASE-009")
-    share, size = (to_fraction(part) for part in found.groups())
-    return share / 100 * size
-
-
-def _percentage(value: object) -> object:
-    text = str(value).strip()
-    return to_fraction(text[:-1].strip()) / 100 if text.endswith("%") else to_fraction(value)
-
-
-def _confidence(value: object) -> object:
-    if isinstance(value, bool) or value in ("true", "false"):
-        return DEFAULT_CONFIDENCE if to_bool(value) else None
-    found = to_fraction(value)
-    if not Fraction(1, 2) <= found <= Fraction(999_999, 1_000_000):
-        refuse("DP-RELEASE-005")
-    return found
-
-
-class QuantileSpec(Model):
-    """A quantile: of a column, at a part of its values."""
-
-    of: Text
-    at: Exact
-
-    @field_validator("at")
-    @classmethod
-    def _part(cls, at: Fraction) -> Fraction:
-        if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
-            refuse("DP-RELEASE-014")
-        return at
-
-
-KINDS = (
-    "count", "sum", "count_distinct", "mean", "variance", "stddev", "ratio",
-    "quantile", "median", "min", "max", "mode", "top_k",
-)  # fmt: skip
-"""Aggregates; a column asks for one of them."""
-
-ADDED = frozenset({"count", "sum", "count_distinct"})
-"""Aggregates that noise is added to: an accuracy can be declared for them."""
-
-CHOSEN = frozenset({"quantile", "median", "min", "max", "mode", "top_k"})
-"""Aggregates that are chosen among candidates."""
-
-EXTREMES = {"median": Fraction(1, 2), "min": Fraction(0), "max": Fraction(1)}
-
-
-class ColumnSpec(Model):
-    """One column to publish: exactly one aggregate, and how its noise is made."""
-
-    count: Text | None = None
-    sum: Text | None = None
-    count_distinct: Text | None = None
-    mean: Text | None = None
-    variance: Text | None = None
-    stddev: Text | None = None
-    ratio: tuple[Text, Text] | None = None
-    quantile: QuantileSpec | None = None
-    median: Text | None = None
-    min: Text | None = None
-    max: Text | None = None
-    mode: Text | None = None
-    top_k: Text | None = None
-    k: Annotated[Whole | None, Field(ge=1, le=1000)] = None
-    mechanism: Mechanism | None = None
-    weight: Annotated[Exact, AfterValidator(_above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    moe: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    relative_moe: Annotated[
-        Exact | None,
-        BeforeValidator(_relative_margin),
-        AfterValidator(_above_zero),
-        WithJsonSchema({"type": "string", "description": "such as 5 % at 1000"}),
-    ] = None
-    margin: Annotated[
-        Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
-    ] = None
-    non_negative: Flag = False
-    round_to: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    suppress_below: Exact | None = None
-    bottom_code: Exact | None = None
-    top_code: Exact | None = None
-    labels: Flag = False
-    flag_above: Annotated[
-        Exact | None, BeforeValidator(_percentage), AfterValidator(_above_zero),
-        WithJsonSchema({"type": "string", "description": "such as 30 %"}),
-    ] = None  # fmt: skip
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if len([name for name in KINDS if getattr(self, name) is not None]) != 1:
-            refuse("DP-RELEASE-002")
-        _at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
-        kind, _ = self.asked
-        if (self.k is not None) != (kind == "top_k"):
-            refuse("DP-RELEASE-015")
-        if self.margin_wanted is not None and kind not in ADDED:
-            refuse("DP-RELEASE-012")
-        if (self.margin is not None or self.flag_above is not None) and kind in CHOSEN:
-            refuse("DP-RELEASE-013")
-        coded = self.bottom_code is not None or self.top_code is not None
-        if self.bottom_code is not None and self.top_code is not None:
-            coded = self.bottom_code < self.top_code
-        if (self.labels and not coded) or (not coded and self.top_code is not None):
-            refuse("DP-RELEASE-016")
-        changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
-        if changed and kind in ("mode", "top_k"):
-            refuse("DP-RELEASE-016")
-        return self
-
-    @property
-    def asked(self) -> tuple[str, str | tuple[str, ...]]:
-        """Return the aggregate and its column, or columns."""
-        kind = next(name for name in KINDS if getattr(self, name) is not None)
-        column: str | tuple[str, ...] | QuantileSpec = getattr(self, kind)
-        return kind, column.of if isinstance(column, QuantileSpec) else column
-
-    @property
-    def at(self) -> Fraction:
-        """Return the part of values that lie below, of a quantile."""
-        return EXTREMES[self.asked[0]] if self.quantile is None else self.quantile.at
-
-    @property
-    def ranks(self) -> int:
-        """Return how many of the most frequent values are asked for."""
-        return self.k or 1
-
-    def published(self, name: str) -> list[str]:
-        """Return the names of all columns that are published for this one."""
-        if self.top_k is not None:
-            return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
-        beside = {"moe": self.margin is not None, "label": self.labels}
-        beside["unreliable"] = self.flag_above is not None
-        return [name, *(f"{name}_{word}" for word, wanted in beside.items() if wanted)]
-
-    @property
-    def margin_wanted(self) -> Fraction | None:
-        """Return the declared margin of error, in the column's unit."""
-        return self.relative_moe if self.moe is None else self.moe
 
 
 class PrivateKeysSpec(Model):
@@ -295,9 +90,9 @@ class PrivateKeysSpec(Model):
     """
 
     mechanism: Literal["partition_selection", "truncated_laplace"] = "partition_selection"
-    weight: Annotated[Exact, AfterValidator(_above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    delta: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    delta: Annotated[Exact | None, AfterValidator(above_zero)] = None
 
 
 def _private_keys(value: object) -> object:
@@ -430,13 +225,13 @@ class RecordColumnSpec(Model):
     """One column of records that are noised one by one."""
 
     mechanism: Mechanism | None = None
-    weight: Annotated[Exact, AfterValidator(_above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(_above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(_above_zero)] = None
+    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        _at_most_one(self, "epsilon", "rho")
+        at_most_one(self, "epsilon", "rho")
         return self
 
 

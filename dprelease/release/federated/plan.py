@@ -24,7 +24,8 @@ from dprelease.release.plan import Plan, PlannedColumn, make_plan
 from dprelease.release.shares import shares_of
 from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.load import Declaration
-from dprelease.schema.release import AUTO, BudgetSpec, MechanismSpec
+from dprelease.schema.mechanism import AUTO, MechanismSpec
+from dprelease.schema.release import BudgetSpec
 
 ROOM = Fraction(1023, 1024)
 """Part of the budget that the noise of the honest parties spends; rounding may cost the rest."""

@@ -20,7 +20,8 @@ from dprelease.release.local import manifest
 from dprelease.release.local.plan import LocalColumn, local_reading
 from dprelease.release.manifest import composition, sha256
 from dprelease.schema.load import Declaration, declaration_from_texts
-from dprelease.schema.release import AUTO, BudgetSpec
+from dprelease.schema.mechanism import AUTO
+from dprelease.schema.release import BudgetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

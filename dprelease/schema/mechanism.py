@@ -1,0 +1,54 @@
+"""Mechanisms as a release file names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, model_validator
+
+from dprelease.schema.model import Model
+from dprelease.schema.values import TEXT_SCHEMA, ShortForm, Text, to_text
+
+AUTO = "auto"
+
+
+class MechanismSpec(Model):
+    """A mechanism by name, and its shape; `auto` leaves the choice to the plan.
+
+    Beside `name`, each mechanism has its own keys, which the plan checks: `dprelease mechanisms`
+    lists them.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _texts(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: _word(found) for key, found in value.items()}
+        return value
+
+    @property
+    def shape(self) -> dict[str, str]:
+        """Return what is declared beside the name, as texts."""
+        return {key: str(value) for key, value in (self.model_extra or {}).items()}
+
+
+def _word(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(_word(part) for part in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    return to_text(value)
+
+
+def _short_mechanism(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Mechanism = Annotated[MechanismSpec, BeforeValidator(_short_mechanism), ShortForm(TEXT_SCHEMA)]
