@@ -20,8 +20,11 @@ from dprelease.exact.vectors import BATCH
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
 
-MOST_HELD = 2**26
-"""Rows that are bounded in memory; more are left to the engine, which can use the disk."""
+MOST_HELD = 3 * 2**22
+"""Rows that are bounded in memory at a time, about 1 GB; more are taken in parts, by their ids."""
+
+MOST_PARTS = 64
+"""Still more rows are left to the engine, which can use the disk."""
 
 HASH_BITS = 31
 
@@ -50,14 +53,46 @@ def bounded(
     duckdb.Error
         If the engine fails.
     """
+    kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
+    if not (pa.types.is_integer(kind) or _is_text(kind)) or MOST_HELD < 1:
+        return None  # a 128-bit id
     rows = _read(link, sql)
-    return None if rows is None else _kept(rows, unit, cells)
+    if rows is not None:
+        return _kept(rows, unit, cells)
+    (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
+    parts = -(-2 * total // MOST_HELD)  # half full on average: some parts have more rows
+    return _in_parts(link, sql, unit, cells, parts, text=_is_text(kind))
+
+
+def _in_parts(
+    link: duckdb.DuckDBPyConnection,
+    sql: str,
+    unit: PrivacyUnit,
+    cells: int,
+    parts: int,
+    *,
+    text: bool,
+) -> pa.Table | None:
+    """Return the kept rows, found for one part of the ids after the other."""
+    number = "CAST('0x' || left(md5(id), 7) AS HUGEINT)" if text else "CAST(id AS HUGEINT)"
+    found: list[pa.Table] = []
+    before = 0
+    for part in range(parts if parts <= MOST_PARTS else 0):
+        mine = f"(({number} % {parts}) + {parts}) % {parts} = {part}"
+        rows = _read(link, f"SELECT * FROM ({sql}) WHERE {mine}")
+        if rows is None:
+            return None
+        kept = _kept(rows, unit, cells)
+        # Ids are numbers of their own in each part.
+        ids = pa.array(kept.column("id").to_numpy() + before)
+        found.append(kept.set_column(0, "id", ids))
+        before += len(rows.hashes)
+    return pa.concat_tables(found) if found else None
 
 
 def _read(link: duckdb.DuckDBPyConnection, sql: str) -> _Rows | None:
+    """Return all rows of a SELECT; None if there are too many."""
     reader = link.sql(sql).to_arrow_reader(BATCH)
-    if not (pa.types.is_integer(reader.schema[0].type) or _is_text(reader.schema[0].type)):
-        return None  # a 128-bit id
     batches, ids, seen, failed = [], [], 0, False
     try:
         for batch in reader:

@@ -54,7 +54,9 @@ def rows_of(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(st.fixed_dictionaries(row), max_size=60)
 
 
-@pytest.mark.parametrize("held", [0, bounding.MOST_HELD], ids=["in the engine", "in memory"])
+@pytest.mark.parametrize(
+    "held", [0, 8, bounding.MOST_HELD], ids=["in the engine", "in parts", "in memory"]
+)
 @pytest.mark.parametrize("measures", MEASURES)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12)
