@@ -166,6 +166,8 @@ class Engine:
         """Return statements over rows that were bounded in memory; None if they can't be."""
         sql, compiled = compile_kept(query, self.physical, self.joined)
         unit, cells = query.unit, query.keys.size
+        if not sql:  # nothing is asked of rows: their keys were found already
+            return compiled
         self._with_keys(compiled)
         kept = self._attempt(
             "DP-DATA-006", State.READ, lambda link: bounding.bounded(link, sql, unit, cells)

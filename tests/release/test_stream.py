@@ -85,7 +85,7 @@ def streamed(given: Declaration, name: str, most: int, key: str = "batches") -> 
     """Return the batches of one query."""
     queries, plan = prepare(given)
     with (
-        open_engines(queries, {}) as engines,
+        open_engines(queries, {}, given.spec) as engines,
         stream.streaming(engines[name], plan.of_query(name), Keyed(key), most) as tables,
     ):
         return list(tables)
@@ -97,7 +97,7 @@ def test_batches_make_the_whole_table(name: str, tmp_path: Path) -> None:
     """Every value, margin, label and flag is the same for every size of a batch."""
     given = declaration(tmp_path)
     queries, plan = prepare(given)
-    with open_engines(queries, {}) as engines:
+    with open_engines(queries, {}, given.spec) as engines:
         whole = to_arrow(answered(engines[name], plan.of_query(name), Keyed("batches")))
     (query,) = (query for query in queries if query.name == name)
     assert schema_of(query) == [(field.name, str(field.type)) for field in whole.schema]
