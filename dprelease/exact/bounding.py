@@ -150,7 +150,9 @@ def hashed(start: Integers | None, part: Integers) -> Integers:
 
 
 def _kept(rows: _Rows, unit: PrivacyUnit, cells: int) -> pa.Table:
-    keys = hashed(rows.hashes[rows.codes], _residues(rows.cells))
+    # Cell numbers are not negative; most tables have fewer of them than the modulus.
+    part = rows.cells if cells <= MODULUS else _residues(rows.cells)
+    keys = hashed(rows.hashes[rows.codes], part)
     keys |= rows.codes << HASH_BITS
     if unit.max_groups < cells:
         chosen = np.flatnonzero(keys <= _limits(keys, unit.max_groups)[rows.codes])
