@@ -8,12 +8,13 @@ goes back to the engine as a table.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dprelease.exact.table import Integers
 from dprelease.exact.vectors import BATCH
@@ -27,13 +28,15 @@ MOST_PARTS = 64
 """Still more rows are left to the engine, which can use the disk."""
 
 HASH_BITS = 31
+BLOCK = 2**16
+"""Rows whose hashes are computed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """All rows of a query: a number for each id, a hash of each id, cells, and values."""
 
-    codes: Integers
+    codes: NDArray[np.int32]
     hashes: Integers
     cells: Integers
     values: pa.Table
@@ -110,12 +113,13 @@ def _read(link: duckdb.DuckDBPyConnection, sql: str) -> _Rows | None:
     table = pa.Table.from_batches(batches, pa.schema(list(reader.schema)[1:]))
     if not ids:
         nothing = np.zeros(0, dtype=np.int64)
-        return _Rows(nothing, nothing, nothing, table.select(range(1, table.num_columns)))
+        values = table.select(range(1, table.num_columns))
+        return _Rows(nothing.astype(np.int32), nothing, nothing, values)
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
     return _Rows(
-        codes.astype(np.int64),
+        codes,
         hashed(None, _numbers(encoded.chunk(encoded.num_chunks - 1).dictionary)),
-        table.column(0).to_numpy().astype(np.int64),
+        table.column(0).to_numpy().astype(np.int64, copy=False),
         table.select(range(1, table.num_columns)),
     )
 
@@ -151,11 +155,17 @@ def hashed(start: Integers | None, part: Integers) -> Integers:
 
 def _kept(rows: _Rows, unit: PrivacyUnit, cells: int) -> pa.Table:
     # Cell numbers are not negative; most tables have fewer of them than the modulus.
-    part = rows.cells if cells <= MODULUS else _residues(rows.cells)
-    keys = hashed(rows.hashes[rows.codes], part)
-    keys |= rows.codes << HASH_BITS
+    keys = np.empty(len(rows.codes), dtype=np.int64)
+    for block in _blocks(len(keys)):
+        part = rows.cells[block] if cells <= MODULUS else _residues(rows.cells[block])
+        codes = rows.codes[block].astype(np.int64)
+        keys[block] = hashed(rows.hashes[codes], part) | codes << HASH_BITS
     if unit.max_groups < cells:
-        chosen = np.flatnonzero(keys <= _limits(keys, unit.max_groups)[rows.codes])
+        limits = _limits(keys, unit.max_groups)
+        inside = np.empty(len(keys), dtype=np.bool_)
+        for block in _blocks(len(keys)):
+            np.less_equal(keys[block], limits[rows.codes[block]], out=inside[block])
+        chosen = np.flatnonzero(inside)
     else:
         chosen = np.arange(len(keys))
     chosen = chosen[_order(keys[chosen], rows.cells[chosen])]
@@ -173,6 +183,12 @@ def _kept(rows: _Rows, unit: PrivacyUnit, cells: int) -> pa.Table:
     values = rows.values.take(pa.array(chosen[keep]))
     table = values.add_column(0, "cell", pa.array(at[keep]))
     return table.add_column(0, "id", pa.array(keys[keep] >> HASH_BITS))
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    """Yield slices short enough for what is computed on them to stay in the cache."""
+    for first in range(0, size, BLOCK):
+        yield slice(first, min(first + BLOCK, size))
 
 
 def _limits(keys: Integers, most: int) -> Integers:
