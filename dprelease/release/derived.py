@@ -81,6 +81,11 @@ def margins_of(column: Published, vectors: Vectors, laws: Laws, confidence: floa
     spread, step = _spread(column, parts), float(moments.total.step)
     root = column.form is Form.STDDEV
     found = spread.margins(moments.mean, variance, moments.count, confidence, root=root)
+    value, largest = variance, _widest(moments.total)
+    if root:
+        value, largest = np.sqrt(variance), math.sqrt(largest)
+    # The true one lies between 0 and the largest that the bounds allow.
+    found = np.minimum(found, np.maximum(value, largest - value))
     return found * (step if root else step**2)
 
 
@@ -137,9 +142,13 @@ def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     held = vectors[column.parts[0].name].astype(np.float64)
     mean_square = (held / count + squares.offset) * squares.coarse
-    widest = (total.upper - total.lower) ** 2 / 4
-    population = np.clip(mean_square - moments.mean**2, 0.0, widest)
+    population = np.clip(mean_square - moments.mean**2, 0.0, _widest(total) / 2)
     return moments, population * count / (count - 1.0)
+
+
+def _widest(total: Sum) -> float:
+    """Return the largest sample variance of two rows or more, squared steps: that of two rows."""
+    return (total.upper - total.lower) ** 2 / 2
 
 
 def _spread(column: Published, parts: list[Mechanism]) -> Spread:

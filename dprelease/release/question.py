@@ -92,7 +92,12 @@ def attributes(plan: Plan) -> dict[str, Any]:
     """Return the guarantee and the margins of error, as JSON values."""
     return {
         "guarantee": plan.guarantee.to_json(),
-        "margins_95": {c.measure.name: float(c.margin()) for c in plan.columns},
+        "margins_95": {
+            c.measure.name: float(c.margin()) for c in plan.columns if not c.measure.is_choice
+        },
+        "ranks_95": {
+            c.measure.name: float(c.margin()) for c in plan.columns if c.measure.is_choice
+        },
         "mechanisms": {c.measure.name: c.mechanism.name for c in plan.columns},
     }
 

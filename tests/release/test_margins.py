@@ -219,3 +219,18 @@ def test_empty_and_tiny_cells_show_nothing() -> None:
     mean, variance = (fractions_of(column, vectors) for column in query.columns)
     assert np.isnan(mean).tolist() == [True, False, False, True]
     assert np.isnan(variance).tolist() == [True, True, False, True]
+
+
+def test_no_margin_is_wider_than_the_bounds_allow() -> None:
+    """Noise far beyond the data: a deviation within the bounds is within the margin, whatever it is."""
+    query = ask(declare(COLUMNS), {"var": {"variance": "x"}, "sd": {"stddev": "x"}})
+    laws = {
+        name: type(law)(scale=law.scale * 1e4) for name, law in laws_of(query, "laplace").items()
+    }
+    vectors = noised(query, synthetic(50), laws, "loud")
+    for column in query.columns:
+        values, margins = fractions_of(column, vectors), margins_of(column, vectors, laws, 0.95)
+        shown = np.isfinite(values)
+        largest = 120**2 / 2 if column.form is Form.VARIANCE else 120 / math.sqrt(2)
+        assert (margins[shown] <= np.maximum(values, largest - values)[shown] + 1e-9).all()
+        assert shown.any()
