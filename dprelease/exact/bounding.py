@@ -63,7 +63,7 @@ def bounded(
     if rows is not None:
         return _kept(rows, unit, cells)
     (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
-    parts = -(-2 * total // MOST_HELD)  # half full on average: some parts have more rows
+    parts = -(-5 * total // (4 * MOST_HELD))  # with room: some parts have more rows than others
     return _in_parts(link, sql, unit, cells, parts, text=_is_text(kind))
 
 
@@ -77,7 +77,7 @@ def _in_parts(
     text: bool,
 ) -> pa.Table | None:
     """Return the kept rows, found for one part of the ids after the other."""
-    number = "CAST('0x' || left(md5(id), 7) AS HUGEINT)" if text else "CAST(id AS HUGEINT)"
+    number = "CAST('0x' || left(md5(id), 7) AS BIGINT)" if text else "id"
     found: list[pa.Table] = []
     before = 0
     for part in range(parts if parts <= MOST_PARTS else 0):
