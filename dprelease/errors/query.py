@@ -18,8 +18,8 @@ TEMPLATES: dict[str, Template] = {
         fix="declare `lower` and `upper`; larger values are then counted as the bound.",
     ),
     "DP-QUERY-004": Template(
-        cause="'{column}' can't be summed: it is of type {kind}.",
-        fix="sum an integer or a number.",
+        cause="'{column}' is no number, as this aggregate needs: it is of type {kind}.",
+        fix="ask it of an integer or a number column.",
     ),
     "DP-QUERY-005": Template(
         cause="The answer can never change: every value of '{column}' counts as zero.",
