@@ -5,25 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.convolution import Composer
-from dprelease.privacy.dominating import LOSS_ERROR, MASS_FACTOR, NEAR, move_grid, slot_grid
+from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
+from dprelease.privacy.grid import Grid
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.unit import Move
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import PLDPmf
-
-FFT_ERROR = 2.0**-46
-"""Allowance on delta for each convolution by floating-point Fourier transform.
-
-Typical errors are below 1e-16; no certified bound exists, which `verify` and the manifest say.
-"""
-
+TRUNCATED = 1e-5
+"""The part of delta that far ends of losses may take."""
 
 LARGEST_PRICE = 128.0
 """Above this epsilon a price is reported as infinite: no budget reaches so far."""
@@ -100,23 +91,16 @@ def _composed_epsilon(vectors: Sequence[Priced], delta: float) -> float:
         return math.inf
     kinds = kinds_of(vectors)
     width = _grid_width(kinds)
-    composer = Composer(delta * 1e-5 / (2 * len(kinds)))
-    try:
-        # Exponents of tail bounds may overflow on the way to a bound that is then not used.
-        with np.errstate(all="ignore"):
-            parts = [_several(vector, slots, width, composer) for vector, slots in kinds]
-            composed = composer.all(parts)
-    except (OverflowError, MemoryError):
-        return math.inf
     coordinates = sum(
         slots * max(move.cells for move in vector.sensitivity.moves) for vector, slots in kinds
     )
-    compared = sum(slots for vector, slots in kinds if len(vector.sensitivity.moves) > 1)
-    allowance = (composer.count + 2) * FFT_ERROR + compared * (NEAR + FFT_ERROR)
-    room = (delta - allowance) / MASS_FACTOR**coordinates
-    if room <= 0.0:
+    # What a squaring cuts off counts for all copies that are still to come.
+    composer = Composer(delta * TRUNCATED / (4 * coordinates))
+    try:
+        parts = [_several(vector, slots, width, composer) for vector, slots in kinds]
+    except OverflowError:
         return math.inf
-    found = float(composed.get_epsilon_for_delta(room))
+    found = composer.all(parts).epsilon(delta)
     return (found + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
@@ -129,13 +113,13 @@ def _too_dear(vector: Priced, delta: float) -> bool:
     )
 
 
-def _several(vector: Priced, slots: int, width: float, composer: Composer) -> PLDPmf:
+def _several(vector: Priced, slots: int, width: float, composer: Composer) -> Grid:
     """Return the composition of `slots` parts, each the worst of the vector's moves."""
     moves = vector.sensitivity.moves
     if len(moves) > 1:
-        slot = slot_grid(vector.losses, vector.sensitivity, width).pmf()
+        slot = slot_grid(vector.losses, vector.sensitivity, width)
         return composer.power(slot, slots)
-    single = move_grid(vector.losses, Move(moves[0].shift, 1), width).pmf()
+    single = move_grid(vector.losses, Move(moves[0].shift, 1), width)
     return composer.power(single, slots * moves[0].cells)
 
 

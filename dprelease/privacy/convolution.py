@@ -1,55 +1,62 @@
-"""Convolutions of privacy-loss distributions by dp-accounting, few and small ones first."""
+"""Compositions of many laws of losses, by few and short convolutions."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import PLDPmf
+from dprelease.privacy.grid import Grid
 
-FEW = 16
-"""Powers up to here go by squaring; beyond, one transform and Chernoff bounds are faster."""
+LONGEST = 2**13
+"""Points beyond which a law is put on a coarser grid.
+
+That adds at most width^2 / 8 to a variance, with the new width at most 1/4096 of where the law has
+mass: about 2e-6 of it, and half of that of epsilon.
+"""
 
 
 class Composer:
-    """Composes distributions, and counts the convolutions for which an error is allowed.
+    """Composes laws of losses.
 
-    `truncation`: mass that each convolution may move from the far ends to infinity.
+    `truncation`: mass that each convolution may move from the far end to infinity.
     """
 
     def __init__(self, truncation: float) -> None:
         self.truncation = truncation
-        self.count = 0
 
-    def power(self, pmf: PLDPmf, times: int) -> PLDPmf:
-        """Return the composition of `times` >= 1 copies."""
-        if times > FEW:
-            self.count += 1
-            return pmf.self_compose(times, self.truncation)
-        found: PLDPmf | None = None
+    def power(self, grid: Grid, times: int) -> Grid:
+        """Return the composition of `times` >= 1 copies, by squaring."""
+        grid = self._short(grid)
+        found: Grid | None = None
         while True:
             if times % 2:
-                found = pmf if found is None else self._pair(found, pmf)
+                found = grid if found is None else self._pair(found, grid)
             times //= 2
             if not times:
                 assert found is not None  # for type checkers: times was at least 1
                 return found
-            pmf = self._pair(pmf, pmf)
+            grid = self._pair(grid, grid)
 
-    def all(self, pmfs: Sequence[PLDPmf]) -> PLDPmf:
+    def all(self, grids: Sequence[Grid]) -> Grid:
         """Return the composition of all, always the two shortest next: no long one stands by."""
-        heap = [(pmf.size, place, pmf) for place, pmf in enumerate(pmfs)]
+        heap = [(len(grid.probabilities), place, grid) for place, grid in enumerate(grids)]
         heapq.heapify(heap)
         place = len(heap)
         while len(heap) > 1:
-            one, other = heapq.heappop(heap)[2], heapq.heappop(heap)[2]
-            both = self._pair(one, other)
-            heapq.heappush(heap, (both.size, place, both))
+            both = self._pair(heapq.heappop(heap)[2], heapq.heappop(heap)[2])
+            heapq.heappush(heap, (len(both.probabilities), place, both))
             place += 1
         return heap[0][2]
 
-    def _pair(self, one: PLDPmf, other: PLDPmf) -> PLDPmf:
-        self.count += 1
-        return one.compose(other, self.truncation)
+    def _pair(self, one: Grid, other: Grid) -> Grid:
+        while one.width < other.width:
+            one = one.coarser()
+        while other.width < one.width:
+            other = other.coarser()
+        return self._short(one.composed(other))
+
+    def _short(self, grid: Grid) -> Grid:
+        grid = grid.without_tails(self.truncation)
+        while len(grid.probabilities) > LONGEST:
+            grid = grid.coarser()
+        return grid

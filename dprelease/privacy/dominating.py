@@ -10,72 +10,42 @@ Unlike in second differences of delta, nothing nearly equal is subtracted at sma
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.privacy.grid import Grid, sum_error
 from dprelease.privacy.loss import LARGEST_LOSS, RELATIVE_ERROR, Floats, PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
-
     Losses = Callable[[int], tuple[PrivacyLoss, ...]]
 
 MASS_FACTOR = 1.0 + RELATIVE_ERROR
 """By how much the true P masses may exceed ours, for each coordinate that is composed."""
 
-LOSS_ERROR = 2.0 * RELATIVE_ERROR
+LOSS_ERROR = 2.0 * RELATIVE_ERROR * (1.0 + 2.0**-10)
 """By how much a loss ln(p/q) may exceed ours, for each coordinate.
 
-With relative errors r of p and q, delta(epsilon) <= (1 + r) times our delta at epsilon - 2r.
+With relative errors r of p and q, delta(epsilon) <= (1 + r) times our delta at epsilon - 2r. The
+rounding of a share, some units in the last place of q, is within the last factor.
 """
 
-NEAR = 2.0**-46
-"""What a comparison of two curves overlooks: the noise of a floating-point transform."""
+NEAR = 2.0**-36
+"""Curves nearer than this part of themselves count as one, so that noise makes no crossings."""
 
 LARGEST_GRID = 2**22
 LEAST_DELTA = 1e-290
 """No budget has a smaller delta: what lies below may be overlooked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A law of losses: `probabilities[i]` at (first + i) * width, and `infinite` at infinity."""
-
-    width: float
-    first: int
-    probabilities: Floats
-    infinite: float
-
-    @property
-    def last(self) -> int:
-        """Return the index of the largest finite loss."""
-        return self.first + len(self.probabilities) - 1
-
-    def over(self, first: int, last: int) -> Floats:
-        """Return the probabilities at the losses from `first` to `last`, zero where none are."""
-        return np.pad(self.probabilities, (self.first - first, last - self.last))
-
-    @classmethod
-    def of(cls, pmf: DensePLDPmf) -> Self:
-        """Return the law that a distribution of dp-accounting holds."""
-        return cls(pmf._discretization, pmf._lower_loss, pmf._probs, pmf._infinity_mass)
-
-    def pmf(self) -> DensePLDPmf:
-        """Return the law as dp-accounting composes it, pessimistically."""
-        from dp_accounting.pld.pld_pmf import DensePLDPmf
-
-        return DensePLDPmf(self.width, self.first, self.probabilities, self.infinite, True)
-
-
 def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     """Return a law of losses on multiples of `width` that dominates `loss`.
 
-    Dominates: up to `MASS_FACTOR` and `LOSS_ERROR`, every delta(epsilon) of the result is at least
+    Dominates: up to its factor and `LOSS_ERROR`, every delta(epsilon) of the result is at least
     that of `loss`.
 
     Raises
@@ -97,7 +67,8 @@ def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     places = np.concatenate((low, high)).astype(np.int64) + reach
     masses = np.concatenate((finite * (1.0 - upper), finite * upper))
     probabilities: Floats = np.bincount(places, masses, 2 * reach + 2).astype(np.float64)
-    return Grid(width, -reach, probabilities, float(np.sum(pieces.p[endless])))
+    factor = MASS_FACTOR * (1.0 + sum_error(len(places)))
+    return Grid(width, -reach, probabilities, float(np.sum(pieces.p[endless])), factor)
 
 
 def _upper_share(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
@@ -110,19 +81,19 @@ def _upper_share(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
     return np.where(p > 0.0, np.clip(np.nan_to_num(share, nan=1.0, posinf=1.0), 0.0, 1.0), 1.0)
 
 
-def pointwise_largest(grids: Sequence[Grid], overlook: float = 0.0) -> Grid:
-    """Return a law whose delta(epsilon) is at least that of each of `grids`, up to `overlook`.
+def pointwise_largest(grids: Sequence[Grid]) -> Grid:
+    """Return a law that covers what each of `grids` covers.
 
     A largest of curves of dominating pairs is again such a curve (Zhu, Dong and Wang 2022, arXiv
     2106.08567v4, Proposition 4).
     """
     best = grids[0]
     for other in grids[1:]:
-        best = _larger(best, other, overlook)
+        best = _larger(best, other)
     return best
 
 
-def _larger(a: Grid, b: Grid, overlook: float) -> Grid:
+def _larger(a: Grid, b: Grid) -> Grid:
     """Return the law of the curve through the larger of both deltas at every point of the grid.
 
     With x = exp(epsilon), a curve is linear between points and its slope there is minus the Q mass
@@ -131,16 +102,16 @@ def _larger(a: Grid, b: Grid, overlook: float) -> Grid:
     rounding may take away there is measured and given back.
     """
     first, last = min(a.first, b.first), max(a.last, b.last)
-    masses_a, masses_b = (grid.over(first, last) for grid in (a, b))
-    delta_a, above_a = _curve(masses_a, a.infinite, a.width, first)
-    delta_b, above_b = _curve(masses_b, b.infinite, b.width, first)
-    upper = delta_b > delta_a + overlook
+    a, b = _spread(a, first, last), _spread(b, first, last)
+    (delta_a, above_a), (delta_b, above_b) = a.curve(), b.curve()
+    factor = max(a.factor, b.factor) * (1.0 + NEAR) * (1.0 + 4.0 * a.curve_error)
+    upper = delta_b > delta_a * (1.0 + NEAR)
     if not upper.any() and a.infinite >= b.infinite:
-        return a
-    if (delta_b + overlook >= delta_a).all() and b.infinite >= a.infinite:
-        return b
+        return replace(a, factor=factor, infinite=a.infinite + a.curve_lost)
+    if (delta_b * (1.0 + NEAR) >= delta_a).all() and b.infinite >= a.infinite:
+        return replace(b, factor=factor, infinite=b.infinite + b.curve_lost)
     delta, above = np.where(upper, delta_b, delta_a), np.where(upper, above_b, above_a)
-    p = np.where(upper, masses_b, masses_a)
+    p = np.where(upper, b.probabilities, a.probabilities)
     # above[i] is exp(epsilon_i) times minus the slope beyond point i: a chord at a crossing.
     crossing = np.flatnonzero(upper[1:] != upper[:-1])
     grow = math.expm1(a.width)
@@ -148,39 +119,28 @@ def _larger(a: Grid, b: Grid, overlook: float) -> Grid:
     for i in sorted({*crossing.tolist(), *(crossing + 1).tolist()}):
         before = math.exp(a.width) * above[i - 1] if i else 1.0 - delta[0]
         p[i] = max(0.0, before - above[i])
-    infinite = max(a.infinite, b.infinite)
-    found, _ = _curve(p, infinite, a.width, first)
-    seen = delta > max(overlook, LEAST_DELTA)
-    factor = float(np.max((delta[seen] - overlook) / found[seen], initial=1.0))
-    return Grid(a.width, first, p * factor, infinite * factor)
+    found = Grid(a.width, first, p, max(a.infinite, b.infinite))
+    curve, _ = found.curve()
+    seen = delta > LEAST_DELTA
+    whole = (float(np.sum(x.probabilities)) + x.infinite for x in (a, found))
+    missing = float(np.max(delta[seen] / curve[seen], initial=next(whole) / next(whole)))
+    infinite = found.infinite + found.curve_lost + LEAST_DELTA
+    return replace(found, factor=factor * max(1.0, missing), infinite=infinite)
 
 
-def _curve(p: Floats, infinite: float, width: float, first: int) -> tuple[Floats, Floats]:
-    """Return delta at every point, and the Q mass above it times exp(epsilon).
-
-    All terms are positive: relative errors stay near the number of points times 2**-53.
-    """
-    x = np.exp(width * np.arange(first, first + len(p)))
-    above = np.zeros_like(p)
-    above[:-1] = np.cumsum((p / x)[:0:-1])[::-1]
-    above *= x
-    delta = np.full_like(p, infinite)
-    delta[:-1] += np.cumsum(math.expm1(width) * above[-2::-1])[::-1]
-    return delta, above
+def _spread(grid: Grid, first: int, last: int) -> Grid:
+    return replace(grid, first=first, probabilities=grid.over(first, last))
 
 
 def slot_grid(losses: Losses, sensitivity: Sensitivity, width: float) -> Grid:
-    """Return a law of losses that dominates every move of one slot, up to `NEAR`."""
-    moves = [move_grid(losses, move, width) for move in sensitivity.moves]
-    return pointwise_largest(moves, NEAR)
+    """Return a law of losses that dominates every move of one slot."""
+    return pointwise_largest([move_grid(losses, move, width) for move in sensitivity.moves])
 
 
 def move_grid(losses: Losses, move: Move, width: float) -> Grid:
     """Return a law of losses that dominates `cells` independent cells shifted by `shift`."""
     single = pointwise_largest([grid_of(loss, width) for loss in losses(move.shift)])
-    if move.cells == 1:
-        return single
-    found = pmf = single.pmf()
+    found = single
     for _ in range(move.cells - 1):
-        found = found.compose(pmf)
-    return Grid.of(found)
+        found = found.composed(single)
+    return found

@@ -151,9 +151,9 @@ def composition(guarantee: Guarantee) -> str:
             "the smaller of what privacy-loss distributions and the conversion of rho say."
         )
     return (
-        "Privacy-loss distributions, rounded to the safe side, composed by dp-accounting with "
-        "floating-point Fourier transforms, whose errors are allowed for but not certified; or the "
-        "sum of pure losses or the closed form of normal noise where that is smaller."
+        "Privacy-loss distributions, rounded to the safe side, composed by sums of positive "
+        "floating-point numbers, whose relative errors are bounded and charged; or the sum of pure "
+        "losses or the closed form of normal noise where that is smaller."
     )
 
 

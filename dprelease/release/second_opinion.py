@@ -1,9 +1,10 @@
 """A second opinion on a price: from the masses of the published integers, by another way.
 
-Nothing of the planner's accountant is used: no loss, no privacy-loss distribution, no curve. All
-outputs are grouped into blocks, whose masses under two neighbors come from ball arithmetic. That is
-post-processing, and every rounding here goes down: the result is a price that the release has *at
-least*. A claim below it is false; how near it comes shows that little was given away.
+Nothing of the planner's accountant is used: no loss, no curve, none of its compositions. All
+outputs are grouped into blocks, whose masses under two neighbors come from ball arithmetic; the
+distributions of their losses are composed by dp-accounting. That is post-processing, and every
+rounding here goes down: the result is a price that the release has *at least*. A claim below it is
+false; how near it comes shows that little was given away.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import ctx
-from scipy import signal
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -28,6 +28,9 @@ from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.release.guarantee import Guarantee
 
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
+
 MOST_KINDS = 12
 """Kinds of vectors that are looked at; leaving out the others can only lower the price."""
 
@@ -37,12 +40,15 @@ LEAST_MASS = 1e-290
 """Floats below have fewer bits: smaller masses of one law are left out, of the other raised."""
 
 LARGEST_GRID = 2**18
+TRUNCATED = 1e-15
+"""What dp-accounting may move to infinity in each power."""
+
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
 SUM_NOISE = 2.0**-40
 """More than floats err in a sum of some hundred masses."""
 
 FLOAT_NOISE = 1e-12
-"""What floating-point convolutions may put into a delta here."""
+"""What Fourier transforms, and `TRUNCATED` for all kinds, may put into a delta here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ def _grounds(guarantee: Guarantee) -> tuple[tuple[str, ...], tuple[str, ...]]:
     elif guarantee.accountant == "zcdp":
         floating.append("the sum of Rényi divergences, each rounded up; their largest ratio")
     if guarantee.delta:
-        floating.append("the composition of privacy-loss distributions by Fourier transforms")
+        certified.append("the composition of privacy-loss distributions: sums of positive floats")
     return tuple(certified), tuple(floating)
 
 
@@ -199,50 +205,27 @@ def _least_rho(parts: Sequence[_Blocks]) -> float:
 
 
 def _least_epsilon(parts: Sequence[_Blocks], delta: float, claimed: float) -> float:
-    """Return an epsilon below which delta is certainly larger: losses rounded down, convolved."""
+    """Return an epsilon below which delta is certainly larger: losses rounded down, composed."""
+    if not parts:
+        return 0.0
     times = sum(part.times for part in parts)
     reach = 4.0 * claimed + 1.0
     width = max(2e-3 * claimed / times, 2.0 * reach / LARGEST_GRID)
-    half = math.ceil(reach / width)
-    total, infinite = np.zeros(2 * half + 1), 0.0
-    total[half] = 1.0
-    for part in parts:
-        grid, endless = _on_grid(part, width, half)
-        infinite = 1.0 - (1.0 - infinite) * (1.0 - endless) ** part.times
-        total = _convolved(total, _power(grid, part.times, half), half)
-    losses = (np.arange(2 * half + 1) - half) * width
-    low, high = 0.0, reach
-    for _ in range(50):
-        middle = (low + high) / 2
-        above = losses > middle
-        found = infinite + float(np.sum(total[above] * -np.expm1(middle - losses[above])))
-        low, high = (middle, high) if found > delta + FLOAT_NOISE else (low, middle)
-    return low
+    laws = [_law(part, width, math.ceil(reach / width)) for part in parts]
+    total = laws[0].self_compose(parts[0].times, TRUNCATED)
+    for law, part in zip(laws[1:], parts[1:], strict=True):
+        total = total.compose(law.self_compose(part.times, TRUNCATED))
+    return float(total.get_epsilon_for_delta(delta + FLOAT_NOISE))
 
 
-def _on_grid(part: _Blocks, width: float, half: int) -> tuple[Floats, float]:
+def _law(part: _Blocks, width: float, half: int) -> PLDPmf:
     """Return P masses at losses rounded down to the grid, and at infinity; the rest is dropped."""
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
     endless = ~np.isfinite(part.loss)
     places = np.floor(np.where(endless, 0.0, part.loss) / width)
     kept = ~endless & (np.abs(places) <= half)
-    grid = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], 2 * half + 1).astype(
-        np.float64
-    )
-    return grid, float(np.sum(part.p[endless]))
-
-
-def _power(grid: Floats, times: int, half: int) -> Floats:
-    found: Floats | None = None
-    while True:
-        if times % 2:
-            found = grid if found is None else _convolved(found, grid, half)
-        times //= 2
-        if not times:
-            return grid if found is None else found
-        grid = _convolved(grid, grid, half)
-
-
-def _convolved(a: Floats, b: Floats, half: int) -> Floats:
-    """Return the convolution inside the grid; what falls outside is dropped."""
-    found = signal.fftconvolve(a, b)[half : 3 * half + 1]
-    return np.maximum(found, 0.0)
+    found = np.bincount(places[kept].astype(np.int64) + half, part.p[kept])
+    lowest = int(np.argmax(found > 0))
+    infinite = float(np.sum(part.p[endless]))
+    return DensePLDPmf(width, lowest - half, found[lowest:], infinite, False)

@@ -1,0 +1,148 @@
+"""Laws of privacy losses on a grid, composed without a Fourier transform.
+
+Every number here is a sum of positive floats, so its relative error has a bound whatever the order
+of the terms (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1); the bounds
+multiply up in `Grid.factor`. A transform has only an absolute error, which no small delta survives.
+
+A law covers a pair (P, Q) of neighbours if at every real epsilon the true delta(epsilon) is at most
+`factor` times the delta of the law. Laws that cover two independent pairs have a convolution that
+covers both pairs together: for one fixed output of the second pair, the curve of the first is asked
+at a moved epsilon, and the mean of covered curves is covered. That needs no masses that sum to one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.privacy.loss import LARGEST_LOSS, Floats
+
+LOST = 1e-300
+"""More than all products of masses that are too small for a float come to."""
+
+LEAST_FLOAT = 2.0**-1074
+
+LOSS_NOISE = 2.0**-42
+"""Bound on the relative error of exp(loss), for losses up to 600, and of some operations on it."""
+
+
+def sum_error(terms: int) -> float:
+    """Return a bound on the relative error of a float sum of positive products."""
+    return (terms + 8) * 2.0**-52
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A law of losses: `probabilities[i]` at (first + i) * width, and `infinite` at infinity.
+
+    `factor`: how many times the delta of this law the true delta may be.
+    """
+
+    width: float
+    first: int
+    probabilities: Floats
+    infinite: float
+    factor: float = 1.0
+
+    @property
+    def last(self) -> int:
+        """Return the index of the largest finite loss."""
+        return self.first + len(self.probabilities) - 1
+
+    def over(self, first: int, last: int) -> Floats:
+        """Return the probabilities at the losses from `first` to `last`, zero where none are."""
+        return np.pad(self.probabilities, (self.first - first, last - self.last))
+
+    def composed(self, other: Grid) -> Grid:
+        """Return the law of the sum of two independent losses on grids of the same width."""
+        shorter = min(len(self.probabilities), len(other.probabilities))
+        infinite = self.infinite + other.infinite - self.infinite * other.infinite
+        both = Grid(
+            self.width,
+            self.first + other.first,
+            np.convolve(self.probabilities, other.probabilities),
+            infinite + LOST,
+            self.factor * other.factor * (1.0 + sum_error(shorter)),
+        )
+        reach = int(LARGEST_LOSS / self.width)
+        return both._between(-reach, reach)
+
+    def coarser(self) -> Grid:
+        """Return a law on twice the width that covers what this one covers.
+
+        An odd point's P mass is split onto both neighbours such that its Q mass is kept: the share
+        t above it has exp(-width) = 1 - t (1 - exp(-2 width)).
+        """
+        start = self.first // 2
+        held = self.over(2 * start, self.last + self.last % 2)
+        even, odd = held[::2].copy(), held[1::2]
+        even[1:] += odd / (1.0 + math.exp(-self.width))
+        even[:-1] += odd / (1.0 + math.exp(self.width))
+        factor = self.factor * (1.0 + sum_error(4))
+        return Grid(2.0 * self.width, start, even, self.infinite, factor)
+
+    def without_tails(self, mass: float) -> Grid:
+        """Return a law with at most `mass` moved to infinity, and as much up to its lowest loss."""
+        below = np.cumsum(self.probabilities)
+        above = np.cumsum(self.probabilities[::-1])
+        first = self.first + int(np.searchsorted(below, mass, side="right"))
+        last = self.last - int(np.searchsorted(above, mass, side="right"))
+        return self._between(first, last) if first <= last else self
+
+    def _between(self, first: int, last: int) -> Grid:
+        """Return a law on these points: masses above move to infinity, masses below up to them."""
+        p = self.probabilities
+        low = min(max(0, first - self.first), len(p))
+        high = min(max(0, self.last - last), len(p))
+        if not low and not high:
+            return self
+        kept = p[low : len(p) - high].copy() if low + high < len(p) else np.zeros(1)
+        kept[0] += np.sum(p[:low])
+        infinite = self.infinite + float(np.sum(p[len(p) - high :]))
+        factor = self.factor * (1.0 + sum_error(len(p)))
+        start = min(max(self.first, first), last)
+        return Grid(self.width, start, kept, infinite, factor)
+
+    def curve(self) -> tuple[Floats, Floats]:
+        """Return delta at every point, and the Q mass above it times exp(loss), of this law.
+
+        Both have a relative error of at most `curve_error`, but for `curve_lost`.
+        """
+        x = np.exp(self.width * np.arange(self.first, self.last + 1))
+        above = np.zeros_like(self.probabilities)
+        above[:-1] = np.cumsum((self.probabilities / x)[:0:-1])[::-1]
+        above *= x
+        delta = np.full_like(above, self.infinite)
+        delta[:-1] += np.cumsum(math.expm1(self.width) * above[-2::-1])[::-1]
+        return delta, above
+
+    @property
+    def curve_error(self) -> float:
+        """Return a bound on the relative error of `curve`."""
+        return 2.0 * sum_error(len(self.probabilities)) + LOSS_NOISE
+
+    @property
+    def curve_lost(self) -> float:
+        """Return a bound on what `curve` loses where Q masses are too small for a float."""
+        largest = math.exp(max(0.0, self.last * self.width))
+        return 2.0 * len(self.probabilities) * LEAST_FLOAT * largest
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon >= 0 at which what is covered has at most `delta`, rounded up.
+
+        Infinity if there is none. With x = exp(epsilon), delta is linear in x between two points:
+        a chord between bounds of both its ends is a bound.
+        """
+        room = delta / (self.factor * (1.0 + 2.0 * self.curve_error)) - self.curve_lost
+        if self.infinite > room or self.last <= 0:
+            return math.inf if self.infinite > room else 0.0
+        curve, _ = self.curve()
+        fits = int(np.argmax(curve <= room))
+        if fits == 0:
+            return max(0.0, self.first * self.width)
+        before, after = float(curve[fits - 1]), float(curve[fits])
+        share = (before - room) / (before - after)
+        found = (self.first + fits - 1) * self.width + math.log1p(share * math.expm1(self.width))
+        return max(0.0, found + 2.0**-40 * abs(found) + 2.0**-50)
