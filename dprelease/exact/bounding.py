@@ -2,14 +2,17 @@
 
 The engine would sort all rows by id and hash, with everything that they hold. Here ids become small
 numbers, and one 64-bit integer a row, id and hash of the cell, is all that is sorted. What is kept
-goes back to the engine as a table.
+goes back to the engine as a table. NumPy's long loops let go of the interpreter's lock, so blocks
+of rows are worked on by as many threads as the engine has.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import duckdb
 import numpy as np
@@ -29,7 +32,13 @@ MOST_PARTS = 64
 
 HASH_BITS = 31
 BLOCK = 2**16
-"""Rows whose hashes are computed together."""
+"""Rows whose hashes are computed together, and stay in the cache."""
+
+SORTED = 2**21
+"""Rows that are sorted together."""
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +68,13 @@ def bounded(
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
     if not (pa.types.is_integer(kind) or _is_text(kind)) or MOST_HELD < 1:
         return None  # a 128-bit id
+    (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
     rows = _read(link, sql)
     if rows is not None:
-        return _kept(rows, unit, cells)
+        return _kept(rows, unit, cells, threads)
     (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
     parts = -(-5 * total // (4 * MOST_HELD))  # with room: some parts have more rows than others
-    return _in_parts(link, sql, unit, cells, parts, text=_is_text(kind))
-
-
-def _in_parts(
-    link: duckdb.DuckDBPyConnection,
-    sql: str,
-    unit: PrivacyUnit,
-    cells: int,
-    parts: int,
-    *,
-    text: bool,
-) -> pa.Table | None:
-    """Return the kept rows, found for one part of the ids after the other."""
-    number = "CAST('0x' || left(md5(id), 7) AS BIGINT)" if text else "id"
+    number = "CAST('0x' || left(md5(id), 7) AS BIGINT)" if _is_text(kind) else "id"
     found: list[pa.Table] = []
     before = 0
     for part in range(parts if parts <= MOST_PARTS else 0):
@@ -85,7 +82,7 @@ def _in_parts(
         rows = _read(link, f"SELECT * FROM ({sql}) WHERE {mine}")
         if rows is None:
             return None
-        kept = _kept(rows, unit, cells)
+        kept = _kept(rows, unit, cells, threads)
         # Ids are numbers of their own in each part.
         ids = pa.array(kept.column("id").to_numpy() + before)
         found.append(kept.set_column(0, "id", ids))
@@ -153,18 +150,16 @@ def hashed(start: Integers | None, part: Integers) -> Integers:
     return found
 
 
-def _kept(rows: _Rows, unit: PrivacyUnit, cells: int) -> pa.Table:
-    # Cell numbers are not negative; most tables have fewer of them than the modulus.
-    keys = np.empty(len(rows.codes), dtype=np.int64)
-    for block in _blocks(len(keys)):
-        part = rows.cells[block] if cells <= MODULUS else _residues(rows.cells[block])
-        codes = rows.codes[block].astype(np.int64)
-        keys[block] = hashed(rows.hashes[codes], part) | codes << HASH_BITS
+def _kept(rows: _Rows, unit: PrivacyUnit, cells: int, threads: int) -> pa.Table:
+    keys = _keys(rows, cells, threads)
     if unit.max_groups < cells:
-        limits = _limits(keys, unit.max_groups)
+        limits = _limits(keys, unit.max_groups, threads)
         inside = np.empty(len(keys), dtype=np.bool_)
-        for block in _blocks(len(keys)):
+
+        def compare(block: slice) -> None:
             np.less_equal(keys[block], limits[rows.codes[block]], out=inside[block])
+
+        _in_blocks(compare, len(keys), BLOCK, threads)
         chosen = np.flatnonzero(inside)
     else:
         chosen = np.arange(len(keys))
@@ -185,19 +180,51 @@ def _kept(rows: _Rows, unit: PrivacyUnit, cells: int) -> pa.Table:
     return table.add_column(0, "id", pa.array(keys[keep] >> HASH_BITS))
 
 
-def _blocks(size: int) -> Iterator[slice]:
-    """Yield slices short enough for what is computed on them to stay in the cache."""
-    for first in range(0, size, BLOCK):
-        yield slice(first, min(first + BLOCK, size))
+def _keys(rows: _Rows, cells: int, threads: int) -> Integers:
+    """Return the number of each row's id, and behind it the hash of its cell."""
+    keys = np.empty(len(rows.codes), dtype=np.int64)
+
+    def fill(block: slice) -> None:
+        # Cell numbers are not negative; most tables have fewer of them than the modulus.
+        part = rows.cells[block] if cells <= MODULUS else _residues(rows.cells[block])
+        codes = rows.codes[block].astype(np.int64)
+        keys[block] = hashed(rows.hashes[codes], part) | codes << HASH_BITS
+
+    _in_blocks(fill, len(keys), BLOCK, threads)
+    return keys
 
 
-def _limits(keys: Integers, most: int) -> Integers:
+def _in_blocks(
+    work: Callable[[slice], Result], size: int, length: int, threads: int
+) -> list[Result]:
+    """Return what the work on each block of a range comes to, in order."""
+    starts = range(0, size, length) or [0]
+    blocks = [slice(start, min(start + length, size)) for start in starts]
+    if len(blocks) < 2:
+        return [work(block) for block in blocks]
+    with ThreadPoolExecutor(min(threads, len(blocks))) as pool:
+        return list(pool.map(work, blocks))
+
+
+def _limits(keys: Integers, most: int, threads: int) -> Integers:
     """Return for each id, in order, the key up to which there are `most` different ones."""
+    if not len(keys):
+        return keys
+    parts = _in_blocks(lambda block: _least(keys[block], most), len(keys), SORTED, threads)
+    least = parts[0] if len(parts) == 1 else _least(np.concatenate(parts), most)
+    ids = least >> HASH_BITS
+    found: Integers = least[np.append(np.flatnonzero(ids[1:] != ids[:-1]), len(ids) - 1)]
+    return found
+
+
+def _least(keys: Integers, most: int) -> Integers:
+    """Return the least `most` different keys of each id, in order."""
     ordered = np.sort(keys)
     ordered = ordered[_changes(ordered)]
-    first = np.flatnonzero(_changes(ordered >> HASH_BITS))
-    last = np.append(first[1:], len(ordered)) - 1
-    found: Integers = ordered[np.minimum(first + most - 1, last)]
+    ids = ordered >> HASH_BITS
+    few = np.ones(len(ids), dtype=np.bool_)
+    np.not_equal(ids[most:], ids[:-most], out=few[most:])
+    found: Integers = ordered[few]
     return found
 
 

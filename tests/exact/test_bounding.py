@@ -55,19 +55,21 @@ def rows_of(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    "held", [0, 8, bounding.MOST_HELD], ids=["in the engine", "in parts", "in memory"]
+    ("held", "block"),
+    [(0, 1), (8, bounding.BLOCK), (bounding.MOST_HELD, bounding.BLOCK), (bounding.MOST_HELD, 3)],
+    ids=["in the engine", "in parts", "in memory", "in short blocks"],
 )
 @pytest.mark.parametrize("measures", MEASURES)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12)
 @given(data=st.data())
 def test_every_way_keeps_the_same_rows(
-    kind: str, measures: str, held: int, data: st.DataObject
+    kind: str, measures: str, held: int, block: int, data: st.DataObject
 ) -> None:
     query = build(kind, data.draw(st.sampled_from(BOUNDS)), measures)
     rows = data.draw(rows_of(kind))
     fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
-    with mock.patch.object(bounding, "MOST_HELD", held):
+    with mock.patch.multiple(bounding, MOST_HELD=held, BLOCK=block, SORTED=2 * block):
         found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
     for name, vector in reference(query, rows).items():
         assert found[name].tolist() == vector, name
@@ -80,7 +82,7 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     values = pa.table({"v0": pa.array([1, 2, 3, 4, 5, 6])})
     rows = bounding._Rows(codes, np.array([3, 4], dtype=np.int64), cells, values)
     unit = build("integer", (2, 1), "with values").unit
-    kept = bounding._kept(rows, unit, 2**40)
+    kept = bounding._kept(rows, unit, 2**40, threads=2)
     assert sorted(zip(kept["id"].to_pylist(), kept["cell"].to_pylist(), strict=True)) == [
         (0, 5),
         (0, 5 + MODULUS),
