@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -33,6 +33,9 @@ MOST_PARTS = 64
 HASH_BITS = 31
 BLOCK = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
+
+SPARSEST = 2
+"""Numbers for each row up to which ids that are integers are their own numbers."""
 
 SORTED = 2**21
 """Rows that are sorted together."""
@@ -99,26 +102,46 @@ def _read(link: duckdb.DuckDBPyConnection, sql: str) -> _Rows | None:
             seen += len(batch)
             if seen > MOST_HELD:
                 return None
-            ids.append(batch.column(0).dictionary_encode())
+            ids.append(batch.column(0))
             batches.append(batch.select(range(1, batch.num_columns)))
     except (pa.ArrowException, OSError):
         failed = True  # raised below, so that its words, which may quote a cell, are not kept
     if failed:
         raise duckdb.Error
-    kind = pa.dictionary(pa.int32(), reader.schema[0].type)
-    encoded = pa.chunked_array(ids, type=kind).unify_dictionaries()
     table = pa.Table.from_batches(batches, pa.schema(list(reader.schema)[1:]))
-    if not ids:
-        nothing = np.zeros(0, dtype=np.int64)
-        values = table.select(range(1, table.num_columns))
-        return _Rows(nothing.astype(np.int32), nothing, nothing, values)
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    codes, hashes = _numbered(pa.chunked_array(ids, type=reader.schema[0].type))
     return _Rows(
         codes,
-        hashed(None, _numbers(encoded.chunk(encoded.num_chunks - 1).dictionary)),
+        hashes,
         table.column(0).to_numpy().astype(np.int64, copy=False),
         table.select(range(1, table.num_columns)),
     )
+
+
+def _numbered(ids: pa.ChunkedArray) -> tuple[NDArray[np.int32], Integers]:
+    """Return a small number for the id of each row, and the hash of the id of each number."""
+    own = None if _is_text(ids.type) else _own_numbers(ids.to_numpy())
+    if own is not None:
+        return own
+    encoded = ids.dictionary_encode().unify_dictionaries()
+    codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
+    if not codes:
+        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    return np.concatenate(codes), hashed(None, _numbers(encoded.chunk(0).dictionary))
+
+
+def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Integers] | None:
+    """Return what `_numbered` says of integers that lie close together; None if they don't."""
+    if not len(ids):
+        return None
+    if ids.dtype != np.uint64:
+        ids = ids.astype(np.int64, copy=False)
+    low = ids.min()
+    span = int(ids.max()) - int(low) + 1
+    if span > SPARSEST * len(ids):
+        return None
+    hashes = hashed(None, _residues(np.arange(span).astype(ids.dtype) + low))
+    return (ids - low).astype(np.int32), hashes
 
 
 def _is_text(kind: pa.DataType) -> bool:
