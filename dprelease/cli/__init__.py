@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from dprelease.cli import ledger, local, mechanisms, question, releases
+from dprelease.cli.process import whole_process
 
 app = typer.Typer(
     help="Differentially private data releases.",
@@ -27,5 +28,5 @@ app.add_typer(ledger.app, name="ledger")
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line as a whole process, which ends with its exit code."""
+    whole_process(app)
