@@ -102,6 +102,18 @@ def test_a_tracer_watches(watch: str) -> None:
     assert ended(code + asked)[1].split() == ["False", "True"]
 
 
+@pytest.mark.parametrize("given", [None, "3"])
+def test_one_thread_for_small_matrices_unless_told(
+    given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    body = "import os\ndef command():\n    print(os.environ.get('OPENBLAS_NUM_THREADS'))"
+    (_, alone, _), (_, whole, _) = both(body)
+    assert (alone.strip(), whole.strip()) == (str(given), given or "1")
+
+
 def test_a_session_that_goes_on_is_not_ended() -> None:
     code = "from dprelease.cli.process import whole_process; import sys; whole_process(sys.exit)"
     command = [sys.executable, "-i", "-c", code]

@@ -30,6 +30,8 @@ def whole_process(command: Callable[[], None]) -> None:
         What the command raises, where the interpreter is to end the process.
     """
     gc.set_threshold(YOUNG)
+    # Loading NumPy starts a thread a core, and our products of small matrices need none of them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         command()
     except SystemExit as ending:
