@@ -19,13 +19,21 @@ ROOT = Path(__file__).parents[1]
 HEAVY = {"pandas", "duckdb", "pyspark", "pyarrow", "dp_accounting"}
 
 
-def loaded(code: str) -> set[str]:
-    """Return the top-level modules that a fresh interpreter has after some code."""
-    report = "; import sys, json; print('\\n' + json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+RUN = "from typer.testing import CliRunner; from dprelease.cli import app; r = CliRunner().invoke(app, {}); assert r.exit_code == 0, r.output"
+
+
+def modules(code: str) -> set[str]:
+    """Return the full names of the modules that a fresh interpreter has after some code."""
+    report = "; import sys, json; print('\\n' + json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code + report], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def loaded(code: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter has after some code."""
+    return {name.split(".")[0] for name in modules(code)}
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -35,21 +43,44 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_help_and_plan_load_no_database(tmp_path: Path) -> None:
-    run = "from typer.testing import CliRunner; from dprelease.cli import app; r = CliRunner().invoke(app, {}); assert r.exit_code == 0, r.output"
-    nothing = HEAVY | {"numpy", "scipy", "pydantic", "flint", "yaml", "sqlglot"}
-    assert not loaded(run.format(["--help"])) & nothing
+    nothing = HEAVY | {"numpy", "scipy", "pydantic", "flint", "yaml", "sqlglot", "cryptography"}
+    assert not loaded(RUN.format(["--help"])) & nothing
     release = str(write(tmp_path))
-    assert not loaded(run.format(["plan", release])) & HEAVY
-    assert not loaded(run.format(["check", release])) & HEAVY
+    assert not loaded(RUN.format(["plan", release])) & HEAVY
+    assert not loaded(RUN.format(["check", release])) & HEAVY
 
 
 def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     """A pure budget and discrete noise need neither SciPy nor loss distributions."""
     release = tmp_path / "W1_count.yaml"
     workloads.make(tmp_path, 500)
-    run = "from typer.testing import CliRunner; from dprelease.cli import app; r = CliRunner().invoke(app, {}); assert r.exit_code == 0, r.output"
+    found = modules(RUN.format(["run", str(release)]))
     unneeded = {"pandas", "pyspark", "dp_accounting", "scipy", "sqlglot"}
-    assert not loaded(run.format(["run", str(release)])) & unneeded
+    assert not {name.split(".")[0] for name in found} & unneeded
+    # Nor what only other releases do: with ids, ledgers, choices, single records, many cells.
+    assert not found & {
+        "concurrent.futures",
+        "dprelease.exact.bounding",
+        "dprelease.exact.records",
+        "dprelease.ledger.ledger",
+        "dprelease.mechanisms.selection.exponential",
+        "dprelease.query.records",
+        "dprelease.release.choosing",
+        "dprelease.release.federated",
+        "dprelease.release.local",
+        "dprelease.release.second_opinion",
+        "dprelease.statements.records",
+        "pyarrow.compute",
+        "sqlite3",
+    }
+
+
+def test_a_plan_loads_no_source_of_randomness(tmp_path: Path) -> None:
+    workloads.make(tmp_path, 500)
+    found = modules(RUN.format(["plan", str(tmp_path / "W1_count.yaml")]))
+    unneeded = {"cryptography", "dp_accounting", "duckdb", "pyarrow", "scipy", "sqlite3"}
+    assert not found & unneeded
+    assert "dprelease.exact" not in found
 
 
 @pytest.mark.parametrize(

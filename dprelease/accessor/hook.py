@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 ACCESSOR = "dp"
 
@@ -33,7 +36,8 @@ def _register() -> None:
         pd.api.extensions.register_dataframe_accessor(ACCESSOR)(DpAccessor)
 
 
-class _PandasFinder(MetaPathFinder):
+# Neither class is an `importlib.abc` one: those load tempfile, zipfile and their kin.
+class _PandasFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -41,11 +45,11 @@ class _PandasFinder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _RegisteringLoader(spec.loader)
+            spec.loader = _RegisteringLoader(spec.loader)  # type: ignore[assignment]
         return spec
 
 
-class _RegisteringLoader(Loader):
+class _RegisteringLoader:
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 

@@ -6,26 +6,58 @@ Exit codes: 0 done, 1 an unexpected failure, 2 the input is wrong, 3 the budget 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import typer
 
 from dprelease.cli import ledger, local, mechanisms, question, releases
+from dprelease.cli.process import whole_process
 
-app = typer.Typer(
-    help="Differentially private data releases.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-for command in (releases.check, releases.plan, releases.run, releases.verify):
-    app.command()(command)
-app.command("sql")(question.ask)
-app.command("init")(releases.init)
-app.command("estimate")(local.estimate)
-app.add_typer(mechanisms.app, name="mechanisms")
-app.add_typer(ledger.app, name="ledger")
+COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "check": releases.check,
+    "plan": releases.plan,
+    "run": releases.run,
+    "verify": releases.verify,
+    "sql": question.ask,
+    "init": releases.init,
+    "estimate": local.estimate,
+    "mechanisms": mechanisms.app,
+    "ledger": ledger.app,
+}
+
+
+def application(only: str | None = None) -> typer.Typer:
+    """Return the command line: all commands, or only one.
+
+    One is enough for what begins with its name, and parameters of commands take long to inspect.
+    """
+    made = typer.Typer(
+        help="Differentially private data releases.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    made.callback()(_nothing)  # makes a group of a single command, too
+    for name, command in COMMANDS.items():
+        if only not in (None, name):
+            continue
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=name)
+        else:
+            made.command(name)(command)
+    return made
+
+
+def _nothing() -> None:
+    pass
+
+
+app = application()
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line as a whole process, which ends with its exit code."""
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    whole_process(application(first) if first in COMMANDS else app)

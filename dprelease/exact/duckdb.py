@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import duckdb
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact import bounding
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
-from dprelease.exact.records import ExactRecords, exact_records
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.sources import pattern, stored_columns, top_level
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
 from dprelease.query import quoting
-from dprelease.query.records import Records
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
@@ -38,8 +35,12 @@ from dprelease.statements.layers import (
     needed_columns,
     needed_joined,
 )
-from dprelease.statements.records import CompiledRecords, compile_records, stored_columns_of
 from dprelease.statements.treatment import FLOATS, base_type
+
+if TYPE_CHECKING:
+    from dprelease.exact.records import ExactRecords
+    from dprelease.query.records import Records
+    from dprelease.statements.records import CompiledRecords
 
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""
@@ -164,6 +165,8 @@ class Engine:
 
     def _bounded(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
+        from dprelease.exact import bounding
+
         sql, compiled = compile_kept(query, self.physical, self.joined)
         unit, cells = query.unit, query.keys.size
         if not sql:  # nothing is asked of rows: their keys were found already
@@ -251,6 +254,8 @@ class Engine:
         DataError
             DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
         """
+        from dprelease.statements.records import compile_records, stored_columns_of
+
         for name in stored_columns_of(records):
             if name not in self.physical:
                 raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
@@ -267,6 +272,8 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
+        from dprelease.exact.records import exact_records
+
         compiled = self.compile_records(records)
         read = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
@@ -315,7 +322,7 @@ class Engine:
 
     def _introduce(self, given: Input) -> None:
         if given.rows is not None:
-            self._attempt("DP-DATA-006", State.READ, lambda link: _fetch(link, given), given)
+            self._attempt("DP-DATA-006", State.READ, given.fetch, given)
         elif given.opened is None:
             self._attempt(
                 "DP-DATA-001",
@@ -387,11 +394,3 @@ def _connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     if found is None:
         raise DataError("DP-ENGINE-004")
     return found
-
-
-def _fetch(link: duckdb.DuckDBPyConnection, given: Input) -> None:
-    """Copy a relation's batches into a table of ours, which spills like everything else."""
-    link.register("dp_rows", given.rows)
-    link.execute(f"CREATE TABLE {given.relation} AS SELECT * FROM dp_rows")
-    link.unregister("dp_rows")
-    given.rows = None

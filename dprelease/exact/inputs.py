@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
+
 from dprelease.errors import DataError
 from dprelease.exact.frames import to_arrow
 from dprelease.exact.relations import is_relation, reader_of
@@ -37,6 +39,13 @@ class Input:
         """Return the declared format, for messages."""
         source = self.declared.table.source
         return "a frame" if source is None else source.kind or "a frame"
+
+    def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
+        """Copy a relation's batches into a table of ours, which spills like everything else."""
+        link.register("dp_rows", self.rows)
+        link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
+        link.unregister("dp_rows")
+        self.rows = None
 
 
 def find_input(

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
-from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
 
 Words = NDArray[np.uint64]
 
@@ -58,6 +58,11 @@ class Entropy:
             )
 
     def _rekey(self, old_key: bytes) -> None:
+        # Plans load this module, and draw nothing.
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+
         # Hashing the old key in can only add entropy: if either part is unknown, the key is.
         self._key = hashlib.sha256(old_key + os.urandom(64)).digest()
         self._stream: CipherContext = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()

@@ -1,4 +1,8 @@
-"""Arrow arrays from plain values; nothing here imports pandas."""
+"""Arrow arrays from plain values; nothing here imports pandas.
+
+Nor, for small tables, `pyarrow.compute` (as `Array.take` and `Array.cast` do): that takes longer
+than all of their own work.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 WIDEST_STEP = 17
 """Digits of a step: with 20 digits of a 64-bit number they fill a 128-bit decimal."""
 
+FEW = 1 << 16
+"""Values from which on Arrow's own functions are worth importing."""
+
 
 def key_values(key: Key) -> pa.Array:
     """Return the declared values of a key, in order."""
@@ -30,8 +37,25 @@ def key_values(key: Key) -> pa.Array:
         epoch = date(1970, 1, 1)
         days = [(value - epoch).days for value in key.values if isinstance(value, date)]
         return wrapped(pa.date32(), np.array(days, dtype=np.int32))
-    whole = wrapped(pa.int64(), np.array([int(value) for value in key.values]))  # type: ignore[arg-type]
-    return whole if key.kind == "integer" else whole.cast(pa.bool_())
+    whole = np.array([int(value) for value in key.values], dtype=np.int64)  # type: ignore[arg-type]
+    return wrapped(pa.int64(), whole) if key.kind == "integer" else _booleans(whole)
+
+
+def taken(values: pa.Array, places: Integers) -> pa.Array:
+    """Return the values, as `key_values` makes them, at these places."""
+    import pyarrow as pa
+
+    kind = values.type
+    if kind == pa.bool_():
+        bits = np.frombuffer(values.buffers()[1], dtype=np.uint8)
+        return _booleans(np.unpackbits(bits, bitorder="little")[places])
+    if kind != pa.string():
+        held = np.frombuffer(values.buffers()[1], dtype=f"i{kind.bit_width // 8}")
+        return wrapped(kind, held[places])
+    if len(places) >= FEW:
+        return values.take(wrapped(pa.int64(), places))
+    known = values.to_pylist()
+    return texts([known[place] for place in places.tolist()])
 
 
 def wrapped(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
@@ -44,6 +68,13 @@ def wrapped(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
+def _booleans(values: NDArray[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+
+
 def texts(values: list[str]) -> pa.Array:
     import pyarrow as pa
 
@@ -54,11 +85,14 @@ def texts(values: list[str]) -> pa.Array:
 
 
 def without(values: pa.Array, empty: Flags) -> pa.Array:
-    """Return the values with some cells left empty; what stood there is in no buffer."""
+    """Return numbers with some cells left empty; what stood there is in no buffer."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    return pc.if_else(pa.array(empty), pa.scalar(None, values.type), values)
+    held = np.frombuffer(values.buffers()[1], dtype=np.uint8)
+    held = held.reshape(len(values), values.type.bit_width // 8)
+    left = np.where(empty[:, np.newaxis], np.uint8(0), held)
+    buffers = [_booleans(~empty).buffers()[1], pa.py_buffer(left)]
+    return pa.Array.from_buffers(values.type, len(values), buffers)
 
 
 def scaled(steps: Integers, step: Fraction) -> pa.Array:
@@ -68,13 +102,21 @@ def scaled(steps: Integers, step: Fraction) -> pa.Array:
     found = wrapped(pa.int64(), steps)
     if step == 1:
         return found
+    digits = decimal_digits(step) or 0
+    unit = int(step * 10**digits)
+    if len(steps) < FEW:
+        return _decimals([k * unit for k in steps.tolist()], pa.decimal128(38, digits))
     import pyarrow.compute as pc
 
-    digits = decimal_digits(step) or 0
-    unit = int(step * 10**digits).to_bytes(16, "little", signed=True)
-    kind = pa.decimal128(WIDEST_STEP, digits)
-    factor = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(unit)])[0]
+    factor = _decimals([unit], pa.decimal128(WIDEST_STEP, digits))[0]
     return pc.multiply(found.cast(pa.decimal128(20, 0)), factor).cast(pa.decimal128(38, digits))
+
+
+def _decimals(values: list[int], kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    held = b"".join(value.to_bytes(16, "little", signed=True) for value in values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(held)])
 
 
 def kind_of(step: Fraction | None) -> str:

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DeclarationError, LedgerError, State
-from dprelease.ledger.account import Charge
-from dprelease.ledger.ledger import Ledger, Reservation
 from dprelease.query.resolve import Query
 from dprelease.release.plan import Plan
 from dprelease.schema.load import Declaration
+
+if TYPE_CHECKING:  # a release without a ledger needs no SQLite
+    from dprelease.ledger.account import Charge
+    from dprelease.ledger.ledger import Ledger, Reservation
 
 ROWS = "each row"
 MANIFEST = "manifest.json"
@@ -76,6 +78,8 @@ def charging(
     if declaration.spec.ledger is None:
         yield Charged()
         return
+    from dprelease.ledger.ledger import Ledger
+
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     _refuse_nameless(declaration, queries)
     if target is not None:
@@ -107,6 +111,8 @@ def _refuse_nameless(declaration: Declaration, queries: Sequence[Query]) -> None
 
 def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
     """Return what a plan charges to each table; a join of two tables about people, to both."""
+    from dprelease.ledger.account import Charge
+
     found: dict[str, Charge] = {}
     for query in queries:
         events = tuple(column.event for column in plan.of_query(query.name))
@@ -122,6 +128,8 @@ def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
 
     Raises LedgerError for a file that is no ledger, or whose chain is broken.
     """
+    from dprelease.ledger.ledger import Ledger
+
     if record is None:
         return "its manifest names no ledger"
     state = Ledger(path).state()

@@ -16,7 +16,7 @@ from dprelease.query.aggregate import Quantile, Sum
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import FRACTIONS, Form, Published
 from dprelease.query.resolve import Query
-from dprelease.release.arrays import fractions, key_values, kind_of, scaled, without, wrapped
+from dprelease.release.arrays import fractions, key_values, kind_of, scaled, taken, without
 from dprelease.release.derived import fractions_of, margins_of, sum_margin, with_center
 from dprelease.release.finish import finished, finished_fractions
 from dprelease.release.monotone import ascending
@@ -51,10 +51,8 @@ def published_arrays(
 ) -> dict[str, pa.Array]:
     """Return a published column and what stands beside it, by name."""
     if column.form is Form.CANDIDATE:
-        import pyarrow as pa
-
-        codes = wrapped(pa.int64(), vectors[column.parts[0].name])
-        return {column.name: key_values(_candidates(query, column)).take(codes)}
+        candidates = key_values(_candidates(query, column))
+        return {column.name: taken(candidates, vectors[column.parts[0].name])}
     found = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
     values = found or _on_lattice(query, column, vectors, laws)
     arrays = {column.name: values.array}

@@ -8,7 +8,7 @@ import numpy as np
 
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
-from dprelease.release.arrays import key_values, wrapped
+from dprelease.release.arrays import key_values, taken, wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +39,5 @@ class KeyArrays:
             codes = np.arange(first, last) // stride % len(key.values)
             if held is None:
                 codes += int(key.values[0])  # type: ignore[arg-type]
-            places = wrapped(pa.int64(), codes)
-            arrays[key.column] = places if held is None else held.take(places)
+            arrays[key.column] = wrapped(pa.int64(), codes) if held is None else taken(held, codes)
         return arrays

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -137,8 +138,18 @@ def told(queries: tuple[Query, ...]) -> dict[str, list[dict[str, Any]]]:
 
 def tool() -> dict[str, Any]:
     """Return the tool and what it runs on."""
-    versions = {name: metadata.version(name) for name in DEPENDENCIES}
+    versions = {name: _version(name) for name in DEPENDENCIES}
     return {"name": "dprelease", "version": __version__, "dependencies": versions}
+
+
+def _version(name: str) -> str:
+    """Return the installed version of a package.
+
+    Not `metadata.version`: it parses all that a package says of itself, as if it were a mail.
+    """
+    text = metadata.distribution(name).read_text("METADATA") or ""
+    found = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
+    return metadata.version(name) if found is None else found[1]
 
 
 def composition(guarantee: Guarantee) -> str:

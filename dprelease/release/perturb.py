@@ -12,7 +12,6 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
 from dprelease.query.aggregate import Tree
-from dprelease.release.choosing import chosen
 from dprelease.release.plan import PlannedColumn
 from dprelease.release.tree import tree_quantiles
 
@@ -44,6 +43,8 @@ def perturbed(
         if isinstance(column.measure.aggregate, Tree):
             choices |= tree_quantiles(exact, column, bits)
         elif not isinstance(column.mechanism, Mechanism):
+            from dprelease.release.choosing import chosen
+
             choices[column.measure.name] = chosen(exact, column, choices, bits)
     laws = {
         column.measure.name: column.mechanism

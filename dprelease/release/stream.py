@@ -9,7 +9,6 @@ thread: one stream of bits in one order, whatever the threads' timing, and one p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,8 @@ from dprelease.release.plan import PlannedColumn
 from dprelease.release.write import ROW_GROUP, Tables, to_arrow
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     import pyarrow as pa
 
 
@@ -47,6 +48,8 @@ def streaming(
     if exact.size <= most:
         yield made
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1, "dprelease-noise") as worker:
         yield _one_ahead(made, worker)
 

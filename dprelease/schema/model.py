@@ -20,7 +20,12 @@ from dprelease.schema.values import refuse
 class Model(BaseModel):
     """A frozen model that refuses unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        defer_build=True,  # most are only built as parts of a document's model
+    )
 
 
 ModelT = TypeVar("ModelT", bound=Model)

@@ -75,29 +75,31 @@ def read_document(path: Path) -> Document:
 def parse(text: str, path: Path) -> Document:
     """Return the document of a text; `path` is only named in messages."""
     here = Place(path.name)
-    _check_events(text, here)
-    node = yaml.compose(text, Loader=yaml.CSafeLoader)
-    if not isinstance(node, yaml.MappingNode):
+    events = iter(_checked_events(text, here))
+    # The stream starts, and its only document; anything may follow.
+    _, _, root = next(events), next(events), next(events)
+    if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=here)
     lines: dict[KeyPath, int] = {}
-    values = _plain(node, (), lines, here)
+    values = _plain(root, events, (), lines, here)
     if not isinstance(values, dict):
         raise DeclarationError("DP-YAML-007", place=here)
     return Document(path, text, values, lines)
 
 
-def _check_events(text: str, here: Place) -> None:
+def _checked_events(text: str, here: Place) -> list[yaml.Event]:
     """Refuse what is not plain before anything is built, so that nothing can explode."""
-    depth = count = documents = 0
+    depth = documents = 0
+    found: list[yaml.Event] = []
     try:
-        for event in _events(text):
-            count += 1
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            found.append(event)
             documents += isinstance(event, yaml.DocumentStartEvent)
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
-            if depth > DEPTH_LIMIT or count > NODE_LIMIT:
+            if depth > DEPTH_LIMIT or len(found) > NODE_LIMIT:
                 raise DeclarationError(
                     "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
                 )
@@ -112,6 +114,7 @@ def _check_events(text: str, here: Place) -> None:
         raise DeclarationError("DP-YAML-003", place=place, problem=words) from None
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=here)
+    return found
 
 
 def _line(mark: object) -> int | None:
@@ -119,8 +122,11 @@ def _line(mark: object) -> int | None:
     return None if line is None else line + 1
 
 
-def _events(text: str) -> Iterator[yaml.Event]:
-    yield from yaml.parse(text, Loader=yaml.CSafeLoader)
+def _starts(event: yaml.Event) -> int:
+    line = _line(event.start_mark)
+    if line is None:
+        raise TypeError("the reader marks every event")
+    return line
 
 
 def _is_special(event: yaml.NodeEvent) -> bool:
@@ -131,22 +137,32 @@ def _is_special(event: yaml.NodeEvent) -> bool:
     )
 
 
-def _plain(node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int], here: Place) -> Plain:
-    lines.setdefault(keys, node.start_mark.line + 1)
-    if isinstance(node, yaml.ScalarNode):
-        empty = not node.style and node.value in ("", "~", "null")
-        return None if empty else str(node.value)
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*keys, i), lines, here) for i, item in enumerate(node.value)]
+def _plain(
+    event: yaml.Event,
+    events: Iterator[yaml.Event],
+    keys: KeyPath,
+    lines: dict[KeyPath, int],
+    here: Place,
+) -> Plain:
+    """Return the value that starts with `event`; what follows is taken from `events`."""
+    lines.setdefault(keys, _starts(event))
+    if isinstance(event, yaml.ScalarEvent):
+        empty = not event.style and event.value in ("", "~", "null")
+        return None if empty else str(event.value)
+    if isinstance(event, yaml.SequenceStartEvent):
+        items: list[Plain] = []
+        while not isinstance(item := next(events), yaml.SequenceEndEvent):
+            items.append(_plain(item, events, (*keys, len(items)), lines, here))
+        return items
     found: dict[str, Plain] = {}
-    for key, value in node.value:
-        place = Place(here.file, key.start_mark.line + 1, dotted(keys))
-        if not isinstance(key, yaml.ScalarNode):
+    while not isinstance(key := next(events), yaml.MappingEndEvent):
+        place = Place(here.file, _starts(key), dotted(keys))
+        if not isinstance(key, yaml.ScalarEvent):
             raise DeclarationError("DP-YAML-007", place=place)
         if key.value == "<<":
             raise DeclarationError("DP-YAML-004", place=place)
         if key.value in found:
             raise DeclarationError("DP-YAML-005", place=place, name=key.value)
-        lines[(*keys, key.value)] = key.start_mark.line + 1
-        found[key.value] = _plain(value, (*keys, key.value), lines, here)
+        lines[(*keys, key.value)] = _starts(key)
+        found[key.value] = _plain(next(events), events, (*keys, key.value), lines, here)
     return found

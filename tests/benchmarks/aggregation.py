@@ -25,6 +25,8 @@ NOTICED = 1.15
 LAUNCH = """
 import os, sys, time
 quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+# An installed package has its bytecode; without it every start compiles all sources.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 start = time.perf_counter()
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
 _, status, usage = os.wait4(child, 0)

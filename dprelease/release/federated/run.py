@@ -13,7 +13,7 @@ from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query
-from dprelease.release.arrays import key_values, wrapped
+from dprelease.release.arrays import key_values, taken, wrapped
 from dprelease.release.federated import manifest
 from dprelease.release.federated.perturb import messages
 from dprelease.release.federated.plan import prepare_federated, resolve_federated
@@ -63,7 +63,7 @@ def _to_arrow(query: Query, found: dict[str, Integers]) -> pa.Table:
     arrays = {}
     for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
         codes = np.arange(query.keys.size) // stride % len(key.values)
-        arrays[key.column] = key_values(key).take(wrapped(pa.int64(), codes))
+        arrays[key.column] = taken(key_values(key), codes)
     for name, values in found.items():
         arrays[name] = wrapped(pa.int64(), values)
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))

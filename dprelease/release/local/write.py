@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.query.records import RecordColumn, Records
-from dprelease.release.arrays import key_values, scaled, wrapped
+from dprelease.release.arrays import key_values, scaled, taken
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColu
         if column.key is None:
             arrays.append(scaled(steps, column.measure.step))
         else:
-            arrays.append(key_values(column.key).take(wrapped(pa.int64(), steps)))
+            arrays.append(taken(key_values(column.key), steps))
     return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
 
 
