@@ -78,16 +78,6 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         """Return shift / scale, rounded up."""
         return round_up(Fraction(self.shift) / Fraction(self.scale))
 
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
-    def span(self) -> float:
-        """Return the largest loss: no mass lies beyond."""
-        return self.pure_epsilon
-
     def delta(self, epsilon: float | Fraction) -> float:
         """Return P(K <= k) - exp(epsilon) Q(K <= k), k the last one with a loss above epsilon."""
         scale = Fraction(self.scale)

@@ -109,11 +109,6 @@ class GaussianLoss(MonotoneLoss):
     mu: float
 
     @property
-    def pure_epsilon(self) -> float:
-        """Return infinity."""
-        return math.inf
-
-    @property
     def normal_mu(self) -> float:
         """Return the shift in standard deviations."""
         return self.mu

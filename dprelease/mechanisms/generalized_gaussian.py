@@ -29,7 +29,7 @@ from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.exponential import ExponentialLoss
-from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, below
+from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, PrivacyLoss, below
 
 TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36
@@ -104,17 +104,12 @@ class GeneralizedGaussian(Symmetric):
 
 
 @dataclass(frozen=True)
-class PowerLoss:
+class PowerLoss(PrivacyLoss):
     """The loss |y - t|^p - |y|^p at y scales, t = shift / scale, p > 1; it falls as y grows."""
 
     p: float
     scale: float
     shift: int
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Return infinity."""
-        return math.inf
 
     @property
     def normal_mu(self) -> float | None:

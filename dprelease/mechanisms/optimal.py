@@ -35,7 +35,7 @@ from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.least_noise import solve
 from dprelease.numerics.rounding import exact, round_down
-from dprelease.privacy.loss import Floats, Pieces, below
+from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
 from dprelease.privacy.unit import Move, Sensitivity
 
 LARGEST_SHIFT = 512
@@ -250,21 +250,11 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
 
 
 @dataclass(frozen=True)
-class OptimalLoss:
+class OptimalLoss(PrivacyLoss):
     """The loss of a law of whole-number masses against itself moved by `shift` steps."""
 
     law: Optimal
     shift: int
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Return infinity: the farthest outputs tell the neighbors apart."""
-        return math.inf
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss has finitely many values."""
-        return None
 
     @property
     def span(self) -> float:
@@ -321,15 +311,6 @@ class OptimalLoss:
     def pieces(self, width: float) -> Pieces:
         """Return the atoms."""
         return self._atoms
-
-    @property
-    def rho(self) -> None:
-        """Return None: the curve has to be searched."""
-        return None
-
-    def concentration_beyond(self, order: float) -> float:
-        """Return the largest loss over the order: no divergence exceeds the loss."""
-        return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     def renyi(self, order: float) -> float:
         """Return infinity: the support is bounded."""

@@ -128,16 +128,6 @@ class RandomizedResponseLoss(MonotoneLoss):
         """Return epsilon, rounded up."""
         return round_up(self.epsilon)
 
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
-    def span(self) -> float:
-        """Return the largest loss: no mass lies beyond."""
-        return self.pure_epsilon
-
     def delta(self, epsilon: float | Fraction) -> float:
         """Return the sum of P - exp(epsilon) Q over the outputs of a larger loss."""
         if epsilon >= self.epsilon:

@@ -32,7 +32,7 @@ from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, Pieces, below
+from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
 from dprelease.privacy.unit import Sensitivity
 
 LARGEST_RATIO = 500
@@ -208,7 +208,7 @@ def mse_gamma(epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class StaircaseLoss:
+class StaircaseLoss(PrivacyLoss):
     """The loss of staircase noise against itself moved by up to `shift` steps: three atoms.
 
     Up to a width, the loss is top = width/scale with P mass A, -top with A exp(-top), else 0. The
@@ -241,16 +241,6 @@ class StaircaseLoss:
         """Return the largest loss, rounded up."""
         return round_up(self._top)
 
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss has three values."""
-        return None
-
-    @property
-    def span(self) -> float:
-        """Return the largest loss: no mass lies beyond."""
-        return self.pure_epsilon
-
     def delta(self, epsilon: float | Fraction) -> float:
         """Return A (1 - exp(epsilon - top)), and for epsilon < 0 what the two other atoms add."""
         if epsilon >= self._top:
@@ -281,15 +271,6 @@ class StaircaseLoss:
         loss = np.array([1.0, 0.0, -1.0]) * float(self._top)
         p, q = np.array([top, middle, bottom]), np.array([bottom, middle, top])
         return Pieces(p, q, loss, loss)
-
-    @property
-    def rho(self) -> None:
-        """Return None: the curve has to be searched."""
-        return None
-
-    def concentration_beyond(self, order: float) -> float:
-        """Return the largest loss over the order: no divergence exceeds the loss."""
-        return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     def renyi(self, order: float) -> float:
         """Return the divergence of an order > 1, rounded up (relative error 2**-50)."""

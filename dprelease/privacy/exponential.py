@@ -40,11 +40,6 @@ class ExponentialLoss(MonotoneLoss):
         return round_up(self.shift / self.left)
 
     @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
     def span(self) -> float:
         """Return the largest loss on either side: no mass lies beyond."""
         return round_up(self.shift / min(self.left, self.right))

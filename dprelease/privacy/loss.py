@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,27 +45,28 @@ class Pieces:
     high: Floats
 
 
-class PrivacyLoss(Protocol):
+class PrivacyLoss(ABC):
     """The loss `ln P(o)/Q(o)` of an output o, with P and Q the laws of one cell on two neighbours.
 
     P is the law without the shift, Q the law moved by `shift` steps. For a symmetric law both
-    directions of the shift, and both orders of P and Q, have the same curve.
+    directions of the shift, and both orders of P and Q, have the same curve. What a class doesn't
+    say of its losses is what holds for all: no bound, no normal law, no closed form.
     """
 
     @property
     def pure_epsilon(self) -> float:
         """Return the largest loss, rounded up; infinity if it has no bound."""
-        ...
+        return math.inf
 
     @property
     def normal_mu(self) -> float | None:
         """Return mu if the loss is exactly normal, N(mu^2/2, mu^2) under P; else None."""
-        ...
+        return None
 
     @property
     def rho(self) -> float | None:
         """Return the zero-concentrated guarantee, rounded up, if a closed form bounds D_a / a."""
-        ...
+        return None
 
     @property
     def span(self) -> float:
@@ -74,50 +74,34 @@ class PrivacyLoss(Protocol):
 
         Infinite losses, of outputs that only one of two neighbours can have, don't count.
         """
-        ...
+        return self.pure_epsilon
 
+    @abstractmethod
     def delta(self, epsilon: float | Fraction) -> float:
         """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E).
 
         Zero only where the true value is zero; a float epsilon stands for every decimal that reads
         to it, a Fraction for itself.
         """
-        ...
 
+    @abstractmethod
     def renyi(self, order: float) -> float:
         """Return an upper bound of the Rényi divergence of an order above 1; maybe infinite."""
-        ...
 
     def concentration_beyond(self, order: float) -> float:
-        """Return a bound of D_a / a for every a >= `order`; infinity if none is known."""
-        ...
+        """Return a bound of D_a / a for every a >= `order`; infinity if none is known.
 
-    def pieces(self, width: float) -> Pieces:
-        """Return pieces whose losses differ by about `width` or less, but for far tails."""
-        ...
-
-
-class MonotoneLoss(ABC):
-    """A loss whose masses between any two losses are known: pieces are intervals of losses."""
-
-    @property
-    @abstractmethod
-    def pure_epsilon(self) -> float:
-        """Return the largest loss, rounded up; infinity if it has no bound."""
-
-    @property
-    def rho(self) -> float | None:
-        """Return None: the curve has to be searched."""
-        return None
-
-    def concentration_beyond(self, order: float) -> float:
-        """Return the largest loss over the order: no divergence exceeds the loss."""
+        No divergence exceeds the largest loss.
+        """
         return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
-    @property
     @abstractmethod
-    def span(self) -> float:
-        """Return a loss beyond which, on either side, P has a mass below 1e-40."""
+    def pieces(self, width: float) -> Pieces:
+        """Return pieces whose losses differ by about `width` or less, but for far tails."""
+
+
+class MonotoneLoss(PrivacyLoss):
+    """A loss whose masses between any two losses are known: pieces are intervals of losses."""
 
     @abstractmethod
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:

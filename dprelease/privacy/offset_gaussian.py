@@ -93,16 +93,6 @@ class OffsetGaussianLoss(MonotoneLoss):
     r: Fraction
 
     @property
-    def pure_epsilon(self) -> float:
-        """Return infinity."""
-        return math.inf
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
     def kink(self) -> Fraction:
         """Return the loss at zero, d (d / 2 + r)."""
         return self.d * (self.d / 2 + self.r)

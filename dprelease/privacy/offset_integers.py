@@ -36,16 +36,6 @@ class OffsetIntegerLoss(MonotoneLoss):
         return OffsetGaussianLoss(self.shift / Fraction(self.scale), Fraction(self.ratio))
 
     @property
-    def pure_epsilon(self) -> float:
-        """Return infinity."""
-        return math.inf
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss lives on a lattice."""
-        return None
-
-    @property
     def span(self) -> float:
         """Return the loss at 1e-40 of the lower tail, and at a step beyond."""
         return self.continuous.span + float(self.continuous.d) / self.scale

@@ -40,22 +40,12 @@ class PureLoss(MonotoneLoss):
         return round_up(self.epsilon)
 
     @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
     def rho(self) -> float:
         """Return epsilon^2 / 8 for losses in a range, else epsilon^2 / 2, rounded up.
 
         The latter: Bun and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4.
         """
         return round_up(self.epsilon**2 / (8 if self.in_range else 2))
-
-    @property
-    def span(self) -> float:
-        """Return epsilon: no mass lies beyond."""
-        return self.pure_epsilon
 
     def delta(self, epsilon: float | Fraction) -> float:
         """Return (e^epsilon0 - e^epsilon) / (1 + e^epsilon0)."""
@@ -106,16 +96,6 @@ class ApproximateLoss(MonotoneLoss):
     epsilon: Fraction
     chance: Fraction
     """delta, the probability that everything is told."""
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Return infinity: what one of two neighbours alone can have has no bound."""
-        return math.inf
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
 
     @property
     def span(self) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.quadrature import cells_between
-from dprelease.privacy.loss import Pieces, renyi_bound
+from dprelease.privacy.loss import Pieces, PrivacyLoss, renyi_bound
 
 SECOND, THIRD = 16.0, 64.0
 """Bounds of |(ln p)''| and |(ln p)'''| for every alpha; the tests compare on dense grids."""
@@ -73,7 +73,7 @@ def _loss(alpha: float, y: Floats, shift: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class StableLoss:
+class StableLoss(PrivacyLoss):
     """The loss of the law of `alpha` against itself moved by `shift` scales (rounded up)."""
 
     alpha: float
@@ -83,16 +83,6 @@ class StableLoss:
     def pure_epsilon(self) -> float:
         """Return an upper bound of the largest loss."""
         return largest_loss(self.alpha, self.shift)
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
-    def span(self) -> float:
-        """Return the largest loss: no mass lies beyond."""
-        return self.pure_epsilon
 
     @cached_property
     def _half(self) -> _Half:
@@ -121,15 +111,6 @@ class StableLoss:
             np.concatenate((half.low, -half.high)),
             np.concatenate((half.high, -half.low)),
         )
-
-    @property
-    def rho(self) -> None:
-        """Return None: the curve has to be searched."""
-        return None
-
-    def concentration_beyond(self, order: float) -> float:
-        """Return the largest loss over the order: no divergence exceeds the loss."""
-        return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     def renyi(self, order: float) -> float:
         """Return an upper bound of the Rényi divergence of an order above 1."""

@@ -103,16 +103,6 @@ class TruncatedLoss(MonotoneLoss):
         return self.shift > min(self.low, self.high)
 
     @property
-    def pure_epsilon(self) -> float:
-        """Return infinity: some outputs tell the answers apart."""
-        return math.inf
-
-    @property
-    def normal_mu(self) -> None:
-        """Return None: the loss is not normal."""
-        return None
-
-    @property
     def span(self) -> float:
         """Return the largest finite loss."""
         return round_up(self.shift / self.scale)
