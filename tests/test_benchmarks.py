@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -31,10 +32,23 @@ def test_workloads_run(
     monkeypatch.setattr(aggregation, "ROUNDS", 1)
     workloads.make(tmp_path, 2000)
     small = [work for work in workloads.WORKLOADS if not work.name.startswith("W4")]
-    found = [aggregation.in_process(tmp_path, work) for work in small]
-    found.append(aggregation.whole_process(tmp_path, small[0], None))
-    aggregation.show(found, 2000)
+    found = [aggregation.in_process(tmp_path, work, 2000) for work in small]
+    found.append(aggregation.whole_process(tmp_path, small[0], 2000, None))
+    aggregation.show(found)
     assert "W3_bounded, in process" in capsys.readouterr().out
     assert found[-1].ours_mb
     old = [{**asdict(row), "ours": row.ours / 2} for row in found[:1]]
     assert len(aggregation.slower([asdict(row) for row in found], old)) == 1
+
+
+def test_growth_that_is_not_straight_is_told() -> None:
+    def measured(name: str, cost: Callable[[int], float]) -> list[aggregation.Comparison]:
+        sizes = (1_000_000, 10_000_000, 50_000_000)
+        return [aggregation.Comparison(name, rows, cost(rows), 1.0) for rows in sizes]
+
+    straight, bent = aggregation.growth(
+        measured("straight", lambda rows: 0.5 + rows / 1e7)
+        + measured("bent", lambda rows: 0.1 + (rows / 1e7) ** 2)
+    )
+    assert "0.50 s and 0.100 s a million rows, at most 0 % off" in straight.replace("0%", "0 %")
+    assert int(bent.split("most ")[1].split("%")[0]) > 15

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from tests.benchmarks import aggregation, calibration, noise, peers
 
+SIZES = (1_000_000, 10_000_000, 50_000_000)
+
 
 def main() -> None:
     """Print the tables; write them as JSON where `--json FILE` says."""
     parser = argparse.ArgumentParser(prog="make bench")
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
     given = parser.parse_args()
@@ -24,9 +26,14 @@ def main() -> None:
     calibrations = calibration.run()
     plans = calibration.plan_many()
     print()
-    folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{given.rows}"
-    found = aggregation.compare(folder, given.rows, peers.can_aggregate())
-    aggregation.show(found, given.rows)
+    found = []
+    by_hand = peers.can_aggregate()
+    for rows in given.rows:
+        folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{rows}"
+        found += aggregation.compare(folder, rows, by_hand)
+        aggregation.show([row for row in found if row.rows == rows])
+        print()
+    print("\n".join(aggregation.growth(found)))
     if given.compare:
         old = json.loads(given.compare.read_text())["aggregation"]
         print("\n".join(aggregation.slower([asdict(row) for row in found], old)) or "none slower")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import resolve
@@ -19,6 +20,10 @@ from dprelease.schema.load import read_declaration
 from tests.benchmarks.workloads import WORKLOADS, Workload, make
 
 ROUNDS = 7
+FEW_ROUNDS = 3
+"""Rounds over more than `MANY_ROWS`, and by hand."""
+
+MANY_ROWS = 10_000_000
 NOTICED = 1.15
 """How much a ratio has to grow to be called slower."""
 
@@ -59,6 +64,7 @@ class Comparison:
     """
 
     name: str
+    rows: int
     ours: float
     plain: float
     ours_mb: float | None = None
@@ -77,7 +83,7 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def in_process(folder: Path, work: Workload) -> Comparison:
+def in_process(folder: Path, work: Workload, rows: int) -> Comparison:
     """Return the medians of the exact step of our run and of plain SQL, taken in turn."""
     (query,) = resolve(read_declaration(folder / f"{work.name}.yaml"))
     plain_sql = _plain(folder, work)
@@ -91,11 +97,15 @@ def in_process(folder: Path, work: Workload) -> Comparison:
             connection.execute("SET enable_progress_bar = false")
             return connection.execute(plain_sql).fetchnumpy()
 
-    pairs = [(_seconds(ours), _seconds(plain)) for _ in range(ROUNDS + 1)][1:]
+    pairs = [(_seconds(ours), _seconds(plain)) for _ in range(_rounds(rows) + 1)][1:]
     mine, theirs = zip(*pairs, strict=True)
     return Comparison(
-        f"{work.name}, in process", statistics.median(mine), statistics.median(theirs)
+        f"{work.name}, in process", rows, statistics.median(mine), statistics.median(theirs)
     )
+
+
+def _rounds(rows: int) -> int:
+    return ROUNDS if rows <= MANY_ROWS else FEW_ROUNDS
 
 
 def _process(command: list[str]) -> tuple[float, float]:
@@ -111,7 +121,7 @@ def _process(command: list[str]) -> tuple[float, float]:
     return float(seconds), float(megabytes)
 
 
-def whole_process(folder: Path, work: Workload, peers: Path | None) -> Comparison:
+def whole_process(folder: Path, work: Workload, rows: int, peers: Path | None) -> Comparison:
     """Return medians of the processes of `dprelease run`, of Python with DuckDB, and by hand.
 
     `peers`: the Python that has OpenDP.
@@ -122,15 +132,22 @@ def whole_process(folder: Path, work: Workload, peers: Path | None) -> Compariso
     ours = [sys.executable, "-m", "dprelease", "run", str(folder / f"{work.name}.yaml")]
     ours += ["--overwrite", "--output", str(out), "--json"]
     commands = [ours, [sys.executable, "-c", script]]
-    # OpenDP chooses quantiles one by one: by hand it is no vector of noise.
-    if peers is not None and not work.name.startswith("W5"):
-        commands.append([str(peers), "-c", BY_HAND, _plain(folder, work), str(folder)])
-    runs = [[_process(command) for command in commands] for _ in range(ROUNDS + 1)][1:]
+    runs = [[_process(command) for command in commands] for _ in range(_rounds(rows) + 1)][1:]
     columns = list(zip(*runs, strict=True))
     seconds = [statistics.median(taken for taken, _ in column) for column in columns]
     peaks = [max(size for _, size in column) for column in columns]
-    by_hand = seconds[2] if len(seconds) > 2 else None
-    return Comparison(f"{work.name}, whole process", *seconds[:2], *peaks[:2], by_hand)
+    by_hand = _by_hand(folder, work, peers)
+    return Comparison(f"{work.name}, whole process", rows, *seconds, *peaks, by_hand)
+
+
+def _by_hand(folder: Path, work: Workload, peers: Path | None) -> float | None:
+    """Return the median seconds of DuckDB's aggregates with OpenDP's vector noise."""
+    # OpenDP chooses quantiles one by one: by hand it is no vector of noise.
+    if peers is None or work.name.startswith("W5"):
+        return None
+    command = [str(peers), "-c", BY_HAND, _plain(folder, work), str(folder)]
+    rounds = min(ROUNDS, FEW_ROUNDS)
+    return statistics.median(_process(command)[0] for _ in range(rounds))
 
 
 def _plain(folder: Path, work: Workload) -> str:
@@ -140,14 +157,14 @@ def _plain(folder: Path, work: Workload) -> str:
 def compare(folder: Path, rows: int, peers: Path | None) -> list[Comparison]:
     """Return every comparison over tables of `rows` rows, generated in `folder` when missing."""
     make(folder, rows)
-    found = [in_process(folder, work) for work in WORKLOADS]
-    return found + [whole_process(folder, work, peers) for work in WORKLOADS]
+    found = [in_process(folder, work, rows) for work in WORKLOADS]
+    return found + [whole_process(folder, work, rows, peers) for work in WORKLOADS]
 
 
-def show(found: list[Comparison], rows: int) -> None:
-    """Print a table."""
+def show(found: list[Comparison]) -> None:
+    """Print a table of the comparisons over one size of tables."""
     heads = ("ours s", "DuckDB s", "ratio", "ours MB", "DuckDB MB", "by hand s")
-    print(f"{f'workload, {rows:,} rows':<32}" + "".join(f"{head:>11}" for head in heads))
+    print(f"{f'workload, {found[0].rows:,} rows':<32}" + "".join(f"{head:>11}" for head in heads))
     for row in found:
         figures = (row.ours, row.plain, row.ratio, row.ours_mb, row.plain_mb, row.by_hand)
         forms = (".3f", ".3f", ".2f", ".0f", ".0f", ".3f")
@@ -159,10 +176,30 @@ def show(found: list[Comparison], rows: int) -> None:
 
 def slower(found: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[str]:
     """Return a line for each workload whose ratio to DuckDB grew by more than `NOTICED`."""
-    before = {row["name"]: row["ours"] / row["plain"] for row in old}
+    before = {(row["name"], row["rows"]): row["ours"] / row["plain"] for row in old}
     lines = []
     for row in found:
-        was, now = before.get(row["name"]), row["ours"] / row["plain"]
+        was, now = before.get((row["name"], row["rows"])), row["ours"] / row["plain"]
         if was is not None and now > was * NOTICED:
-            lines.append(f"slower: {row['name']}, {was:.2f} times DuckDB before, {now:.2f} now")
+            what = f"{row['name']}, {row['rows']:,} rows"
+            lines.append(f"slower: {what}, {was:.2f} times DuckDB before, {now:.2f} now")
+    return lines
+
+
+def growth(found: list[Comparison]) -> list[str]:
+    """Return a line for each workload measured at three sizes or more: how straight it grows.
+
+    The straight line of seconds over rows is the one of least squares of relative deviations.
+    """
+    lines = []
+    for name in dict.fromkeys(row.name for row in found):
+        sizes = [row for row in found if row.name == name]
+        if len(sizes) < 3:
+            continue
+        rows = np.array([row.rows for row in sizes], dtype=np.float64)
+        seconds = np.array([row.ours for row in sizes])
+        slope, start = np.polyfit(rows, seconds, 1, w=1.0 / seconds)
+        off = np.abs((start + slope * rows) / seconds - 1.0).max()
+        cost = f"{start:.2f} s and {slope * 1e6:.3f} s a million rows"
+        lines.append(f"{name:<32}{cost:>42}, at most {off:.0%} off that line")
     return lines
