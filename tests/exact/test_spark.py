@@ -20,8 +20,10 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import engine as spark_engine
+from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings
 from dprelease.query.resolve import Query, resolve
 from dprelease.release.engine import on_engine
@@ -401,6 +403,41 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     assert len(drawn) == 4
     assert [mark[0] for mark in marks].count("lost") == 1
     assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_what_a_killed_driver_leaves_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can read it, and a second run with the same folder does not look at it."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    column = {"type": "integer", "lower": 0, "upper": 99}
+    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+    frame = pa.table({"v": [0, 12, 34]})
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "marks/failed").touch()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+
+    def noise() -> int:
+        with SparkEngine.open(query.declared, frame, settings=settings) as engine:
+            found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        assert found is not None
+        assert len(found["rows"]) == 100
+        return int(found["rows"][99])
+
+    def not_removed(*_: object) -> None:
+        raise OSError("SECRET-4711")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spark_noise, "_remove", not_removed)
+        first = noise()
+    left = [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
+    (held,) = (pq.read_table(path) for path in left if path.suffix == ".parquet")
+    with pytest.raises(ValueError, match="sealed"):
+        Seal.fresh().opened(0, held["content"][0].as_py())
+    assert not any(np.int64(first).tobytes() in path.read_bytes() for path in left)
+    assert noise() != first
+    assert len(list((tmp_path / "staging").iterdir())) == 1
 
 
 def test_large_results_are_noised_by_executors(

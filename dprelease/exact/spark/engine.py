@@ -19,6 +19,7 @@ from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.noise import BLOCK, Noise, Noised, noised
 from dprelease.exact.spark.reader import Reader, spread
 from dprelease.exact.spark.rows import Rows
+from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings, attempt, session, unreadable
 from dprelease.exact.spark.tasks import Count, Spread, report_versions, versions
 from dprelease.exact.table import ExactTable, Integers
@@ -126,7 +127,7 @@ class SparkEngine:
 
         def found() -> dict[str, Integers]:
             merged = self._merged(query, partial, frames)
-            task = Noised(partial, query.keys.size, noise, BLOCK)
+            task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
             return noised(self._spark, merged, task, staging)
 
         vectors = attempt(found, self._failure())
