@@ -189,10 +189,11 @@ MEASURES = {
 }
 
 
-def of_source(path: str, unit: bool, **source: Any) -> Query:
+def of_source(path: str | None, unit: bool, **source: Any) -> Query:
     given = {"privacy_unit": {"id": "id", "max_groups": 2}} if unit else {}
     where = "t > '2024-01-01 12:00:00' OR t IS NULL OR n > 3"
-    declared = declare(COLUMNS, source={"path": path, **source}, **given)
+    where_from = source if path is None else {"path": path, **source}
+    declared = declare(COLUMNS, source=where_from, **given)
     return ask(declared, MEASURES, ["k"], where)
 
 
@@ -227,12 +228,11 @@ def test_text_files(unit: bool, tmp_path: Path) -> None:
     both([of_source(f"{tmp_path}/t.jsonl", unit)])
 
 
-@pytest.mark.parametrize("unit", [True, False])
-def test_parquet(unit: bool, tmp_path: Path) -> None:
-    size = 300
+def some_table(size: int) -> pa.Table:
+    """Return rows of types that are not those of the declared columns."""
     one = random.Random(7).choice
     day, instant = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 11)
-    table = pa.table(
+    return pa.table(
         {
             "id": pa.array([one(["u", "v", "w", "ü", None]) for _ in range(size)]),
             "k": pa.array([one(["a", "b", "", None]) for _ in range(size)]).dictionary_encode(),
@@ -244,6 +244,11 @@ def test_parquet(unit: bool, tmp_path: Path) -> None:
             "spare": pa.array([[1]] * size),
         }
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_parquet(unit: bool, tmp_path: Path) -> None:
+    table = some_table(300)
     pq.write_table(table, tmp_path / "t1.parquet", row_group_size=50)
     pq.write_table(table.slice(0, 10), tmp_path / "t2.parquet")
     both([of_source(f"{tmp_path}/t*.parquet", unit)])

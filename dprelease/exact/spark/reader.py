@@ -78,8 +78,12 @@ class Reader(Engine):
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
 
 
-def spread(spark: SparkSession, given: Input, names: Sequence[str]) -> tuple[DataFrame, Rows]:
+def spread(
+    spark: SparkSession, given: Input, names: Sequence[str], stored: DataFrame | None
+) -> tuple[DataFrame, Rows]:
     """Return the rows of an input as Spark has them, and how to read columns out of them.
+
+    `stored`: a table that Spark alone can read.
 
     Raises
     ------
@@ -87,6 +91,8 @@ def spread(spark: SparkSession, given: Input, names: Sequence[str]) -> tuple[Dat
         DP-SPARK-001 or 002 for a source or a column that Spark could read differently.
     """
     physical = {name: given.physical[name] for name in names}
+    if stored is not None:
+        return _chosen(stored, names), Rows(physical)
     if given.arrow is not None:
         return _frame(spark, given.arrow), Rows(physical, packed=True)
     source = given.declared.table.source

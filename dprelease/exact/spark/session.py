@@ -20,12 +20,16 @@ Result = TypeVar("Result")
 
 FIXED = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "true",
+    # Else a column of a catalogue would be missing in files that write it otherwise.
+    "spark.sql.caseSensitive": "false",
     # No partition may be cut or moved after rows were brought together by their unit.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # else no column of the file can be read
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
