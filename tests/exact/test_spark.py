@@ -23,6 +23,7 @@ from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.rows import packed
 from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings
 from dprelease.query.resolve import Query, resolve
@@ -408,6 +409,28 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     assert len(drawn) == 4
     assert [mark[0] for mark in marks].count("lost") == 1
     assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("blocks", [[0], [0, 0, 1], [1, 2], [0, 1, 2]], ids=str)
+def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
+    """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
+    seal = Seal.fresh()
+    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in blocks]
+    written = pa.table({"block": blocks, "content": pa.array(sealed, pa.binary())})
+    with pytest.raises(LookupError):
+        spark_noise._joined(written, 2, seal)
+
+
+def test_blocks_of_another_place_or_another_run() -> None:
+    seal = Seal.fresh()
+    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in (1, 0)]
+    swapped = pa.table({"block": [0, 1], "content": pa.array(sealed, pa.binary())})
+    straight = pa.table({"block": [1, 0], "content": pa.array(sealed, pa.binary())})
+    assert spark_noise._joined(straight, 2, seal)["rows"].tolist() == [0, 1]
+    for written, key in ((swapped, seal), (straight, Seal.fresh())):
+        with pytest.raises(ValueError, match="sealed"):
+            spark_noise._joined(written, 2, key)
+    assert repr(seal.key) not in repr(seal)
 
 
 def test_what_a_killed_driver_leaves_behind(

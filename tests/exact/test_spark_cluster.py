@@ -18,6 +18,7 @@ import pytest
 
 from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import noise as spark_noise
+from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings
@@ -100,8 +101,13 @@ def test_the_integers_are_those_of_duckdb(unit: dict[str, Any]) -> None:
     both([query], test_reference.as_table(some_rows(3, 70)))
 
 
-def test_two_attempts_beside_each_other(staging: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("committer", ["1", "2"])
+def test_two_attempts_beside_each_other(
+    committer: str, staging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both have drawn, and come to their end together: one of them is published."""
+    algorithm = "mapreduce.fileoutputcommitter.algorithm.version"
+    monkeypatch.setitem(spark_session.FIXED, algorithm, committer)
     noise = WatchedNoise(tmp_path / "marks", staging, until="two attempts")
     told = published(noise)
     partition = int(next((tmp_path / "marks/first").iterdir()).name)

@@ -20,7 +20,7 @@ from dprelease.exact.spark.noise import BLOCK, Noise, Noised, noised
 from dprelease.exact.spark.reader import Reader, spread
 from dprelease.exact.spark.rows import Rows
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.session import Settings, attempt, session, unreadable
+from dprelease.exact.spark.session import Settings, attempt, is_classic, session, unreadable
 from dprelease.exact.spark.stored import Stored, find_stored, refuse_change
 from dprelease.exact.spark.tasks import Count, Spread, report_versions, versions
 from dprelease.exact.table import ExactTable, Integers
@@ -123,7 +123,8 @@ class SparkEngine:
     def noised(self, query: Query, noise: Noise) -> dict[str, Integers] | None:
         """Return noised vectors of every cell, noised by executors; None where it is not for them.
 
-        It is for many cells, and where a folder for it was named.
+        It is for many cells, where a folder for it was named, and the driver of Spark is here: who
+        reaches it through Spark Connect can't remove files, and adds the noise here.
 
         Raises
         ------
@@ -132,7 +133,7 @@ class SparkEngine:
         """
         staging = self._settings.staging
         small = query.keys.size < MANY_CELLS
-        if staging is None or small or not hasattr(self._spark, "_jsparkSession"):
+        if staging is None or small or not is_classic(self._spark):
             return None
         self._reader.compile(query)
         frames = self._frames(query)

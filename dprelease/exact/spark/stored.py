@@ -103,8 +103,9 @@ def find_stored(spark: SparkSession, declared: Declared) -> Stored:
         DP-DATA-001 if it is not there, DP-SPARK-001 if it is a view or of another format.
     """
     failure = DataError("DP-DATA-001", table=declared.table.name, format=format_of(declared))
+    first = stamp(spark, declared)  # before: a change in between is found by the next one
     frame = attempt(lambda: _opened(spark, declared), failure)
-    return Stored(declared, frame, stamp(spark, declared))
+    return Stored(declared, frame, first)
 
 
 def refuse_change(spark: SparkSession, seen: Stored) -> None:
@@ -185,10 +186,11 @@ def _parquet(spark: SparkSession, uri: str) -> DataFrame:
     before = spark.conf.get(NANOS)
     spark.conf.set(NANOS, "false")
     try:
-        options = {"mergeSchema": "true", "recursiveFileLookup": "true"}
-        return spark.read.options(**options).parquet(uri)
+        read = spark.read.option("recursiveFileLookup", "true")
+        schema = read.option("mergeSchema", "true").parquet(uri).schema
     finally:
         spark.conf.set(NANOS, before or "true")
+    return spark.read.option("recursiveFileLookup", "true").schema(schema).parquet(uri)
 
 
 def _arrow(field: StructField) -> pa.DataType:
