@@ -120,10 +120,10 @@ class WatchedNoise:
         drawn = Drawn(task.partitionId(), task.attemptNumber(), _executor(), noise)
         self._mark(drawn)
         if self.until == "two attempts" and self._is_first(drawn):
-            _wait(lambda: len(self.of(drawn.partition)) > 1)
+            wait(lambda: len(self.of(drawn.partition)) > 1)
         if self.until == "a kill" and committed(self.staging):
             (self.marks / f"waiting-{drawn.executor}").touch()
-            _wait((self.marks / "killed").exists)
+            wait((self.marks / "killed").exists)
         return {"rows": exact.vector("rows") + noise}
 
     def found(self) -> list[Drawn]:
@@ -160,15 +160,16 @@ def committed(staging: Path) -> set[int]:
     return {int(path.name.rsplit("_", 1)[-1]) for path in staging.glob("*/_temporary/0/task_*")}
 
 
-def _executor() -> int:
-    """Return the process of the executor: the parent of the daemon that forked this one."""
-    status = Path(f"/proc/{os.getppid()}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid"))
-
-
-def _wait(reached: Any) -> None:
+def wait(reached: Any) -> None:
+    """Wait until something is so; raise TimeoutError if it does not come."""
     end = time.monotonic() + PATIENCE
     while not reached():
         if time.monotonic() > end:
             raise TimeoutError("waited in vain")
         time.sleep(0.02)
+
+
+def _executor() -> int:
+    """Return the process of the executor: the parent of the daemon that forked this one."""
+    status = Path(f"/proc/{os.getppid()}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +27,7 @@ from dprelease.exact.spark.session import Settings
 from dprelease.query.resolve import Query
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
-from tests.exact.cluster import PATIENCE, WatchedNoise, cluster
+from tests.exact.cluster import PATIENCE, ROOT, WatchedNoise, cluster, wait
 from tests.exact.spark import both
 from tests.exact.test_spark import some_rows
 
@@ -78,20 +80,21 @@ def published(noise: WatchedNoise) -> list[int]:
     return [int(one.pop()) for one in drawn]
 
 
-def files_with(folder: Path, numbers: set[int]) -> list[Path]:
-    """Return the files that anybody could read one of these numbers from."""
-    wanted = [np.int64(number).tobytes() for number in numbers]
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [file for file in files if any(one in file.read_bytes() for one in wanted)]
+def blocks_in(folder: Path) -> list[int]:
+    """Return the blocks that files hold, of whatever attempt; assert that nobody can read them."""
+    whole = [file for file in folder.rglob("*.parquet") if file.read_bytes().endswith(b"PAR1")]
+    files = [pq.ParquetFile(file).read() for file in whole]
+    for row in (row for held in files for row in held.to_pylist()):
+        with pytest.raises(ValueError, match="sealed"):
+            Seal.fresh().opened(row["block"], row["content"])
+        with pytest.raises((pa.ArrowInvalid, OSError)):
+            pa.ipc.open_stream(row["content"]).read_all()
+    return sorted(block for held in files for block in held["block"].to_pylist())
 
 
 def refuse_to_be_read(folder: Path, noise: WatchedNoise) -> None:
-    """Assert that one version of every block is there, and that nobody can read it."""
-    held = pa.concat_tables(pq.read_table(file) for file in folder.glob("*.parquet"))
-    assert sorted(held["block"].to_pylist()) == list(range(8))
-    with pytest.raises(ValueError, match="sealed"):
-        Seal.fresh().opened(held["block"][0].as_py(), held["content"][0].as_py())
-    assert not files_with(folder, {one.noise for one in noise.found()})
+    """Assert that one version of every block was there, and that nothing is left."""
+    assert blocks_in(folder) == list(range(8))
     assert not list(noise.staging.iterdir())
 
 
@@ -145,3 +148,40 @@ def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
     kept = {one.noise for one in noise.found() if one.executor in killed} & set(told)
     assert kept  # what it had committed was not done again
     refuse_to_be_read(tmp_path / "copy", noise)
+
+
+RELEASE = """
+import sys
+from pathlib import Path
+from tests.exact import test_spark_cluster as tests
+from tests.exact.cluster import WatchedNoise
+from tests.exact.spark import CONFIG
+from dprelease.exact.spark import engine
+
+engine.MANY_CELLS, engine.BLOCK = 1, tests.BLOCK
+settings = tests.Settings("local[2]", f"file://{sys.argv[1]}/staging", CONFIG)
+noise = WatchedNoise(Path(sys.argv[1], "marks"), Path(sys.argv[1], "staging"), until="a kill")
+query = tests.cells()
+with engine.SparkEngine.open(query.declared, tests.FRAME, settings=settings) as opened:
+    opened.noised(query, noise)
+"""
+
+
+def test_the_driver_is_killed(staging: Path, tmp_path: Path) -> None:
+    """It leaves what it had, sealed with a key that is gone; the next one does not look at it."""
+    noise = WatchedNoise(tmp_path / "marks", staging, until="a kill")
+    command = [sys.executable, "-W", "ignore", "-c", RELEASE, str(tmp_path)]
+    changed = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    with subprocess.Popen(command, env=os.environ | changed, stderr=subprocess.DEVNULL) as driver:
+        wait(lambda: noise.victim() is not None)
+        spark = noise.victim()
+        assert spark is not None
+        os.kill(spark, signal.SIGKILL)  # else it would tidy up
+        driver.kill()
+    (tmp_path / "marks/killed").touch()
+    left = blocks_in(staging)
+    assert left
+    (tmp_path / "other marks").mkdir()
+    again = WatchedNoise(tmp_path / "other marks", staging)
+    assert set(published(again)) <= {one.noise for one in again.found()}
+    assert blocks_in(staging) == left

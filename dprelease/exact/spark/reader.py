@@ -17,6 +17,7 @@ from dprelease.exact.inputs import Input, stamps
 from dprelease.exact.sources import text_reader
 from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
+from dprelease.exact.spark.stored import quoted
 from dprelease.query import quoting
 from dprelease.statements.treatment import base_type
 
@@ -153,6 +154,5 @@ def _asked(name: str, physical: str) -> str:
 def _chosen(found: DataFrame, names: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions
 
-    quoted = [f"`{name.replace('`', '``')}`" for name in names]
-    columns = [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
+    columns = [functions.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)]
     return found.select(*columns) if columns else found.select(functions.lit(1).alias("c0"))
