@@ -11,8 +11,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SPARK-002": Template(
         cause=(
-            "The column '{column}' is stored as {physical}, which Spark does not know: its values "
-            "might be read differently."
+            "The column '{column}' is stored as {physical}, which Spark does not know, or not as "
+            "others do: its values might be read differently."
         ),
         fix="convert the column in the source, or use the engine duckdb.",
     ),
@@ -27,5 +27,9 @@ TEMPLATES: dict[str, Template] = {
     "DP-SPARK-005": Template(
         cause="Spark can't run what the release asks for: {problem}.",
         fix="use the engine duckdb.",
+    ),
+    "DP-SPARK-006": Template(
+        cause="Spark alone can read the source of the table '{table}': it is {format}.",
+        fix="set `engine: spark`, or name files of this machine.",
     ),
 }

@@ -37,8 +37,15 @@ class Input:
     @property
     def kind(self) -> str:
         """Return the declared format, for messages."""
-        source = self.declared.table.source
-        return "a frame" if source is None else source.kind or "a frame"
+        return format_of(self.declared)
+
+
+def format_of(declared: Declared) -> str:
+    """Return the declared format of a table, for messages."""
+    source = declared.table.source
+    if source is not None and source.kind == "catalogue":
+        return "a table of Spark's catalogue"
+    return "a frame" if source is None else source.kind or "a frame"
 
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy a relation's batches into a table of ours, which spills like everything else."""
@@ -58,13 +65,17 @@ def find_input(
     Raises
     ------
     DataError
-        DP-DATA-001, 003, 004, 008 or 009 if the source can't be found as declared.
+        DP-DATA-001, 003, 004, 008 or 009 if the source can't be found as declared, DP-SPARK-006 if
+        Spark alone could.
     """
     if is_relation(frame):
         return Input(declared, relation, rows=reader_of(frame, declared))
     if frame is not None:
         return Input(declared, relation, arrow=to_arrow(frame, declared))
     source = declared.table.source
+    if source is not None and source.is_sparks:
+        kind = "a path with a scheme" if source.is_uri else format_of(declared)
+        raise DataError("DP-SPARK-006", table=declared.table.name, format=kind)
     if source is None or source.path is None:
         raise DataError("DP-DATA-008", table=declared.table.name)
     opened = open_files(declared, source, DATABASE)

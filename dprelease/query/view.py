@@ -185,8 +185,10 @@ class Views:
 def _source_of(declared: Declared) -> tuple[str, str | None] | None:
     """Return where a declared table's rows are, as far as names tell; None for a frame."""
     source = declared.table.source
-    if source is None or source.path is None:
+    if source is None or source.frame is not None:
         return None
+    if source.path is None or source.is_uri:
+        return source.path or "", source.table
     return os.path.normpath(declared.folder / source.path), source.table
 
 

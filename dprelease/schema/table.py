@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -19,6 +20,7 @@ from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.values import TEXT_SCHEMA, Flag, Name, ShortForm, Text, Whole, refuse
 
 Format = Literal["parquet", "csv", "json_lines", "duckdb"]
+Kind = Literal[Format, "catalogue"]
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -31,8 +33,15 @@ _ENDINGS: dict[str, Format] = {
 }
 
 
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 class Source(Model):
-    """Where the rows are: files (a path or a glob), a table of a DuckDB file, or a frame."""
+    """Where the rows are: files (a path or a glob), a table of a DuckDB file, or a frame.
+
+    For the engine spark alone: a table of Spark's catalogue (`table` without a path), or Parquet
+    somewhere else (a path with a scheme, such as s3a://bucket/visits).
+    """
 
     path: Text | None = None
     frame: Name | None = None
@@ -44,20 +53,37 @@ class Source(Model):
 
     @model_validator(mode="after")
     def _tell_format(self) -> Self:
-        if (self.path is None) == (self.frame is None):
+        if self.kind == "catalogue":
+            if not self.table or self.format is not None:
+                refuse("DP-SCHEMA-011", reason="give a path, a frame, or a table and no format")
+        elif self.path is not None and self.frame is not None:
             refuse("DP-SCHEMA-011", reason="give either a path or a frame")
-        if self.path is not None and self.format is None and self.kind is None:
+        elif self.path is not None and self.kind is None:
             refuse("DP-SCHEMA-011", reason="the ending of the path says nothing")
-        if (self.kind == "duckdb") != (self.table is not None):
+        elif (self.kind == "duckdb") != (self.table is not None):
             refuse("DP-SCHEMA-011", reason="a DuckDB file, and only that, needs `table`")
+        if self.is_uri and self.kind != "parquet":
+            refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
         for mark in (self.delimiter, self.quote):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 refuse("DP-SCHEMA-011", reason="delimiter and quote are one ASCII character")
         return self
 
     @property
-    def kind(self) -> Format | None:
+    def is_uri(self) -> bool:
+        """Return whether the path has a scheme, and so is not one of this machine's."""
+        return self.path is not None and _URI.match(self.path) is not None
+
+    @property
+    def is_sparks(self) -> bool:
+        """Return whether Spark alone can read it."""
+        return self.is_uri or self.kind == "catalogue"
+
+    @property
+    def kind(self) -> Kind | None:
         """Return the format, declared or told by the ending; None for a frame."""
+        if self.path is None and self.frame is None:
+            return "catalogue"
         if self.format is not None or self.path is None:
             return self.format
         return _ENDINGS.get("." + self.path.rsplit(".", 1)[-1].lower())

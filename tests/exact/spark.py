@@ -14,6 +14,7 @@ import numpy as np
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.session import Settings
 from dprelease.exact.table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
@@ -70,12 +71,17 @@ def vectors(query: Query, found: ExactTable) -> dict[str, list[Any]]:
     return {measure.name: _held(found, measure).tolist() for measure in query.measures}
 
 
-def both(queries: list[Query], frame: object = None, joined: object = None) -> None:
+def both(
+    queries: list[Query],
+    frame: object = None,
+    joined: object = None,
+    settings: Settings | None = None,
+) -> None:
     """Assert that both engines answer the same."""
     other = None if queries[0].join is None else queries[0].join.declared
     with (
         Engine.open(queries[0].declared, frame, other, joined) as one,
-        SparkEngine.open(queries[0].declared, frame, other, joined) as two,
+        SparkEngine.open(queries[0].declared, frame, other, joined, settings) as two,
     ):
         for query in queries:
             wanted = vectors(query, one.run(query))

@@ -20,8 +20,11 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import engine as spark_engine
+from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.rows import packed
+from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings
 from dprelease.query.resolve import Query, resolve
 from dprelease.release.engine import on_engine
@@ -187,10 +190,11 @@ MEASURES = {
 }
 
 
-def of_source(path: str, unit: bool, **source: Any) -> Query:
+def of_source(path: str | None, unit: bool, **source: Any) -> Query:
     given = {"privacy_unit": {"id": "id", "max_groups": 2}} if unit else {}
     where = "t > '2024-01-01 12:00:00' OR t IS NULL OR n > 3"
-    declared = declare(COLUMNS, source={"path": path, **source}, **given)
+    where_from = source if path is None else {"path": path, **source}
+    declared = declare(COLUMNS, source=where_from, **given)
     return ask(declared, MEASURES, ["k"], where)
 
 
@@ -225,12 +229,11 @@ def test_text_files(unit: bool, tmp_path: Path) -> None:
     both([of_source(f"{tmp_path}/t.jsonl", unit)])
 
 
-@pytest.mark.parametrize("unit", [True, False])
-def test_parquet(unit: bool, tmp_path: Path) -> None:
-    size = 300
+def some_table(size: int) -> pa.Table:
+    """Return rows of types that are not those of the declared columns."""
     one = random.Random(7).choice
     day, instant = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 11)
-    table = pa.table(
+    return pa.table(
         {
             "id": pa.array([one(["u", "v", "w", "ü", None]) for _ in range(size)]),
             "k": pa.array([one(["a", "b", "", None]) for _ in range(size)]).dictionary_encode(),
@@ -242,6 +245,11 @@ def test_parquet(unit: bool, tmp_path: Path) -> None:
             "spare": pa.array([[1]] * size),
         }
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_parquet(unit: bool, tmp_path: Path) -> None:
+    table = some_table(300)
     pq.write_table(table, tmp_path / "t1.parquet", row_group_size=50)
     pq.write_table(table.slice(0, 10), tmp_path / "t2.parquet")
     both([of_source(f"{tmp_path}/t*.parquet", unit)])
@@ -401,6 +409,63 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     assert len(drawn) == 4
     assert [mark[0] for mark in marks].count("lost") == 1
     assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("blocks", [[0], [0, 0, 1], [1, 2], [0, 1, 2]], ids=str)
+def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
+    """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
+    seal = Seal.fresh()
+    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in blocks]
+    written = pa.table({"block": blocks, "content": pa.array(sealed, pa.binary())})
+    with pytest.raises(LookupError):
+        spark_noise._joined(written, 2, seal)
+
+
+def test_blocks_of_another_place_or_another_run() -> None:
+    seal = Seal.fresh()
+    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in (1, 0)]
+    swapped = pa.table({"block": [0, 1], "content": pa.array(sealed, pa.binary())})
+    straight = pa.table({"block": [1, 0], "content": pa.array(sealed, pa.binary())})
+    assert spark_noise._joined(straight, 2, seal)["rows"].tolist() == [0, 1]
+    for written, key in ((swapped, seal), (straight, Seal.fresh())):
+        with pytest.raises(ValueError, match="sealed"):
+            spark_noise._joined(written, 2, key)
+    assert repr(seal.key) not in repr(seal)
+
+
+def test_what_a_killed_driver_leaves_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can read it, and a second run with the same folder does not look at it."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    column = {"type": "integer", "lower": 0, "upper": 99}
+    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+    frame = pa.table({"v": [0, 12, 34]})
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "marks/failed").touch()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+
+    def noise() -> int:
+        with SparkEngine.open(query.declared, frame, settings=settings) as engine:
+            found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        assert found is not None
+        assert len(found["rows"]) == 100
+        return int(found["rows"][99])
+
+    def not_removed(*_: object) -> None:
+        raise OSError("SECRET-4711")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spark_noise, "_remove", not_removed)
+        first = noise()
+    left = [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
+    (held,) = (pq.read_table(path) for path in left if path.suffix == ".parquet")
+    with pytest.raises(ValueError, match="sealed"):
+        Seal.fresh().opened(0, held["content"][0].as_py())
+    assert not any(np.int64(first).tobytes() in path.read_bytes() for path in left)
+    assert noise() != first
+    assert len(list((tmp_path / "staging").iterdir())) == 1
 
 
 def test_large_results_are_noised_by_executors(

@@ -7,7 +7,7 @@ So every value is read, bounded and rounded by the very engine that would have r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.noise import BLOCK, Noise, Noised, noised
 from dprelease.exact.spark.reader import Reader, spread
 from dprelease.exact.spark.rows import Rows
-from dprelease.exact.spark.session import Settings, attempt, session, unreadable
+from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.session import Settings, attempt, is_classic, session, unreadable
+from dprelease.exact.spark.stored import Stored, find_stored, refuse_change
 from dprelease.exact.spark.tasks import Count, Spread, report_versions, versions
 from dprelease.exact.table import ExactTable, Integers
 from dprelease.numerics.lattice import LIMIT
@@ -47,9 +49,16 @@ SPREAD_SCHEMA = "bucket int, kind int, content binary"
 class SparkEngine:
     """One declared table, and one joined to it, read by Spark. Open it as a context manager."""
 
-    def __init__(self, spark: SparkSession, reader: Reader, settings: Settings) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        reader: Reader,
+        settings: Settings,
+        stored: Sequence[Stored | None],
+    ) -> None:
         self.declared = reader.declared
         self._spark, self._reader, self._settings = spark, reader, settings
+        self._stored = stored
 
     @classmethod
     @contextmanager
@@ -66,16 +75,21 @@ class SparkEngine:
         Raises
         ------
         DataError
-            As the engine duckdb; DP-SPARK-003 if there is no Spark, DP-SPARK-004 if its executors
-            have other versions than the driver.
+            As the engine duckdb; DP-SPARK-001 or 002 for a table that Spark alone can read, but
+            not as it is; DP-SPARK-003 if there is no Spark, DP-SPARK-004 if its executors have
+            other versions than the driver.
         """
         settings = settings or Settings()
-        with (
-            Reader.open(declared, frame, joined, joined_frame) as reader,
-            session(settings) as spark,
-        ):
+        with session(settings) as spark:
             refuse_other_versions(spark)
-            yield cls(spark, reader, settings)
+            own = _stored(spark, declared, frame)
+            other = None if joined is None else _stored(spark, joined, joined_frame)
+            frame = frame if own is None else own.empty
+            if other is not None:
+                public = other.declared.table.public
+                joined_frame = other.rows() if public else other.empty
+            with Reader.open(declared, frame, joined, joined_frame) as reader:
+                yield cls(spark, reader, settings, (own, other))
 
     def compile(self, query: Query) -> Partial | None:
         """Return the statement that executors run; None where keys are found first.
@@ -103,13 +117,14 @@ class SparkEngine:
         frames = self._frames(query)
         partial = compile_partial(query, *self._types(frames))
         merged = attempt(lambda: self._merged(query, partial, frames).toArrow(), self._failure())
-        self._reader.refuse_change()
+        self._refuse_change()
         return exact_table(query.name, partial, merged, query.keys.size)
 
     def noised(self, query: Query, noise: Noise) -> dict[str, Integers] | None:
         """Return noised vectors of every cell, noised by executors; None where it is not for them.
 
-        It is for many cells, and where a folder for it was named.
+        It is for many cells, where a folder for it was named, and the driver of Spark is here: who
+        reaches it through Spark Connect can't remove files, and adds the noise here.
 
         Raises
         ------
@@ -118,7 +133,7 @@ class SparkEngine:
         """
         staging = self._settings.staging
         small = query.keys.size < MANY_CELLS
-        if staging is None or small or not hasattr(self._spark, "_jsparkSession"):
+        if staging is None or small or not is_classic(self._spark):
             return None
         self._reader.compile(query)
         frames = self._frames(query)
@@ -126,11 +141,11 @@ class SparkEngine:
 
         def found() -> dict[str, Integers]:
             merged = self._merged(query, partial, frames)
-            task = Noised(partial, query.keys.size, noise, BLOCK)
+            task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
             return noised(self._spark, merged, task, staging)
 
         vectors = attempt(found, self._failure())
-        self._reader.refuse_change()
+        self._refuse_change()
         return vectors
 
     def partitions(self, query: Query) -> Partitions:
@@ -152,7 +167,7 @@ class SparkEngine:
             return counted.groupBy("name").agg(functions.sum("n").alias("n")).toArrow()
 
         table = attempt(found, self._failure())
-        self._reader.refuse_change()
+        self._refuse_change()
         names = [name.decode() for name in table["name"].to_pylist()]
         return Partitions(names, np.asarray(table["n"], dtype=np.int64))
 
@@ -165,9 +180,16 @@ class SparkEngine:
         if query.join is not None and query.join.by_unit:
             needed.append(needed_joined(query))
         return [
-            spread(self._spark, given, names)
-            for given, names in zip(self._reader.inputs, needed, strict=False)
+            spread(self._spark, given, names, None if stored is None else stored.frame)
+            for given, names, stored in zip(self._reader.inputs, needed, self._stored, strict=False)
         ]
+
+    def _refuse_change(self) -> None:
+        """Raise DP-DATA-007 if a source changed since the engine was opened."""
+        self._reader.refuse_change()
+        for stored in self._stored:
+            if stored is not None:
+                refuse_change(self._spark, stored)
 
     def _types(self, frames: list[tuple[DataFrame, Rows]]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the types of stored columns, of the asked table and of the joined one."""
@@ -228,6 +250,14 @@ class SparkEngine:
             name = next(right for left, right in query.join.on if left == name)
             columns = query.join.declared.table.columns
         return typed(name, columns[name], rows.physical[name])
+
+
+def _stored(spark: SparkSession, declared: Declared, frame: object | None) -> Stored | None:
+    """Return the table that is read, if Spark alone can read it."""
+    source = declared.table.source
+    if frame is not None or source is None or not source.is_sparks:
+        return None
+    return find_stored(spark, declared)
 
 
 def refuse_other_versions(spark: SparkSession) -> None:

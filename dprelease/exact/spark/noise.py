@@ -3,13 +3,16 @@
 Noise is drawn in the last stage, and by the task that writes what it draws. Of all attempts of a
 task (lost, failed, or run twice by speculation) Spark commits the file of one, and drops those of
 the others unread; a committed task is never done again, for no stage stands behind it. Only then is
-anything read, from the committed files, so every published cell has the noise of one draw.
+anything read, once, and refused unless every block of cells is there exactly once: so whatever a
+committer does, every published cell has the noise of one draw.
+
+Removed files are not relied on. A driver that is killed leaves its folder, and an attempt that was
+given up may write after the folder is gone: everything is sealed with a key of this run.
 """
 
 from __future__ import annotations
 
-import os
-import time
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,7 @@ import pyarrow as pa
 
 from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.rows import packed
+from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.tasks import silenced
 from dprelease.exact.table import ExactTable, Integers
 from dprelease.statements.partial import PLACE, Partial
@@ -41,9 +45,10 @@ class Noised:
     size: int
     noise: Noise
     block: int
+    seal: Seal
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield rows (block, content): the noised vectors of its cells, packed."""
+        """Yield rows (block, content): the noised vectors of its cells, packed and sealed."""
         yield from silenced(lambda: self._noised(batches))
 
     def _noised(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -58,7 +63,8 @@ class Noised:
             mine = rows.filter(pa.array(blocks == block))
             true = exact_table("block", self.partial, mine, size, first)
             found = {name: pa.array(vector) for name, vector in self.noise(true).items()}
-            columns = [pa.array([block], pa.int64()), pa.array([packed(pa.table(found))])]
+            content = self.seal.closed(block, packed(pa.table(found)))
+            columns = [pa.array([block], pa.int64()), pa.array([content], pa.binary())]
             yield pa.RecordBatch.from_arrays(columns, names=["block", "content"])
 
 
@@ -69,8 +75,8 @@ def noised(
 
     Raises
     ------
-    LookupError
-        If a block of cells is not there exactly once.
+    LookupError, ValueError
+        If a block of cells is not there exactly once, or not one of this run.
     """
     from pyspark.sql import functions
 
@@ -85,21 +91,23 @@ def noised(
     block = functions.floor(functions.col("cell") / functions.lit(task.block)).cast("bigint")
     rows = merged.select(*PLACE, *[f"m{j}" for j in range(width)]).unionAll(marks)
     drawn = rows.repartition(blocks, block).mapInArrow(task.run, "block bigint, content binary")
-    folder = f"{staging.rstrip('/')}/dprelease-{os.getpid()}-{time.time_ns()}"
+    folder = f"{staging.rstrip('/')}/dprelease-{task.seal.name}"
     try:
         drawn.write.mode("errorifexists").parquet(folder)
         written = spark.read.schema("block bigint, content binary").parquet(folder).toArrow()
     finally:
-        _remove(spark, folder)
-    return _joined(written, blocks)
+        with contextlib.suppress(Exception):  # what stays is sealed, and fails no release
+            _remove(spark, folder)
+    return _joined(written, blocks, task.seal)
 
 
-def _joined(written: Any, blocks: int) -> dict[str, Integers]:
+def _joined(written: Any, blocks: int, seal: Seal) -> dict[str, Integers]:
     order = np.argsort(np.asarray(written["block"], dtype=np.int64))
     if np.asarray(written["block"])[order].tolist() != list(range(blocks)):
         raise LookupError("a block of cells is missing, or there twice")
     contents = written["content"]
-    tables = [pa.ipc.open_stream(contents[int(i)].as_buffer()).read_all() for i in order]
+    opened = (seal.opened(block, contents[int(i)].as_py()) for block, i in enumerate(order))
+    tables = [pa.ipc.open_stream(content).read_all() for content in opened]
     whole = pa.concat_tables(tables)
     return {name: np.array(whole[name], dtype=np.int64) for name in whole.column_names}
 

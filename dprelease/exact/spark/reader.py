@@ -17,6 +17,7 @@ from dprelease.exact.inputs import Input, stamps
 from dprelease.exact.sources import text_reader
 from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
+from dprelease.exact.spark.stored import quoted
 from dprelease.query import quoting
 from dprelease.statements.treatment import base_type
 
@@ -78,8 +79,12 @@ class Reader(Engine):
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
 
 
-def spread(spark: SparkSession, given: Input, names: Sequence[str]) -> tuple[DataFrame, Rows]:
+def spread(
+    spark: SparkSession, given: Input, names: Sequence[str], stored: DataFrame | None
+) -> tuple[DataFrame, Rows]:
     """Return the rows of an input as Spark has them, and how to read columns out of them.
+
+    `stored`: a table that Spark alone can read.
 
     Raises
     ------
@@ -87,6 +92,8 @@ def spread(spark: SparkSession, given: Input, names: Sequence[str]) -> tuple[Dat
         DP-SPARK-001 or 002 for a source or a column that Spark could read differently.
     """
     physical = {name: given.physical[name] for name in names}
+    if stored is not None:
+        return _chosen(stored, names), Rows(physical)
     if given.arrow is not None:
         return _frame(spark, given.arrow), Rows(physical, packed=True)
     source = given.declared.table.source
@@ -147,6 +154,5 @@ def _asked(name: str, physical: str) -> str:
 def _chosen(found: DataFrame, names: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions
 
-    quoted = [f"`{name.replace('`', '``')}`" for name in names]
-    columns = [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
+    columns = [functions.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)]
     return found.select(*columns) if columns else found.select(functions.lit(1).alias("c0"))

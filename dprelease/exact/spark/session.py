@@ -20,16 +20,23 @@ Result = TypeVar("Result")
 
 FIXED = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "true",
+    # Else a column of a catalogue would be missing in files that write it otherwise.
+    "spark.sql.caseSensitive": "false",
     # No partition may be cut or moved after rows were brought together by their unit.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # else no column of the file can be read
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
 """Settings of the session that answers may depend on."""
+
+CONNECT = "SPARK_CONNECT_MODE_ENABLED"
+"""Where pyspark notes that this process uses Spark Connect."""
 
 QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
 
@@ -58,24 +65,35 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         raise DataError("DP-SPARK-003", problem=problem, remedy=remedy)
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
+    running, mode = SparkSession.getActiveSession(), os.environ.get(CONNECT)
     found = attempt(lambda: _started(settings, running), _not_started())
     try:
         yield found
     finally:
-        if running is None:
+        if running is None or not is_classic(found):  # else the application would stop
             attempt(found.stop, _not_started())
+        if mode is None:
+            os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Return whether the driver of Spark is here; else it is reached through Spark Connect."""
+    return hasattr(spark, "_jsparkSession")
 
 
 def _not_started() -> DataError:
     problem = "Spark refused, or is not there"
-    remedy = "check `spark: {master: ..., config: ...}` and the configuration of Spark, and Java"
+    remedy = (
+        "check `spark: {master: ..., config: ...}` and the configuration of Spark, and Java; Spark "
+        "Connect needs dprelease[spark-connect]"
+    )
     return DataError("DP-SPARK-003", problem=problem, remedy=remedy)
 
 
 def _started(settings: Settings, running: SparkSession | None) -> SparkSession:
     if running is not None:
-        found = running.newSession() if hasattr(running, "_jsparkSession") else running
+        again: Any = running
+        found = running.newSession() if is_classic(running) else again.cloneSession()
     else:
         found = _new(settings)
     for name, value in FIXED.items():
@@ -88,7 +106,8 @@ def _new(settings: Settings) -> SparkSession:
 
     builder: Any = SparkSession.builder.appName("dprelease")
     master = settings.master or ""
-    if master.startswith("sc://"):
+    remote = master.startswith("sc://")
+    if remote:
         builder = builder.remote(master)
     else:
         for name, value in QUIET.items():
@@ -100,7 +119,7 @@ def _new(settings: Settings) -> SparkSession:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in settings.config.items():
         builder = builder.config(name, value)
-    found: SparkSession = builder.getOrCreate()
+    found: SparkSession = builder.create() if remote else builder.getOrCreate()
     return found
 
 

@@ -1,0 +1,57 @@
+"""What executors leave for the driver, sealed: a file that is left behind tells nobody anything.
+
+Noise that was drawn twice for the same cells is weaker than noise drawn once, for two draws can be
+averaged. A killed driver, a lost executor or an attempt that Spark gave up may leave a file that
+nobody removes; so all of it is encrypted, with a key that ends with the driver's work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from dprelease.numerics.entropy import Entropy
+
+NONCE = 12
+KEY_WORDS = 4
+
+
+@dataclass(frozen=True)
+class Seal:
+    """A key of one run, and one folder; AES-256-GCM with nonces of the system's entropy."""
+
+    name: str
+    """What is public of it, and in no other run the same."""
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Return a seal with a new key."""
+        bits = Entropy()
+        name, key = bits.words(2).tobytes().hex(), bits.words(KEY_WORDS).tobytes()
+        return cls(name, key)
+
+    def closed(self, block: int, content: bytes) -> bytes:
+        """Return the content of a block, sealed; anew at every call."""
+        nonce = Entropy().words(2).tobytes()[:NONCE]
+        return nonce + AESGCM(self.key).encrypt(nonce, content, self._bound(block))
+
+    def opened(self, block: int, sealed: bytes) -> bytes:
+        """Return the content of a block.
+
+        Raises
+        ------
+        ValueError
+            If it was sealed in another run, for another block, or changed meanwhile.
+        """
+        nonce, rest = sealed[:NONCE], sealed[NONCE:]
+        try:
+            return AESGCM(self.key).decrypt(nonce, rest, self._bound(block))
+        except InvalidTag:
+            raise ValueError("a block was not sealed in this run") from None
+
+    def _bound(self, block: int) -> bytes:
+        return f"{self.name}:{block}".encode()

@@ -1,0 +1,204 @@
+"""Tables that Spark alone can read: of its catalogue, or Parquet of another file system.
+
+Spark's own schema says what their types are. What it tells of the files that it reads (names,
+sizes, times, rows) stands for what a stat tells of a file of this machine: it is asked before and
+after every query, and a source that changed meanwhile is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dprelease.errors import DataError, State
+from dprelease.exact.inputs import format_of
+from dprelease.exact.sources import stored_columns
+from dprelease.exact.spark.session import attempt
+from dprelease.schema.load import Declared
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+FORMATS = ("parquet", "delta", "iceberg")
+"""Formats of a catalogue's tables: files that say themselves what they hold, and never a view.
+
+A view may leave out rows of some for those of others, or answer differently each time it is asked.
+"""
+
+ARROW = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+"""Types as Spark hands them to a task; decimals beside them."""
+
+CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps the type of a text that it fills up with blanks."""
+
+NANOS = "spark.sql.legacy.parquet.nanosAsLong"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A declared table as Spark found it."""
+
+    declared: Declared
+    frame: DataFrame
+    stamp: list[Any]
+
+    @property
+    def empty(self) -> pa.Table:
+        """Return no rows of the declared columns, with the types of all rows.
+
+        Raises
+        ------
+        DataError
+            DP-SPARK-002 for a type that is not handed on as it is.
+        """
+        names = set(stored_columns(self.declared))
+        fields = [field for field in self.frame.schema.fields if field.name in names]
+        schema = pa.schema([(field.name, _arrow(field)) for field in fields])
+        return schema.empty_table()
+
+    def rows(self) -> pa.Table:
+        """Return all rows of the declared columns, of a public table.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if Spark fails.
+        """
+        from pyspark.sql import functions
+
+        empty = self.empty
+        failure = DataError("DP-DATA-006", table=self.declared.table.name, format=self.format)
+        columns = [functions.col(quoted(name)) for name in empty.column_names]
+        read = self.frame.select(*columns) if columns else self.frame.select(functions.lit(1))
+        found: pa.Table = attempt(read.toArrow, failure)
+        return found.cast(empty.schema) if columns else found
+
+    @property
+    def format(self) -> str:
+        """Return the format, for messages."""
+        return format_of(self.declared)
+
+
+def find_stored(spark: SparkSession, declared: Declared) -> Stored:
+    """Return a table that Spark alone can read.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 if it is not there, DP-SPARK-001 if it is a view or of another format.
+    """
+    failure = DataError("DP-DATA-001", table=declared.table.name, format=format_of(declared))
+    first = stamp(spark, declared)  # before: a change in between is found by the next one
+    frame = attempt(lambda: _opened(spark, declared), failure)
+    return Stored(declared, frame, first)
+
+
+def refuse_change(spark: SparkSession, seen: Stored) -> None:
+    """Raise DP-DATA-007 if a table is not what it was when it was found."""
+    declared = seen.declared
+    try:
+        same = stamp(spark, declared) == seen.stamp
+    except DataError:
+        same = False  # gone meanwhile
+    if not same:
+        raise DataError("DP-DATA-007", table=declared.table.name, state=State.READ)
+
+
+def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
+    """Return what changes when rows are written to a table, or replaced: its files, as of now.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 if it is not there.
+    """
+    from pyspark.sql import functions
+
+    def found() -> list[Any]:
+        frame = _opened(spark, declared)
+        told = frame.groupBy(*_file(frame)).agg(functions.count(functions.lit(1)).alias("n"))
+        rows = told.toArrow().to_pylist()
+        return sorted(tuple(map(str, row.values())) for row in rows)
+
+    failure = DataError("DP-DATA-001", table=declared.table.name, format=format_of(declared))
+    return attempt(found, failure)
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark reads it back."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _file(frame: DataFrame) -> list[Column]:
+    """Return columns that tell the file of a row; Iceberg tells its name, and never changes it."""
+    from pyspark.errors import AnalysisException
+
+    names = ("file_path", "file_size", "file_modification_time")
+    try:
+        columns = [frame.metadataColumn("_metadata")[name].alias(name) for name in names]
+        _ = frame.select(*columns).schema
+    except AnalysisException:
+        return [frame.metadataColumn("_file")]
+    return columns
+
+
+def _opened(spark: SparkSession, declared: Declared) -> DataFrame:
+    """Return all rows, as they are now: Spark remembers which files a table had."""
+    source = declared.table.source
+    if source is None:
+        raise TypeError("the table has no source")
+    if source.path is not None:
+        return _parquet(spark, source.path)
+    name = ".".join(quoted(part) for part in (source.table or "").split("."))
+    spark.catalog.refreshTable(name)
+    told = [tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
+    known: dict[str, str] = {}
+    for name_, value, *_ in told:  # names of columns stand before the table's own
+        known = {} if name_.startswith("# Detailed Table") else known | {name_: value}
+    provider = known.get("Provider", "").lower()
+    if "VIEW" in known.get("Type", "VIEW").upper() or provider not in FORMATS:
+        kind = f"a view, or of another format than {', '.join(FORMATS)}"
+        raise DataError("DP-SPARK-001", table=declared.table.name, format=kind)
+    return spark.table(name)
+
+
+def _parquet(spark: SparkSession, uri: str) -> DataFrame:
+    """Return Parquet files of a file system of Spark's, as their own schemas say.
+
+    All of them are asked: a column that they don't agree about is refused. So are nanoseconds, that
+    Spark would take for a whole number.
+    """
+    before = spark.conf.get(NANOS)
+    spark.conf.set(NANOS, "false")
+    try:
+        read = spark.read.option("recursiveFileLookup", "true")
+        schema = read.option("mergeSchema", "true").parquet(uri).schema
+    finally:
+        spark.conf.set(NANOS, before or "true")
+    return spark.read.option("recursiveFileLookup", "true").schema(schema).parquet(uri)
+
+
+def _arrow(field: StructField) -> pa.DataType:
+    kind = field.dataType.simpleString()
+    filled = str((field.metadata or {}).get(CHAR, "")).lower().startswith("char")
+    if kind.startswith("decimal(") and not filled:
+        precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
+        return pa.decimal128(int(precision), int(scale))
+    if kind not in ARROW or filled:
+        raise DataError("DP-SPARK-002", column=field.name, physical=kind.split("<")[0])
+    return ARROW[kind]

@@ -1,0 +1,187 @@
+"""Executors that are processes of their own: tasks that run twice, and executors that are killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.exact.spark import engine as spark_engine
+from dprelease.exact.spark import noise as spark_noise
+from dprelease.exact.spark import session as spark_session
+from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.session import Settings
+from dprelease.query.resolve import Query
+from tests.exact import test_reference
+from tests.exact.build import ask, declare
+from tests.exact.cluster import PATIENCE, ROOT, WatchedNoise, cluster, wait
+from tests.exact.spark import both
+from tests.exact.test_spark import some_rows
+
+pytestmark = [
+    pytest.mark.audit,  # to start two executors takes longer than the tests
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+    pytest.mark.filterwarnings("ignore"),  # of pyspark
+]
+BLOCK, CELLS = 10, 75
+FRAME = pa.table({"v": [0, 0, 12, 29, 34, 41, 41, 41, 60, 74]})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with cluster(tmp_path_factory.mktemp("work")) as session:
+        yield session
+
+
+@pytest.fixture
+def staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small blocks; what executors wrote is copied before it is removed."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", BLOCK)
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    remove = spark_noise._remove
+
+    def copied(spark: Any, folder: str) -> None:
+        shutil.copytree(folder.removeprefix("file://"), tmp_path / "copy")
+        remove(spark, folder)
+
+    monkeypatch.setattr(spark_noise, "_remove", copied)
+    return tmp_path / "staging"
+
+
+def cells() -> Query:
+    column = {"type": "integer", "lower": 0, "upper": CELLS - 1}
+    return ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+
+
+def published(noise: WatchedNoise) -> list[int]:
+    """Return the noise of every block, each of one draw."""
+    query, settings = cells(), Settings(staging=f"file://{noise.staging}")
+    with SparkEngine.open(query.declared, FRAME, settings=settings) as engine:
+        found = engine.noised(query, noise)
+        true = engine.run(query).vector("rows")
+    assert found is not None
+    drawn = [set(part) for part in np.split(found["rows"] - true, range(BLOCK, CELLS, BLOCK))]
+    assert [len(one) for one in drawn] == [1] * 8
+    return [int(one.pop()) for one in drawn]
+
+
+def blocks_in(folder: Path) -> list[int]:
+    """Return the blocks that files hold, of whatever attempt; assert that nobody can read them."""
+    whole = [file for file in folder.rglob("*.parquet") if file.read_bytes().endswith(b"PAR1")]
+    files = [pq.ParquetFile(file).read() for file in whole]
+    for row in (row for held in files for row in held.to_pylist()):
+        with pytest.raises(ValueError, match="sealed"):
+            Seal.fresh().opened(row["block"], row["content"])
+        with pytest.raises((pa.ArrowInvalid, OSError)):
+            pa.ipc.open_stream(row["content"]).read_all()
+    return sorted(block for held in files for block in held["block"].to_pylist())
+
+
+def refuse_to_be_read(folder: Path, noise: WatchedNoise) -> None:
+    """Assert that one version of every block was there, and that nothing is left."""
+    assert blocks_in(folder) == list(range(8))
+    assert not list(noise.staging.iterdir())
+
+
+@pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
+def test_the_integers_are_those_of_duckdb(unit: dict[str, Any]) -> None:
+    query = test_reference.build(unit, test_reference.KEYS[1], test_reference.MEASURES)
+    both([query], test_reference.as_table(some_rows(3, 70)))
+
+
+@pytest.mark.parametrize("committer", ["1", "2"])
+def test_two_attempts_beside_each_other(
+    committer: str, staging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have drawn, and come to their end together: one of them is published."""
+    algorithm = "mapreduce.fileoutputcommitter.algorithm.version"
+    monkeypatch.setitem(spark_session.FIXED, algorithm, committer)
+    noise = WatchedNoise(tmp_path / "marks", staging, until="two attempts")
+    told = published(noise)
+    partition = int(next((tmp_path / "marks/first").iterdir()).name)
+    attempts = noise.of(partition)
+    assert {one.attempt for one in attempts} == {0, 1}
+    assert len({one.executor for one in attempts}) == 2
+    assert len({one.noise for one in attempts}) == len(attempts)
+    first, second = ({one.noise for one in attempts if one.attempt == i} for i in (0, 1))
+    assert [set(told) & first, set(told) & second] in ([first, set()], [set(), second])
+    refuse_to_be_read(tmp_path / "copy", noise)
+
+
+def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
+    """It has committed one task, and has drawn for another."""
+    noise = WatchedNoise(tmp_path / "marks", staging, until="a kill")
+    killed: list[int] = []
+
+    def kill() -> None:
+        end = time.monotonic() + PATIENCE
+        while (victim := noise.victim()) is None and time.monotonic() < end:
+            time.sleep(0.02)
+        if victim is not None:
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+        (tmp_path / "marks/killed").touch()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    told = published(noise)
+    killer.join()
+    lost = {one.noise for one in noise.found()} - set(told)
+    assert set(told) <= {one.noise for one in noise.found()}
+    assert len(set(told)) == 8
+    assert lost
+    kept = {one.noise for one in noise.found() if one.executor in killed} & set(told)
+    assert kept  # what it had committed was not done again
+    refuse_to_be_read(tmp_path / "copy", noise)
+
+
+RELEASE = """
+import sys
+from pathlib import Path
+from tests.exact import test_spark_cluster as tests
+from tests.exact.cluster import WatchedNoise
+from tests.exact.spark import CONFIG
+from dprelease.exact.spark import engine
+
+engine.MANY_CELLS, engine.BLOCK = 1, tests.BLOCK
+settings = tests.Settings("local[2]", f"file://{sys.argv[1]}/staging", CONFIG)
+noise = WatchedNoise(Path(sys.argv[1], "marks"), Path(sys.argv[1], "staging"), until="a kill")
+query = tests.cells()
+with engine.SparkEngine.open(query.declared, tests.FRAME, settings=settings) as opened:
+    opened.noised(query, noise)
+"""
+
+
+def test_the_driver_is_killed(staging: Path, tmp_path: Path) -> None:
+    """It leaves what it had, sealed with a key that is gone; the next one does not look at it."""
+    noise = WatchedNoise(tmp_path / "marks", staging, until="a kill")
+    command = [sys.executable, "-W", "ignore", "-c", RELEASE, str(tmp_path)]
+    changed = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    with subprocess.Popen(command, env=os.environ | changed, stderr=subprocess.DEVNULL) as driver:
+        wait(lambda: noise.victim() is not None)
+        spark = noise.victim()
+        assert spark is not None
+        os.kill(spark, signal.SIGKILL)  # else it would tidy up
+        driver.kill()
+    (tmp_path / "marks/killed").touch()
+    left = blocks_in(staging)
+    assert left
+    (tmp_path / "other marks").mkdir()
+    again = WatchedNoise(tmp_path / "other marks", staging)
+    assert set(published(again)) <= {one.noise for one in again.found()}
+    assert blocks_in(staging) == left

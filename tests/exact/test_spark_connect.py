@@ -1,0 +1,146 @@
+"""Spark Connect: the driver of Spark is a server, and answers as one of this process does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError
+from dprelease.exact.spark import engine as spark_engine
+from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.session import CONNECT, Settings
+from dprelease.release.engine import on_engine
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.exact import test_reference
+from tests.exact.build import ask, declare
+from tests.exact.spark import CONFIG, ConstantNoise, both
+from tests.exact.test_spark import of_source, some_rows, some_table
+from tests.release import build as release_build
+from tests.replay import Keyed
+
+ROOT = Path(__file__).parents[2]
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+PATIENCE = 120.0
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+    pytest.mark.skipif(find_spec("grpc_status") is None, reason="Spark Connect needs gRPC"),
+    pytest.mark.filterwarnings("ignore"),  # of pyspark
+]
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[Settings]:
+    """Start a server of two cores; yield what reaches it."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    bound = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    options = [f"--conf={name}={value}" for name, value in (CONFIG | bound).items()]
+    command = [home / "bin/spark-submit", "--master=local[2]", *options, f"--class={SERVER}"]
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    changed = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
+    with subprocess.Popen(
+        [*command, "spark-internal"],
+        env=os.environ | changed,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            _wait(port)
+            yield Settings(f"sc://127.0.0.1:{port}")
+        finally:
+            server.kill()
+
+
+def _wait(port: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
+def test_frames_and_files(unit: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
+    query = test_reference.build(unit, test_reference.KEYS[1], test_reference.MEASURES)
+    both([query], test_reference.as_table(some_rows(3, 70)), settings=settings)
+    pq.write_table(some_table(300), tmp_path / "t.parquet")
+    both([of_source(f"{tmp_path}/t.parquet", bool(unit))], settings=settings)
+
+
+@pytest.mark.audit
+def test_a_uri_and_a_table_of_the_catalogue(settings: Settings, tmp_path: Path) -> None:
+    from pyspark.sql import SparkSession
+
+    pq.write_table(pa.table({"v": [1, 2, 3]}), tmp_path / "t.parquet")
+    uri = f"file://{tmp_path}/t.parquet"
+    spark = SparkSession.builder.remote(settings.master).create()
+    assert SparkSession.getActiveSession() is spark  # so that of the engine is made from it
+    try:
+        spark.sql(f"CREATE TABLE numbers USING parquet LOCATION '{uri}'").collect()
+        zone = spark.conf.get("spark.sql.session.timeZone")
+        for source in ({"table": "numbers"}, uri):
+            column = {"type": "integer", "lower": 0, "upper": 9}
+            query = ask(declare({"v": column}, source=source), {"total": {"sum": "v"}})
+            with SparkEngine.open(query.declared, settings=settings) as engine:
+                assert engine.run(query).vector("total").tolist() == [6]
+                pq.write_table(pa.table({"v": [1, 2, 3]}), tmp_path / "t.parquet")
+                with pytest.raises(DataError, match=r"DP-DATA-00[67]"):
+                    engine.run(query)
+        pq.write_table(pa.table({"v": pa.array([1], pa.timestamp("ns"))}), tmp_path / "t.parquet")
+        with pytest.raises(DataError, match="DP-DATA-001"), SparkEngine.open(query.declared):
+            pass
+        # The caller's own session goes on, as it was.
+        assert spark.conf.get("spark.sql.session.timeZone") == zone
+        assert spark.range(3).count() == 3
+    finally:
+        spark.stop()
+        os.environ.pop(CONNECT)
+
+
+def test_noise_is_added_here(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Staging is for executors that this process can clean up behind."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
+    staged = Settings(settings.master, staging=f"file://{tmp_path}")
+    with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=staged) as engine:
+        assert engine.noised(query, ConstantNoise(tmp_path)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_the_same(settings: Settings, tmp_path: Path) -> None:
+    """With the same noise, both engines publish the same bytes."""
+    file = release_build.write(tmp_path)
+    file.write_text(file.read_text() + f"spark: {{master: '{settings.master}'}}\n")
+    declaration = read_declaration(file)
+    one = run(declaration, bits=Keyed("noise"), output=tmp_path / "one")
+    two = run(on_engine(declaration, "spark"), bits=Keyed("noise"), output=tmp_path / "two")
+    for path in one.iterdir():
+        assert path.read_bytes() == (two / path.name).read_bytes()
+    assert CONNECT not in os.environ

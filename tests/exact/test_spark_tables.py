@@ -1,0 +1,239 @@
+"""Tables of Spark's catalogue, and Parquet by a URI: read as DuckDB reads the same rows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError, DeclarationError
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.spark.engine import SparkEngine
+from dprelease.query.resolve import Query
+from dprelease.release.pipeline import run
+from dprelease.release.verify import verify
+from dprelease.schema.load import read_declaration
+from tests.exact.build import ask, declare
+from tests.exact.spark import local_spark, vectors
+from tests.exact.test_spark import of_source, some_table
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+    pytest.mark.filterwarnings("ignore"),  # of pyspark
+]
+Row = dict[str, Any]
+INTEGER: Row = {"v": {"type": "integer", "lower": 0, "upper": 99}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark() -> Iterator[Any]:
+    with local_spark() as session:
+        session.sql("CREATE DATABASE db")
+        yield session
+
+
+@pytest.fixture
+def visits(spark: Any, tmp_path: Path) -> Iterator[pa.Table]:
+    """Keep some rows as the table db.visits, in several files, and a folder for each day."""
+    table = some_table(300)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    rows = spark.read.parquet(f"file://{tmp_path}/rows.parquet").repartition(3)
+    folder = f"file://{tmp_path}/visits"
+    rows.write.partitionBy("d").option("path", folder).saveAsTable("db.visits")
+    yield table
+    spark.sql("DROP TABLE db.visits")
+
+
+def count(source: Row | str, **columns: Row) -> Query:
+    return ask(declare(columns or INTEGER, source=source), {"n": {"count": "v"}})
+
+
+def same(query: Query, own: object, joined: object = None) -> None:
+    """Assert that Spark reads from the source what DuckDB reads from a frame."""
+    other = None if query.join is None else query.join.declared
+    with (
+        Engine.open(query.declared, own, other, joined) as one,
+        SparkEngine.open(query.declared, None, other) as two,
+    ):
+        wanted = vectors(query, one.run(query))
+        assert vectors(query, two.run(query)) == wanted
+        assert any(any(values) for values in wanted.values())
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_a_table_of_the_catalogue(unit: bool, visits: pa.Table) -> None:
+    same(of_source(None, unit, table="db.visits"), visits)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("path", ["t", "t/*.parquet", "t/1.parquet"])
+def test_a_uri(unit: bool, path: str, tmp_path: Path) -> None:
+    table = some_table(300)
+    (tmp_path / "t").mkdir()
+    parts = [table] if path.endswith("1.parquet") else [table.slice(0, 50), table.slice(50)]
+    for i, part in enumerate(parts, 1):
+        pq.write_table(part, tmp_path / f"t/{i}.parquet")
+    uri = f"file://{tmp_path}/{path}"
+    same(of_source(uri, unit, format="parquet"), table)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_joins(public: bool, spark: Any, tmp_path: Path) -> None:
+    own = pa.table({"id": [1, 1, 2, 3, None], "v": [1, 2, 3, 99, 5]})
+    other = pa.table({"id": [1, 2, 3, 4], "w": [7, 8, None, 9]})
+    for name, table in (("own", own), ("other", other)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION 'file://{tmp_path}/{name}.parquet'")
+    unit: Row = {"privacy_unit": {"id": "id", "max_groups": 3}}
+    number: Row = {"type": "integer"}
+    first = declare({"id": number, **INTEGER}, source={"table": "own"}, **unit)
+    second = declare(
+        {"id": number, "w": {"type": "integer", "lower": 0, "upper": 9}},
+        table="other",
+        source={"table": "other"},
+        **({"public": "true"} if public else unit),
+    )
+    join: Row = (
+        {"table": "other", "on": {"id": "id"}} if public else {"table": "other", "on_unit": "true"}
+    )
+    asked = {"n": {"sum": "v"}, "w": {"sum": "w"}}
+    query = ask(first, asked, other=second, join=join)
+    try:
+        same(query, own, other)
+    finally:
+        spark.sql("DROP TABLE own")
+        spark.sql("DROP TABLE other")
+
+
+def test_a_release_of_a_table_of_the_catalogue(visits: pa.Table, tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        "table: t\nsource: {table: db.visits}\ncolumns:\n"
+        "  n: {type: integer, lower: 0, upper: 99}\n"
+    )
+    (tmp_path / "release.yaml").write_text(
+        "title: Visits\ntables: [t.yaml]\nbudget: {epsilon: 100, neighbours: add_remove}\n"
+        'queries: {q: {from: t, columns: {rows: {count: "*"}}}}\noutput: out\nengine: spark\n'
+    )
+    out = run(read_declaration(tmp_path / "release.yaml"))
+    assert verify(out).ok
+    assert pq.read_table(out / "q.parquet")["rows"].to_pylist() == [300]
+
+
+@pytest.mark.parametrize("source", [{"table": "db.visits"}, "s3a://bucket/v.parquet"], ids=str)
+def test_duckdb_refuses(source: Row | str) -> None:
+    declared = count(source).declared
+    with pytest.raises(DataError, match="DP-SPARK-006"), Engine.open(declared):
+        pass
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"table": "db.visits", "format": "parquet"},
+        {"table": "db.visits", "frame": "f"},
+        {"path": "s3a://bucket/v.csv"},
+        {"path": "hdfs://host/v.duckdb", "table": "v"},
+        {},
+    ],
+    ids=str,
+)
+def test_sources_that_cannot_be_told(source: Row) -> None:
+    with pytest.raises(DeclarationError, match="DP-SCHEMA-011"):
+        declare(INTEGER, source=source)
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        ("CREATE VIEW db.t AS SELECT 1 AS v", "DP-SPARK-001"),
+        ("CREATE TABLE db.t (v INT) USING csv", "DP-SPARK-001"),
+        ("CREATE TABLE db.t (v CHAR(9)) USING parquet", "DP-SPARK-002"),
+        ("CREATE TABLE db.t (v STRING COLLATE UTF8_LCASE) USING parquet", "DP-SPARK-002"),
+        ("CREATE TABLE db.t (v BINARY) USING parquet", "DP-SPARK-002"),
+        ("CREATE TABLE db.t (v ARRAY<INT>) USING parquet", "DP-SPARK-002"),
+        ("CREATE TABLE db.t (w INT) USING parquet", "DP-DATA-002"),
+        ("CREATE TABLE db.t (V INT) USING parquet", "DP-DATA-002"),
+        ("CREATE TABLE db.other (v INT) USING parquet", "DP-DATA-001"),
+    ],
+)
+def test_what_the_catalogue_has_otherwise(made: str, code: str, spark: Any, tmp_path: Path) -> None:
+    located = f"{made} LOCATION 'file://{tmp_path}/t'" if "parquet" in made else made
+    spark.sql(located)
+    query = count({"table": "db.t"}, v={"type": "text"})
+    try:
+        with pytest.raises(DataError, match=code), SparkEngine.open(query.declared) as engine:
+            engine.compile(query)
+    finally:
+        kind, name = made.split()[1:3]
+        spark.sql(f"DROP {kind} {name}")
+
+
+def test_a_view_of_the_session_is_no_table(spark: Any) -> None:
+    spark.sql("SELECT 1 AS v").createOrReplaceTempView("passing")
+    declared = count({"table": "passing"}).declared
+    with pytest.raises(DataError, match="DP-DATA-001"), SparkEngine.open(declared):
+        pass
+    spark.sql("SELECT 1 AS v").createOrReplaceGlobalTempView("passing")
+    declared = count({"table": "global_temp.passing"}).declared
+    with pytest.raises(DataError, match=r"DP-(SPARK|DATA)-001"), SparkEngine.open(declared):
+        pass
+
+
+NANOS = pa.array([1, 2], pa.timestamp("ns"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        (pa.table({"v": NANOS}), None, "DP-DATA-001"),
+        (pa.table({"v": [1], "w": NANOS[:1]}), None, "DP-DATA-001"),
+        (pa.table({"v": [1]}), pa.table({"v": ["a"]}), "DP-DATA-001"),
+        (pa.table({"v": [1]}), pa.table({"v": [1.5]}), "DP-DATA-001"),
+        (pa.table({"v": [1], "V": [2]}), None, "DP-DATA-001"),
+        (pa.table({"v": [b"a"]}), None, "DP-SPARK-002"),
+        (pa.table({"V": [1]}), None, "DP-DATA-002"),
+        (None, None, "DP-DATA-001"),
+    ],
+)
+def test_what_files_hold_otherwise(
+    first: pa.Table | None, second: pa.Table | None, code: str, tmp_path: Path
+) -> None:
+    for i, table in enumerate((first, second)):
+        if table is not None:
+            pq.write_table(table, tmp_path / f"{i}.parquet")
+    query = count({"path": f"file://{tmp_path}", "format": "parquet"})
+    with pytest.raises(DataError, match=code), SparkEngine.open(query.declared) as engine:
+        engine.compile(query)
+
+
+def test_a_table_that_changes_is_refused(visits: pa.Table, spark: Any) -> None:
+    columns = {"n": {"type": "integer", "lower": 0, "upper": 99}}
+    query = ask(declare(columns, source={"table": "db.visits"}), {"rows": {"count": "*"}})
+    with SparkEngine.open(query.declared) as engine:
+        assert engine.run(query).vector("rows").tolist() == [300]
+        spark.sql("INSERT INTO db.visits SELECT * FROM db.visits LIMIT 1")
+        with pytest.raises(DataError, match="DP-DATA-007"):
+            engine.run(query)
+        with pytest.raises(DataError, match="DP-DATA-007"):
+            engine.run(query)
+
+
+@pytest.mark.parametrize("how", ["more", "another", "less"])
+def test_files_that_change_are_refused(how: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"v": [1, 2]}), tmp_path / f"{name}.parquet")
+    query = count({"path": f"file://{tmp_path}/", "format": "parquet"})
+    with SparkEngine.open(query.declared) as engine:
+        assert engine.run(query).vector("n").tolist() == [4]
+        if how == "less":
+            (tmp_path / "b.parquet").unlink()
+        else:
+            name = "c" if how == "more" else "b"
+            pq.write_table(pa.table({"v": [1, 3]}), tmp_path / f"{name}.parquet")
+        with pytest.raises(DataError, match=r"DP-DATA-00[67]"):
+            engine.run(query)
