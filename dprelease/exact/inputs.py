@@ -39,6 +39,13 @@ class Input:
         """Return the declared format, for messages."""
         return format_of(self.declared)
 
+    def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
+        """Copy a relation's batches into a table of ours, which spills like everything else."""
+        link.register("dp_rows", self.rows)
+        link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
+        link.unregister("dp_rows")
+        self.rows = None
+
 
 def format_of(declared: Declared) -> str:
     """Return the declared format of a table, for messages."""
@@ -46,13 +53,6 @@ def format_of(declared: Declared) -> str:
     if source is not None and source.kind == "catalogue":
         return "a table of Spark's catalogue"
     return "a frame" if source is None else source.kind or "a frame"
-
-    def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy a relation's batches into a table of ours, which spills like everything else."""
-        link.register("dp_rows", self.rows)
-        link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
-        link.unregister("dp_rows")
-        self.rows = None
 
 
 def find_input(

@@ -34,6 +34,7 @@ _ENDINGS: dict[str, Format] = {
 
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
 
 class Source(Model):
@@ -64,6 +65,8 @@ class Source(Model):
             refuse("DP-SCHEMA-011", reason="a DuckDB file, and only that, needs `table`")
         if self.is_uri and self.kind != "parquet":
             refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
+        if self.path is not None and _SECRET.match(self.path):
+            refuse("DP-SCHEMA-011", reason="schemas are published: a URI may hold no password")
         for mark in (self.delimiter, self.quote):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 refuse("DP-SCHEMA-011", reason="delimiter and quote are one ASCII character")

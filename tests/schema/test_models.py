@@ -54,6 +54,40 @@ def test_examples_fit_their_json_schemas() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ({"path": "s3a://id:word@bucket/t.parquet"}, "password"),
+        ({"path": "s3a://bucket/t.csv"}, "only Parquet"),
+        ({"path": "s3a://bucket/t"}, "ending"),
+        ({"path": "t.parquet", "frame": "t"}, "either"),
+        ({"path": "t.parquet", "table": "t"}, "DuckDB"),
+        ({"path": "t.duckdb"}, "DuckDB"),
+        ({"table": "db.t", "format": "csv"}, "no format"),
+        ({}, "give a path"),
+    ],
+)
+def test_sources_that_say_too_little_or_too_much(source: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DpReleaseError, match=reason) as found:
+        table({"a": {"type": "integer", "lower": 0, "upper": 1}}, source=source)
+    assert found.value.code == "DP-SCHEMA-011"
+
+
+def test_sources_of_spark() -> None:
+    columns = {"a": {"type": "integer", "lower": 0, "upper": 1}}
+    for source in (
+        {"table": "db.t"},
+        {"path": "s3a://bucket/t", "format": "parquet"},
+        {"path": "abfss://container@account.example/t.parquet"},
+    ):
+        declared = table(columns, source=source).source
+        assert declared is not None
+        assert declared.is_sparks
+    local = table(columns, source="c/t.parquet").source
+    assert local is not None
+    assert not local.is_sparks
+
+
+@pytest.mark.parametrize(
     ("lower", "upper", "step"),
     [
         ("0", "200000", "0.1"),
