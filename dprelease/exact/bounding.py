@@ -176,7 +176,7 @@ def hashed(start: Integers | None, part: Integers) -> Integers:
 def _kept(rows: _Rows, unit: PrivacyUnit, cells: int, threads: int) -> pa.Table:
     keys = _keys(rows, cells, threads)
     if unit.max_groups < cells:
-        limits = _limits(keys, unit.max_groups, threads)
+        limits = _limits(keys, len(rows.hashes), unit.max_groups, threads)
         inside = np.empty(len(keys), dtype=np.bool_)
 
         def compare(block: slice) -> None:
@@ -229,14 +229,13 @@ def _in_blocks(
         return list(pool.map(work, blocks))
 
 
-def _limits(keys: Integers, most: int, threads: int) -> Integers:
-    """Return for each id, in order, the key up to which there are `most` different ones."""
-    if not len(keys):
-        return keys
+def _limits(keys: Integers, ids: int, most: int, threads: int) -> Integers:
+    """Return for the number of each id the key up to which there are `most` different ones."""
     parts = _in_blocks(lambda block: _least(keys[block], most), len(keys), SORTED, threads)
     least = parts[0] if len(parts) == 1 else _least(np.concatenate(parts), most)
-    ids = least >> HASH_BITS
-    found: Integers = least[np.append(np.flatnonzero(ids[1:] != ids[:-1]), len(ids) - 1)]
+    last = least[_changes(least[::-1] >> HASH_BITS)[::-1]]
+    found = np.zeros(ids, dtype=np.int64)  # numbers that no row has stay zero
+    found[last >> HASH_BITS] = last
     return found
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import os
+import random
 import sys
 import warnings
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.engine import SparkEngine
@@ -18,7 +22,7 @@ from dprelease.exact.spark.session import Settings
 from dprelease.exact.table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
-from tests.exact.build import _held
+from tests.exact.build import _held, ask, declare
 
 CONFIG = {
     "spark.log.level": "OFF",
@@ -87,3 +91,65 @@ def both(
             wanted = vectors(query, one.run(query))
             assert vectors(query, two.run(query)) == wanted
             assert any(np.any(values) for values in wanted.values())
+
+
+def some_rows(seed: int, size: int) -> list[dict[str, Any]]:
+    """Return rows of the table that the reference is tested with."""
+    one = random.Random(seed).choice
+    floats = [None, float("nan"), float("inf"), -float("inf"), -0.0, 5e-324, 1e308, 0.125, -0.375]
+    return [
+        {
+            "id": one([None, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8]),
+            "k": one(["a", "b", "c", "zz", "", None]),
+            "m": one(["x", "y", "q", None]),
+            "n": one([None, -(2**31), -9, -5, 0, 3, 7, 20, 99]),
+            "s": one([None, -99, -7, 0, 5, 31, 2**62]),
+            "x": one([*floats, 3.3, -2.375, 9.875]),
+            "flag": one([None, True, False]),
+        }
+        for _ in range(size)
+    ]
+
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "text"},
+    "k": {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"},
+    "n": {"type": "integer", "lower": 0, "upper": 9},
+    "x": {"type": "number", "lower": 0, "upper": 10, "step": "0.5"},
+    "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31", "format": "%d.%m.%Y"},
+    "flag": {"type": "boolean"},
+    "t": {"type": "timestamp"},
+}
+MEASURES = {
+    "rows": {"count": "*"},
+    "n": {"sum": "n"},
+    "x": {"sum": "x"},
+    "d": {"count": "d"},
+    "flags": {"count": "flag"},
+}
+
+
+def of_source(path: str | None, unit: bool, **source: Any) -> Query:
+    given = {"privacy_unit": {"id": "id", "max_groups": 2}} if unit else {}
+    where = "t > '2024-01-01 12:00:00' OR t IS NULL OR n > 3"
+    where_from = source if path is None else {"path": path, **source}
+    declared = declare(COLUMNS, source=where_from, **given)
+    return ask(declared, MEASURES, ["k"], where)
+
+
+def some_table(size: int) -> pa.Table:
+    """Return rows of types that are not those of the declared columns."""
+    one = random.Random(7).choice
+    day, instant = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 11)
+    return pa.table(
+        {
+            "id": pa.array([one(["u", "v", "w", "ü", None]) for _ in range(size)]),
+            "k": pa.array([one(["a", "b", "", None]) for _ in range(size)]).dictionary_encode(),
+            "n": pa.array([decimal.Decimal(one(["1.50", "2.00", "99"])) for _ in range(size)], pa.decimal128(9, 2)),
+            "x": pa.array([one([0.1, None, float("nan"), -3.0, 4.75]) for _ in range(size)], pa.float32()),
+            "d": pa.array([day + datetime.timedelta(i) for i in range(size)]),
+            "flag": pa.array([one([True, None]) for _ in range(size)]),
+            "t": pa.array([instant + datetime.timedelta(minutes=i) for i in range(size)], pa.timestamp("us", "Europe/Oslo")),
+            "spare": pa.array([[1]] * size),
+        }
+    )  # fmt: skip

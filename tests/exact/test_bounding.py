@@ -29,6 +29,8 @@ KINDS = {
     "integer": (pa.int64(), "integer", NUMBERS),
     "unsigned": (pa.uint64(), "integer", [0, 1, MODULUS, 2**64 - 1]),
     "small": (pa.int8(), "integer", [-128, -1, 0, 1, 127]),
+    "close": (pa.int8(), "integer", [-3, -1, 0, 2, 6]),
+    "large and close": (pa.uint64(), "integer", [2**64 - 9, 2**64 - 5, 2**64 - 1]),
 }
 MEASURES: dict[str, Any] = {
     "with values": {"rows": {"count": "*"}, "total": {"sum": "n"}, "often": {"sum": "m"}},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import json
 import random
 import shutil
@@ -20,20 +18,15 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import engine as spark_engine
-from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
-from dprelease.exact.spark.rows import packed
-from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.session import Settings
-from dprelease.query.resolve import Query, resolve
+from dprelease.query.resolve import resolve
 from dprelease.release.engine import on_engine
 from dprelease.release.pipeline import run
-from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from tests.exact import test_derived, test_joins, test_reference
 from tests.exact.build import ask, declare
-from tests.exact.spark import ConstantNoise, both, local_spark
+from tests.exact.spark import both, local_spark, of_source, some_rows, some_table
 from tests.release import build as release_build
 from tests.replay import Keyed
 
@@ -49,24 +42,6 @@ Row = dict[str, Any]
 def spark() -> Iterator[Any]:
     with local_spark() as session:
         yield session
-
-
-def some_rows(seed: int, size: int) -> list[Row]:
-    """Return rows of the table that the reference is tested with."""
-    one = random.Random(seed).choice
-    floats = [None, float("nan"), float("inf"), -float("inf"), -0.0, 5e-324, 1e308, 0.125, -0.375]
-    return [
-        {
-            "id": one([None, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8]),
-            "k": one(["a", "b", "c", "zz", "", None]),
-            "m": one(["x", "y", "q", None]),
-            "n": one([None, -(2**31), -9, -5, 0, 3, 7, 20, 99]),
-            "s": one([None, -99, -7, 0, 5, 31, 2**62]),
-            "x": one([*floats, 3.3, -2.375, 9.875]),
-            "flag": one([None, True, False]),
-        }
-        for _ in range(size)
-    ]
 
 
 @pytest.mark.parametrize("unit", test_reference.UNITS, ids=str)
@@ -172,32 +147,6 @@ def test_keys_that_are_not_public(unit: Row) -> None:
     )
 
 
-COLUMNS: dict[str, Any] = {
-    "id": {"type": "text"},
-    "k": {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"},
-    "n": {"type": "integer", "lower": 0, "upper": 9},
-    "x": {"type": "number", "lower": 0, "upper": 10, "step": "0.5"},
-    "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31", "format": "%d.%m.%Y"},
-    "flag": {"type": "boolean"},
-    "t": {"type": "timestamp"},
-}
-MEASURES = {
-    "rows": {"count": "*"},
-    "n": {"sum": "n"},
-    "x": {"sum": "x"},
-    "d": {"count": "d"},
-    "flags": {"count": "flag"},
-}
-
-
-def of_source(path: str | None, unit: bool, **source: Any) -> Query:
-    given = {"privacy_unit": {"id": "id", "max_groups": 2}} if unit else {}
-    where = "t > '2024-01-01 12:00:00' OR t IS NULL OR n > 3"
-    where_from = source if path is None else {"path": path, **source}
-    declared = declare(COLUMNS, source=where_from, **given)
-    return ask(declared, MEASURES, ["k"], where)
-
-
 LINES = [
     "1,a, 7 ,2.25,01.02.2024,true,2024-01-02 00:00:00",
     "1,b,+3,1e1,29.02.2024,0,2024-01-01 00:00:00",
@@ -227,24 +176,6 @@ def test_text_files(unit: bool, tmp_path: Path) -> None:
     lines = "\n".join([*map(json.dumps, records), "{broken", ""])
     (tmp_path / "t.jsonl").write_text(lines)
     both([of_source(f"{tmp_path}/t.jsonl", unit)])
-
-
-def some_table(size: int) -> pa.Table:
-    """Return rows of types that are not those of the declared columns."""
-    one = random.Random(7).choice
-    day, instant = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 11)
-    return pa.table(
-        {
-            "id": pa.array([one(["u", "v", "w", "ü", None]) for _ in range(size)]),
-            "k": pa.array([one(["a", "b", "", None]) for _ in range(size)]).dictionary_encode(),
-            "n": pa.array([decimal.Decimal(one(["1.50", "2.00", "99"])) for _ in range(size)], pa.decimal128(9, 2)),
-            "x": pa.array([one([0.1, None, float("nan"), -3.0, 4.75]) for _ in range(size)], pa.float32()),
-            "d": pa.array([day + datetime.timedelta(i) for i in range(size)]),
-            "flag": pa.array([one([True, None]) for _ in range(size)]),
-            "t": pa.array([instant + datetime.timedelta(minutes=i) for i in range(size)], pa.timestamp("us", "Europe/Oslo")),
-            "spare": pa.array([[1]] * size),
-        }
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", [True, False])
@@ -382,119 +313,3 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
     columns = {"id": {"type": "integer"}, "v": column}
     given = {"privacy_unit": {"id": "id"}} if unit else {}
     both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])
-
-
-def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first attempt fails after it has drawn; its noise is in no cell."""
-    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", 10)
-    column = {"type": "integer", "lower": 0, "upper": 34}
-    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
-    frame = pa.table({"v": [0, 0, 12, 29, 34]})
-    for name in ("staging", "marks"):
-        (tmp_path / name).mkdir()
-    settings = Settings(staging=f"file://{tmp_path}/staging")
-    with SparkEngine.open(query.declared, frame, settings=settings) as engine:
-        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
-        true = engine.run(query).vector("rows")
-    assert found is not None
-    noise = found["rows"] - true
-    published = [set(noise[first : first + 10].tolist()) for first in range(0, 35, 10)]
-    marks = [path.name.split("-") for path in (tmp_path / "marks").iterdir()]
-    drawn = {int(mark[1]) for mark in marks if mark[0] == "drawn"}
-    assert all(len(block) == 1 for block in published)
-    assert set.union(*published) == drawn
-    assert len(drawn) == 4
-    assert [mark[0] for mark in marks].count("lost") == 1
-    assert list((tmp_path / "staging").iterdir()) == []
-
-
-@pytest.mark.parametrize("blocks", [[0], [0, 0, 1], [1, 2], [0, 1, 2]], ids=str)
-def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
-    """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
-    seal = Seal.fresh()
-    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in blocks]
-    written = pa.table({"block": blocks, "content": pa.array(sealed, pa.binary())})
-    with pytest.raises(LookupError):
-        spark_noise._joined(written, 2, seal)
-
-
-def test_blocks_of_another_place_or_another_run() -> None:
-    seal = Seal.fresh()
-    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in (1, 0)]
-    swapped = pa.table({"block": [0, 1], "content": pa.array(sealed, pa.binary())})
-    straight = pa.table({"block": [1, 0], "content": pa.array(sealed, pa.binary())})
-    assert spark_noise._joined(straight, 2, seal)["rows"].tolist() == [0, 1]
-    for written, key in ((swapped, seal), (straight, Seal.fresh())):
-        with pytest.raises(ValueError, match="sealed"):
-            spark_noise._joined(written, 2, key)
-    assert repr(seal.key) not in repr(seal)
-
-
-def test_what_a_killed_driver_leaves_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody can read it, and a second run with the same folder does not look at it."""
-    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    column = {"type": "integer", "lower": 0, "upper": 99}
-    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
-    frame = pa.table({"v": [0, 12, 34]})
-    for name in ("staging", "marks"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "marks/failed").touch()
-    settings = Settings(staging=f"file://{tmp_path}/staging")
-
-    def noise() -> int:
-        with SparkEngine.open(query.declared, frame, settings=settings) as engine:
-            found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
-        assert found is not None
-        assert len(found["rows"]) == 100
-        return int(found["rows"][99])
-
-    def not_removed(*_: object) -> None:
-        raise OSError("SECRET-4711")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(spark_noise, "_remove", not_removed)
-        first = noise()
-    left = [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
-    (held,) = (pq.read_table(path) for path in left if path.suffix == ".parquet")
-    with pytest.raises(ValueError, match="sealed"):
-        Seal.fresh().opened(0, held["content"][0].as_py())
-    assert not any(np.int64(first).tobytes() in path.read_bytes() for path in left)
-    assert noise() != first
-    assert len(list((tmp_path / "staging").iterdir())) == 1
-
-
-def test_large_results_are_noised_by_executors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", 50)
-    file = release_build.write(tmp_path)
-    (tmp_path / "staging").mkdir()
-    text = f"""\
-title: Many cells
-tables: [people.yaml]
-budget: {{epsilon: 100, neighbours: add_remove}}
-mechanism: discrete_laplace
-queries:
-  q:
-    from: people
-    group_by: [city, age]
-    columns: {{people: {{count_distinct: person}}, pay: {{sum: pay}}, middle: {{median: pay}}}}
-output: out
-engine: spark
-spark: {{staging: "file://{tmp_path}/staging"}}
-"""
-    file.write_text(text)
-    declaration = read_declaration(file)
-    two = run(declaration)
-    one = run(on_engine(declaration, "duckdb"), output=tmp_path / "one")
-    tables = [pq.read_table(folder / "q.parquet") for folder in (one, two)]
-    assert tables[0].schema == tables[1].schema
-    for name in ("city", "age", "people"):  # at this price, counts have next to no noise
-        assert tables[0][name].equals(tables[1][name])
-    assert verify(two).ok

@@ -28,8 +28,7 @@ from dprelease.query.resolve import Query
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
 from tests.exact.cluster import PATIENCE, ROOT, WatchedNoise, cluster, wait
-from tests.exact.spark import both
-from tests.exact.test_spark import some_rows
+from tests.exact.spark import both, some_rows
 
 pytestmark = [
     pytest.mark.audit,  # to start two executors takes longer than the tests

@@ -26,8 +26,7 @@ from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
-from tests.exact.spark import CONFIG, ConstantNoise, both
-from tests.exact.test_spark import of_source, some_rows, some_table
+from tests.exact.spark import CONFIG, ConstantNoise, both, of_source, some_rows, some_table
 from tests.release import build as release_build
 from tests.replay import Keyed
 

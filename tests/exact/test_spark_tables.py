@@ -19,8 +19,7 @@ from dprelease.release.pipeline import run
 from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from tests.exact.build import ask, declare
-from tests.exact.spark import local_spark, vectors
-from tests.exact.test_spark import of_source, some_table
+from tests.exact.spark import local_spark, of_source, some_table, vectors
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),

@@ -1,0 +1,154 @@
+"""Noise that executors of Spark draw: published once, whatever is done twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.exact.spark import engine as spark_engine
+from dprelease.exact.spark import noise as spark_noise
+from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.rows import packed
+from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.session import Settings
+from dprelease.release.engine import on_engine
+from dprelease.release.pipeline import run
+from dprelease.release.verify import verify
+from dprelease.schema.load import read_declaration
+from tests.exact.build import ask, declare
+from tests.exact.spark import ConstantNoise, local_spark
+from tests.release import build as release_build
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+    pytest.mark.filterwarnings("ignore"),  # of pyspark
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark() -> Iterator[Any]:
+    with local_spark() as session:
+        yield session
+
+
+def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt fails after it has drawn; its noise is in no cell."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 10)
+    column = {"type": "integer", "lower": 0, "upper": 34}
+    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+    frame = pa.table({"v": [0, 0, 12, 29, 34]})
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+    with SparkEngine.open(query.declared, frame, settings=settings) as engine:
+        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        true = engine.run(query).vector("rows")
+    assert found is not None
+    noise = found["rows"] - true
+    published = [set(noise[first : first + 10].tolist()) for first in range(0, 35, 10)]
+    marks = [path.name.split("-") for path in (tmp_path / "marks").iterdir()]
+    drawn = {int(mark[1]) for mark in marks if mark[0] == "drawn"}
+    assert all(len(block) == 1 for block in published)
+    assert set.union(*published) == drawn
+    assert len(drawn) == 4
+    assert [mark[0] for mark in marks].count("lost") == 1
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("blocks", [[0], [0, 0, 1], [1, 2], [0, 1, 2]], ids=str)
+def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
+    """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
+    seal = Seal.fresh()
+    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in blocks]
+    written = pa.table({"block": blocks, "content": pa.array(sealed, pa.binary())})
+    with pytest.raises(LookupError):
+        spark_noise._joined(written, 2, seal)
+
+
+def test_blocks_of_another_place_or_another_run() -> None:
+    seal = Seal.fresh()
+    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in (1, 0)]
+    swapped = pa.table({"block": [0, 1], "content": pa.array(sealed, pa.binary())})
+    straight = pa.table({"block": [1, 0], "content": pa.array(sealed, pa.binary())})
+    assert spark_noise._joined(straight, 2, seal)["rows"].tolist() == [0, 1]
+    for written, key in ((swapped, seal), (straight, Seal.fresh())):
+        with pytest.raises(ValueError, match="sealed"):
+            spark_noise._joined(written, 2, key)
+    assert repr(seal.key) not in repr(seal)
+
+
+def test_what_a_killed_driver_leaves_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can read it, and a second run with the same folder does not look at it."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    column = {"type": "integer", "lower": 0, "upper": 99}
+    query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
+    frame = pa.table({"v": [0, 12, 34]})
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "marks/failed").touch()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+
+    def noise() -> int:
+        with SparkEngine.open(query.declared, frame, settings=settings) as engine:
+            found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        assert found is not None
+        assert len(found["rows"]) == 100
+        return int(found["rows"][99])
+
+    def not_removed(*_: object) -> None:
+        raise OSError("SECRET-4711")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spark_noise, "_remove", not_removed)
+        first = noise()
+    left = [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
+    (held,) = (pq.read_table(path) for path in left if path.suffix == ".parquet")
+    with pytest.raises(ValueError, match="sealed"):
+        Seal.fresh().opened(0, held["content"][0].as_py())
+    assert not any(np.int64(first).tobytes() in path.read_bytes() for path in left)
+    assert noise() != first
+    assert len(list((tmp_path / "staging").iterdir())) == 1
+
+
+def test_large_results_are_noised_by_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 50)
+    file = release_build.write(tmp_path)
+    (tmp_path / "staging").mkdir()
+    text = f"""\
+title: Many cells
+tables: [people.yaml]
+budget: {{epsilon: 100, neighbours: add_remove}}
+mechanism: discrete_laplace
+queries:
+  q:
+    from: people
+    group_by: [city, age]
+    columns: {{people: {{count_distinct: person}}, pay: {{sum: pay}}, middle: {{median: pay}}}}
+output: out
+engine: spark
+spark: {{staging: "file://{tmp_path}/staging"}}
+"""
+    file.write_text(text)
+    declaration = read_declaration(file)
+    two = run(declaration)
+    one = run(on_engine(declaration, "duckdb"), output=tmp_path / "one")
+    tables = [pq.read_table(folder / "q.parquet") for folder in (one, two)]
+    assert tables[0].schema == tables[1].schema
+    for name in ("city", "age", "people"):  # at this price, counts have next to no noise
+        assert tables[0][name].equals(tables[1][name])
+    assert verify(two).ok
