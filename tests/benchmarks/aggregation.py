@@ -46,7 +46,7 @@ dp.enable_features("contrib")
 link = duckdb.connect()
 found = link.execute(sys.argv[1]).to_arrow_table()
 laplace = dp.m.make_laplace(
-    dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int), scale=10.0
+    dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=10.0
 )
 for i, kind in enumerate(found.schema.types):
     if str(kind).startswith(("int", "decimal")):
@@ -117,7 +117,7 @@ def _process(command: list[str]) -> tuple[float, float]:
     done = subprocess.run(launch, check=True, capture_output=True, text=True)
     status, seconds, megabytes = done.stdout.split()
     if int(status):
-        raise SystemExit(f"{command[0]} ended with status {status}")
+        raise RuntimeError(f"{command[0]} ended with status {status}")
     return float(seconds), float(megabytes)
 
 
@@ -145,7 +145,8 @@ def _by_hand(folder: Path, work: Workload, peers: Path | None) -> float | None:
     # OpenDP chooses quantiles one by one: by hand it is no vector of noise.
     if peers is None or work.name.startswith("W5"):
         return None
-    command = [str(peers), "-c", BY_HAND, _plain(folder, work), str(folder)]
+    published = work.published.format(plain=_plain(folder, work))
+    command = [str(peers), "-c", BY_HAND, published, str(folder)]
     rounds = min(ROUNDS, FEW_ROUNDS)
     return statistics.median(_process(command)[0] for _ in range(rounds))
 
