@@ -81,7 +81,7 @@ def bounded(
     found: list[pa.Table] = []
     before = 0
     for part in range(parts if parts <= MOST_PARTS else 0):
-        mine = f"(({number} % {parts}) + {parts}) % {parts} = {part}"
+        mine = f"abs({number} % {parts}) = {part}"  # % keeps the sign of an id
         rows = _read(link, f"SELECT * FROM ({sql}) WHERE {mine}")
         if rows is None:
             return None
