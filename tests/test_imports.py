@@ -83,6 +83,17 @@ def test_a_plan_loads_no_source_of_randomness(tmp_path: Path) -> None:
     assert "dprelease.exact" not in found
 
 
+@pytest.mark.parametrize("order", ["import pandas, dprelease", "import dprelease, pandas"])
+def test_with_pandas_the_package_loads_next_to_nothing(order: str) -> None:
+    """Until a frame asks for `df.dp`: what else is loaded is pandas' own."""
+    both = modules(f"{order}; assert 'dp' in dir(pandas.DataFrame)")
+    more = both - modules("import pandas")
+    ours = {name for name in more if name.split(".")[0] == "dprelease"}
+    assert len(ours) <= 4
+    assert "dprelease.accessor.frame" not in ours
+    assert not more - ours
+
+
 @pytest.mark.parametrize(
     "order",
     [

@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.abc import Loader
 
+    import pandas as pd
+
+    from dprelease.accessor.frame import DpAccessor
+
 ACCESSOR = "dp"
 
 
@@ -29,11 +33,23 @@ def register_when_pandas_is_there() -> None:
 def _register() -> None:
     import pandas as pd
 
-    from dprelease.accessor.frame import DpAccessor
-
     # Only our own registration is left alone: a foreign `df.dp` draws pandas' usual warning.
-    if getattr(pd.DataFrame, ACCESSOR, None) is not DpAccessor:
-        pd.api.extensions.register_dataframe_accessor(ACCESSOR)(DpAccessor)
+    if getattr(pd.DataFrame, ACCESSOR, None) is not Dp:
+        pd.api.extensions.register_dataframe_accessor(ACCESSOR)(Dp)
+
+
+class Dp:
+    """`df.dp`: register a frame once with `use`, then ask.
+
+    What a frame gets is a `dprelease.accessor.frame.DpAccessor`, loaded when the first one asks:
+    loading it takes as long as loading pandas.
+    """
+
+    def __new__(cls, frame: pd.DataFrame) -> DpAccessor:  # type: ignore[misc]
+        """Return the accessor of a frame."""
+        from dprelease.accessor.frame import DpAccessor
+
+        return DpAccessor(frame)
 
 
 # Neither class is an `importlib.abc` one: those load tempfile, zipfile and their kin.
