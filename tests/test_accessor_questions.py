@@ -183,7 +183,7 @@ def test_derived_rows_and_keys(df: pd.DataFrame) -> None:
     assert jobs["value"].tolist() == pytest.approx([500, 200, 500], abs=2)
     with pytest.raises(QueryError, match="DP-QUERY-002"):
         df.dp.count(by="job", epsilon=1)
-    with pytest.raises(BudgetError, match="DP-BUDGET-003"):
+    with pytest.raises(BudgetError, match="DP-BUDGET-011"):
         df.dp.count(by="job", epsilon=1, private_keys=True)
 
 

@@ -69,6 +69,10 @@ TEMPLATES: dict[str, Template] = {
         cause="'{column}' uses '{mechanism}', which has no zero-concentrated guarantee.",
         fix="use another mechanism, or give the budget an epsilon and a delta.",
     ),
+    "DP-BUDGET-011": Template(
+        cause="Keys that are not public can't be told without a delta above 0.",
+        fix="give the budget a delta, or declare the keys in the table schema.",
+    ),
     "DP-BUDGET-090": Template(
         cause="The session can't pay for {what}: it costs {price}, and {left} is left.",
         fix="ask for less, or publish what there is; a new budget for the same people adds up.",

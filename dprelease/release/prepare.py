@@ -7,6 +7,7 @@ from dprelease.query.resolve import Query, resolve
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.shares import shares_of
 from dprelease.schema.load import Declaration
+from dprelease.schema.release import PRIVATE_KEYS
 
 
 def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
@@ -29,8 +30,10 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     queries = resolve(declaration)
 
     def place(query: str, column: str) -> Place:
-        keys = ("queries", query, "columns", column) if query else ("budget",)
-        return declaration.place(*keys)
+        if not query:
+            return declaration.place("budget")
+        within = (column,) if column == PRIVATE_KEYS else ("columns", column)
+        return declaration.place("queries", query, *within)
 
     shares = shares_of(declaration.spec, queries)
     return queries, make_plan(queries, declaration.spec.budget, place, shares)

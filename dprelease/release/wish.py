@@ -13,6 +13,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.budget import Budget
+from dprelease.query.aggregate import Partitions
 from dprelease.query.measure import Measure
 from dprelease.release.draft import Draft, Shape, typical_error
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
@@ -117,11 +118,13 @@ class Wish:
         )
 
     def check(self, budget: Budget) -> None:
-        """Raise BudgetError DP-BUDGET-003, DP-MECH-002 to 005 for what can't be at all."""
+        """Raise BudgetError DP-BUDGET-003 or 011, DP-MECH-002 to 005 for what can't be at all."""
         if self.is_auto:
             _ = self.options
             return
         kind = registry.randomizer(self.measure.mechanism.name, self.place)
+        if budget.needs_pure_noise and isinstance(self.measure.aggregate, Partitions):
+            raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:
             raise BudgetError(
                 "DP-BUDGET-003",
