@@ -9,6 +9,7 @@ of rows are worked on by as many threads as the engine has.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from dprelease.statements.bounding import MODULUS, ROUNDS
 
 MOST_HELD = 3 * 2**22
 """Rows that are bounded in memory at a time, about 1 GB; more are taken in parts, by their ids."""
+
+ROW_BYTES = 100
+"""About what a row takes while it is bounded, within the memory limit of the engine."""
 
 MOST_PARTS = 64
 """Still more rows are left to the engine, which can use the disk."""
@@ -69,20 +73,21 @@ def bounded(
         If the engine fails.
     """
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
-    if not (pa.types.is_integer(kind) or _is_text(kind)) or MOST_HELD < 1:
+    most = _most_held(link)
+    if not (pa.types.is_integer(kind) or _is_text(kind)) or most < 1:
         return None  # a 128-bit id
     (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
-    rows = _read(link, sql)
+    rows = _read(link, sql, most)
     if rows is not None:
         return _kept(rows, unit, cells, threads)
     (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
-    parts = -(-5 * total // (4 * MOST_HELD))  # with room: some parts have more rows than others
+    parts = -(-5 * total // (4 * most))  # with room: some parts have more rows than others
     number = "CAST('0x' || left(md5(id), 7) AS BIGINT)" if _is_text(kind) else "id"
     found: list[pa.Table] = []
     before = 0
     for part in range(parts if parts <= MOST_PARTS else 0):
         mine = f"abs({number} % {parts}) = {part}"  # % keeps the sign of an id
-        rows = _read(link, f"SELECT * FROM ({sql}) WHERE {mine}")
+        rows = _read(link, f"SELECT * FROM ({sql}) WHERE {mine}", most)
         if rows is None:
             return None
         kept = _kept(rows, unit, cells, threads)
@@ -93,14 +98,24 @@ def bounded(
     return pa.concat_tables(found) if found else None
 
 
-def _read(link: duckdb.DuckDBPyConnection, sql: str) -> _Rows | None:
-    """Return all rows of a SELECT; None if there are too many."""
+def _most_held(link: duckdb.DuckDBPyConnection) -> int:
+    """Return how many rows are bounded at a time under the engine's memory limit."""
+    (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
+    told = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
+    if told is None:
+        return MOST_HELD
+    size = float(told[1]) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(told[2])
+    return min(MOST_HELD, int(size / ROW_BYTES))
+
+
+def _read(link: duckdb.DuckDBPyConnection, sql: str, most: int) -> _Rows | None:
+    """Return all rows of a SELECT; None if there are more than `most`."""
     reader = link.sql(sql).to_arrow_reader(BATCH)
     batches, ids, seen, failed = [], [], 0, False
     try:
         for batch in reader:
             seen += len(batch)
-            if seen > MOST_HELD:
+            if seen > most:
                 return None
             ids.append(batch.column(0))
             batches.append(batch.select(range(1, batch.num_columns)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError
+from dprelease.exact import bounding
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.settings import SCRATCH, Settings
 from dprelease.release.pipeline import run
@@ -115,6 +117,46 @@ def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
     assert found.vector("n").tolist() == [2_500_000, 2_000_000]
     assert found.vector("named").tolist() == [500_000, 500_000]
     assert list((tmp_path / "spill").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [
+        (None, bounding.MOST_HELD),
+        ("64KiB", 655),
+        ("30MiB", 314_572),
+        ("1TB", bounding.MOST_HELD),
+    ],
+)
+def test_rows_are_bounded_within_the_memory_limit(limit: str | None, most: int) -> None:
+    with duckdb.connect(config={"memory_limit": limit} if limit else {}) as link:
+        assert bounding._most_held(link) == pytest.approx(most, rel=2e-3)
+
+
+def test_bounding_ten_times_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are taken in parts, none of which is held longer than the next one needs."""
+    columns = {"id": {"type": "integer"}, "n": {"type": "integer", "lower": 0, "upper": 9}}
+    unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
+    query = ask(declare(columns, privacy_unit=unit), {"rows": {"count": "*"}}, ["n"])
+    held: list[int] = []
+    kept = bounding._kept
+
+    def watched(rows: bounding._Rows, *more: Any) -> Any:
+        held.append(len(rows.codes))
+        return kept(rows, *more)
+
+    monkeypatch.setattr(bounding, "_kept", watched)
+    found = []
+    for settings in (Settings(), Settings("30MB", 1)):
+        with duckdb.connect() as link:
+            rows = link.sql("SELECT i % 50021 AS id, i % 7 AS n FROM range(1000000) t(i)")
+            with Engine.open(query.declared, rows, settings=settings) as engine:
+                found.append(engine.run(query).vector("rows").tolist())
+    assert found[0] == found[1]
+    assert sum(found[0]) == 2 * 50021
+    assert held[0] == 1_000_000
+    assert len(held) > 4
+    assert max(held[1:]) < 300_000
 
 
 def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
