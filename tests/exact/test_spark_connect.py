@@ -37,6 +37,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.skipif(find_spec("grpc_status") is None, reason="Spark Connect needs gRPC"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
+    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 
 
@@ -121,6 +122,7 @@ def test_a_uri_and_a_table_of_the_catalogue(settings: Settings, tmp_path: Path) 
         os.environ.pop(CONNECT)
 
 
+@pytest.mark.audit
 def test_noise_is_added_here(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from tests.exact.spark import local_spark, of_source, some_table, vectors
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
+    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 Row = dict[str, Any]
 INTEGER: Row = {"v": {"type": "integer", "lower": 0, "upper": 99}}
@@ -64,12 +65,15 @@ def same(query: Query, own: object, joined: object = None) -> None:
         assert any(any(values) for values in wanted.values())
 
 
-@pytest.mark.parametrize("unit", [True, False])
+WAYS = [True, pytest.param(False, marks=pytest.mark.audit)]
+
+
+@pytest.mark.parametrize("unit", WAYS)
 def test_a_table_of_the_catalogue(unit: bool, visits: pa.Table) -> None:
     same(of_source(None, unit, table="db.visits"), visits)
 
 
-@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("unit", WAYS)
 @pytest.mark.parametrize("path", ["t", "t/*.parquet", "t/1.parquet"])
 def test_a_uri(unit: bool, path: str, tmp_path: Path) -> None:
     table = some_table(300)
@@ -81,7 +85,7 @@ def test_a_uri(unit: bool, path: str, tmp_path: Path) -> None:
     same(of_source(uri, unit, format="parquet"), table)
 
 
-@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("public", WAYS)
 def test_joins(public: bool, spark: Any, tmp_path: Path) -> None:
     own = pa.table({"id": [1, 1, 2, 3, None], "v": [1, 2, 3, 99, 5]})
     other = pa.table({"id": [1, 2, 3, 4], "w": [7, 8, None, 9]})
@@ -109,6 +113,7 @@ def test_joins(public: bool, spark: Any, tmp_path: Path) -> None:
         spark.sql("DROP TABLE other")
 
 
+@pytest.mark.audit
 def test_a_release_of_a_table_of_the_catalogue(visits: pa.Table, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(
         "table: t\nsource: {table: db.visits}\ncolumns:\n"
