@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not audit"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not audit"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -19,7 +19,7 @@ lint: $(READY)
 	PYTHONPATH=. $(BIN)/lint-imports
 
 audit: $(READY)
-	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto --dist loadgroup
+	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto --dist loadfile
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks

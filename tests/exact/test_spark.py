@@ -34,7 +34,6 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
-    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 Row = dict[str, Any]
 

@@ -34,7 +34,6 @@ pytestmark = [
     pytest.mark.audit,  # to start two executors takes longer than the tests
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
-    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 BLOCK, CELLS = 10, 75
 FRAME = pa.table({"v": [0, 0, 12, 29, 34, 41, 41, 41, 60, 74]})

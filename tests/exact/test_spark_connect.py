@@ -37,7 +37,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.skipif(find_spec("grpc_status") is None, reason="Spark Connect needs gRPC"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
-    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 
 

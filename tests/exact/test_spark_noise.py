@@ -29,7 +29,6 @@ from tests.release import build as release_build
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
-    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 
 

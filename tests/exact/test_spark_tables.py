@@ -24,7 +24,6 @@ from tests.exact.spark import local_spark, of_source, some_table, vectors
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark
-    pytest.mark.xdist_group("spark"),  # one process: Java starts once
 ]
 Row = dict[str, Any]
 INTEGER: Row = {"v": {"type": "integer", "lower": 0, "upper": 99}}
