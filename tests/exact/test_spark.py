@@ -44,7 +44,10 @@ def spark() -> Iterator[Any]:
         yield session
 
 
-@pytest.mark.parametrize("unit", test_reference.UNITS, ids=str)
+LONGER = [pytest.param(unit, marks=pytest.mark.audit) for unit in test_reference.UNITS[2:]]
+
+
+@pytest.mark.parametrize("unit", [*test_reference.UNITS[:2], *LONGER], ids=str)
 def test_random_tables(unit: Row) -> None:
     for seed, by in enumerate(test_reference.KEYS[1:]):
         query = test_reference.build(unit, by, test_reference.MEASURES)
