@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
@@ -45,6 +45,7 @@ class Dp:
     loading it takes as long as loading pandas.
     """
 
+    # pandas wants a class to call, and gets one that stands in for another.
     def __new__(cls, frame: pd.DataFrame) -> DpAccessor:  # type: ignore[misc]
         """Return the accessor of a frame."""
         from dprelease.accessor.frame import DpAccessor
@@ -61,7 +62,7 @@ class _PandasFinder:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _RegisteringLoader(spec.loader)  # type: ignore[assignment]
+            spec.loader = cast("Loader", _RegisteringLoader(spec.loader))
         return spec
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 from dprelease.accessor import shapes
 from dprelease.accessor.answer import (
@@ -264,7 +264,7 @@ class Grouped:
         """
         terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
         wanted, levels = shapes.aggregates(aggregates, named)
-        asked: Terms = {**terms, "epsilon": epsilon}  # type: ignore[typeddict-item]
+        asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
         found = self._shaped(wanted, asked, margins=margins)
         return found if levels is None or self.rows.dry else shapes.with_levels(found, levels)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Literal
+from typing import Literal, cast
 
 from dprelease.schema.columns import (
     BooleanColumn,
@@ -33,6 +33,16 @@ class Key:
     values: Sequence[str] | Sequence[int] | Sequence[bool] | Sequence[date]
     nulls: int | None = None
     others: int | None = None
+
+    @property
+    def whole(self) -> Sequence[int]:
+        """Return the values of an integer or boolean key, as numbers."""
+        return cast("Sequence[int]", self.values)
+
+    @property
+    def days(self) -> Sequence[date]:
+        """Return the values of a key of dates."""
+        return cast("Sequence[date]", self.values)
 
 
 @dataclass(frozen=True, slots=True)

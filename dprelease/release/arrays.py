@@ -35,9 +35,9 @@ def key_values(key: Key) -> pa.Array:
         return texts([str(value) for value in key.values])
     if key.kind == "date":
         epoch = date(1970, 1, 1)
-        days = [(value - epoch).days for value in key.values if isinstance(value, date)]
+        days = [(value - epoch).days for value in key.days]
         return wrapped(pa.date32(), np.array(days, dtype=np.int32))
-    whole = np.array([int(value) for value in key.values], dtype=np.int64)  # type: ignore[arg-type]
+    whole = np.array(key.whole, dtype=np.int64)
     return wrapped(pa.int64(), whole) if key.kind == "integer" else _booleans(whole)
 
 

@@ -38,6 +38,6 @@ class KeyArrays:
         for key, stride, held in self._held:
             codes = np.arange(first, last) // stride % len(key.values)
             if held is None:
-                codes += int(key.values[0])  # type: ignore[arg-type]
+                codes += key.whole[0]
             arrays[key.column] = wrapped(pa.int64(), codes) if held is None else taken(held, codes)
         return arrays

@@ -225,7 +225,7 @@ def _law(part: _Blocks, width: float, half: int) -> PLDPmf:
     endless = ~np.isfinite(part.loss)
     places = np.floor(np.where(endless, 0.0, part.loss) / width)
     kept = ~endless & (np.abs(places) <= half)
-    found = np.bincount(places[kept].astype(np.int64) + half, part.p[kept])
+    found = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], minlength=1)
     lowest = int(np.argmax(found > 0))
     infinite = float(np.sum(part.p[endless]))
     return DensePLDPmf(width, lowest - half, found[lowest:], infinite, False)

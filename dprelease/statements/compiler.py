@@ -214,11 +214,10 @@ class Compiler:
         null = "NULL" if key.nulls is None else str(key.nulls)
         if key.kind == "boolean":
             return f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} THEN 1 ELSE 0 END"
-        first, last = key.values[0], key.values[-1]
         if key.kind == "integer":
-            low, high = quoting.integer(int(first)), quoting.integer(int(last))  # type: ignore[arg-type]
+            low, high = quoting.integer(key.whole[0]), quoting.integer(key.whole[-1])
         else:
-            low, high = quoting.day(first), quoting.day(last)  # type: ignore[arg-type]
+            low, high = quoting.day(key.days[0]), quoting.day(key.days[-1])
         inside = f"{value} BETWEEN {low} AND {high}"
         # The cast of an integer comes first: a TINYINT minus a TINYINT may not be one.
         code = f"CAST({value} AS BIGINT) - {low}"

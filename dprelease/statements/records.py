@@ -87,7 +87,7 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
     if key.kind == "boolean":
         found = f"CASE WHEN {value} THEN 1 ELSE 0 END"
     else:  # days outside the bounds are missing already
-        found = f"CAST({value} - {quoting.day(key.values[0])} AS BIGINT)"  # type: ignore[arg-type]
+        found = f"CAST({value} - {quoting.day(key.days[0])} AS BIGINT)"
     return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {found} END AS BIGINT)"
 
 
