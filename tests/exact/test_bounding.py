@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.exact import bounding
+from dprelease.exact import bounding, kept
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.exact.build import ask, declare, exact
@@ -56,22 +56,34 @@ def rows_of(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(st.fixed_dictionaries(row), max_size=60)
 
 
-@pytest.mark.parametrize(
-    ("held", "block"),
-    [(0, 1), (8, bounding.BLOCK), (bounding.MOST_HELD, bounding.BLOCK), (bounding.MOST_HELD, 3)],
-    ids=["in the engine", "in parts", "in memory", "in short blocks"],
-)
+MOST = bounding.MOST_HELD
+WAYS = {
+    "in the engine": (0, 2**20, 2**16, 2**21),
+    "in parts": (8, 2**20, 2**16, 2**21),
+    "numbered before, in parts, as they come": (12, 3, 2, 1),
+    "numbered before, as they come": (30, 4, 2, 3),
+    "in memory": (MOST, 2**20, 2**16, 2**21),
+    "in memory, in short blocks": (MOST, 5, 3, 2),
+}
+"""Rows held, rows of a batch, rows hashed together, new rows after which some are dropped."""
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("measures", MEASURES)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12)
 @given(data=st.data())
 def test_every_way_keeps_the_same_rows(
-    kind: str, measures: str, held: int, block: int, data: st.DataObject
+    kind: str, measures: str, way: str, data: st.DataObject
 ) -> None:
     query = build(kind, data.draw(st.sampled_from(BOUNDS)), measures)
     rows = data.draw(rows_of(kind))
     fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
-    with mock.patch.multiple(bounding, MOST_HELD=held, BLOCK=block, SORTED=2 * block):
+    held, batch, block, fewest = WAYS[way]
+    with (
+        mock.patch.multiple(bounding, MOST_HELD=held, BATCH=batch),
+        mock.patch.multiple(kept, BLOCK=block, FEWEST=fewest),
+    ):
         found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
     for name, vector in reference(query, rows).items():
         assert found[name].tolist() == vector, name
@@ -81,11 +93,12 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     """Cells that differ by the modulus have the same hash: the bounds hold all the same."""
     cells = np.array([5, 5 + MODULUS, 5 + 2 * MODULUS, 5, 5 + MODULUS, 7], dtype=np.int64)
     codes = np.array([0, 0, 0, 0, 0, 1], dtype=np.int64)
-    values = pa.table({"v0": pa.array([1, 2, 3, 4, 5, 6])})
-    rows = bounding._Rows(codes, np.array([3, 4], dtype=np.int64), cells, values)
+    values = pa.record_batch({"v0": pa.array([1, 2, 3, 4, 5, 6])})
+    rows = kept.Rows(codes, cells, values)
     unit = build("integer", (2, 1), "with values").unit
-    kept = bounding._kept(rows, unit, 2**40, threads=2)
-    assert sorted(zip(kept["id"].to_pylist(), kept["cell"].to_pylist(), strict=True)) == [
+    hashes = np.array([3, 4], dtype=np.int64)
+    found = kept.keep([rows], 6, hashes, kept.Bounds(unit, 2**40, room=10, threads=2))
+    assert sorted(zip(found["id"].to_pylist(), found["cell"].to_pylist(), strict=True)) == [
         (0, 5),
         (0, 5 + MODULUS),
         (1, 7),
@@ -94,7 +107,7 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
 
 def test_the_hash_in_numpy_is_the_documented_one() -> None:
     ids = np.array([0, 1, 77, MODULUS - 1], dtype=np.int64)
-    found = bounding.hashed(bounding.hashed(None, ids), np.array([9, 0, MODULUS, 3]))
+    found = kept.hashed(kept.hashed(None, ids), np.array([9, 0, MODULUS, 3]))
     wanted = [digest([0, 9]), digest([1, 0]), digest([77, None]), digest([MODULUS - 1, 3])]
     assert found.tolist() == wanted
     assert all(2**32 * factor <= 2**63 for _, factor in ROUNDS)  # XOR keeps a sum below 2^32
@@ -103,8 +116,8 @@ def test_the_hash_in_numpy_is_the_documented_one() -> None:
 @pytest.mark.parametrize("cells", [np.arange(20), np.arange(200), np.arange(0, 51200, 512)])
 def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
     """Over 20,000 ids in a row each cell is among the first five as often as any other."""
-    ids = bounding.hashed(None, np.arange(20_000))
-    hashes = bounding.hashed(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
+    ids = kept.hashed(None, np.arange(20_000))
+    hashes = kept.hashed(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
     first = np.argpartition(hashes, 5, axis=1)[:, :5]
     counts = np.bincount(first.ravel(), minlength=len(cells))
     expected = 5 * len(ids) / len(cells)

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError
-from dprelease.exact import bounding
+from dprelease.exact import bounding, kept
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.settings import SCRATCH, Settings
 from dprelease.release.pipeline import run
@@ -133,30 +133,51 @@ def test_rows_are_bounded_within_the_memory_limit(limit: str | None, most: int) 
         assert bounding._most_held(link) == pytest.approx(most, rel=2e-3)
 
 
-def test_bounding_ten_times_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids are taken in parts, none of which is held longer than the next one needs."""
-    columns = {"id": {"type": "integer"}, "n": {"type": "integer", "lower": 0, "upper": 9}}
+@pytest.mark.parametrize(
+    ("ids", "total", "in_parts"),
+    [
+        ("i % 50021", 2 * 50021, False),
+        ("CAST(i % 50021 AS VARCHAR)", 2 * 50021, False),
+        ("i % 500021", 1_000_000, True),  # two rows of each, both kept: i and i + 500021
+    ],
+)
+def test_bounding_ten_times_the_memory_limit(
+    ids: str, total: int, in_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows come and are dropped, or ids are taken in parts, so that few rows are held at a time."""
+    kind = "text" if "VARCHAR" in ids else "integer"
+    columns = {"id": {"type": kind}, "n": {"type": "integer", "lower": 0, "upper": 9}}
     unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
     query = ask(declare(columns, privacy_unit=unit), {"rows": {"count": "*"}}, ["n"])
     held: list[int] = []
-    kept = bounding._kept
+    add = kept._Held.add
 
-    def watched(rows: bounding._Rows, *more: Any) -> Any:
-        held.append(len(rows.codes))
-        return kept(rows, *more)
+    def watched(self: kept._Held, block: Any) -> None:
+        add(self, block)
+        held.append(self.size)
 
-    monkeypatch.setattr(bounding, "_kept", watched)
-    found = []
+    asked: list[str] = []
+    kept_of = bounding._kept
+
+    def counted(link: duckdb.DuckDBPyConnection, sql: str, *more: Any) -> Any:
+        asked.append(sql)
+        return kept_of(link, sql, *more)
+
+    monkeypatch.setattr(kept._Held, "add", watched)
+    monkeypatch.setattr(bounding, "_kept", counted)
+    found, most = [], []
     for settings in (Settings(), Settings("30MB", 1)):
+        held.clear()
         with duckdb.connect() as link:
-            rows = link.sql("SELECT i % 50021 AS id, i % 7 AS n FROM range(1000000) t(i)")
+            rows = link.sql(f"SELECT {ids} AS id, i % 7 AS n FROM range(1000000) t(i)")
             with Engine.open(query.declared, rows, settings=settings) as engine:
                 found.append(engine.run(query).vector("rows").tolist())
+        most.append(max(held))
     assert found[0] == found[1]
-    assert sum(found[0]) == 2 * 50021
-    assert held[0] == 1_000_000
-    assert len(held) > 4
-    assert max(held[1:]) < 300_000
+    assert sum(found[0]) == total
+    assert any("hash(id)" in sql for sql in asked) == in_parts
+    assert most[0] == 1_000_000
+    assert most[1] < 400_000
 
 
 def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:

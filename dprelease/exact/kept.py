@@ -1,0 +1,300 @@
+"""Which rows of a unit are kept, by the rule of `statements.bounding`, in one pass over the rows.
+
+One 64-bit integer a row, the number of its id and behind it the hash of its cell, says in which
+order cells are taken. Rows beyond the cells that their id has so far are dropped as they come, so
+that what is held follows what is kept and not the table. NumPy's long loops let go of the
+interpreter's lock: blocks of rows are worked on by as many threads as the engine has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dprelease.exact.table import Integers
+from dprelease.privacy.unit import PrivacyUnit
+from dprelease.statements.bounding import MODULUS, ROUNDS
+
+HASH_BITS = 31
+BLOCK = 2**16
+"""Rows whose hashes are computed together, and stay in the cache."""
+
+FEWEST = 2**21
+"""New rows from which on those held are looked through for rows to drop."""
+
+SPARE = 1.25
+"""Parts of ids differ in size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a query: the number of each one's id, its cell, and its values, if there are any."""
+
+    numbers: NDArray[np.integer[Any]]
+    cells: NDArray[np.integer[Any]]
+    values: pa.RecordBatch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is kept of each id: `unit`, of `cells` that there can be; at most `room` rows held."""
+
+    unit: PrivacyUnit
+    cells: int
+    room: int
+    threads: int
+
+    @property
+    def chooses_cells(self) -> bool:
+        """Whether an id can have rows in more cells than are kept."""
+        return self.unit.max_groups < self.cells
+
+
+class NoRoomError(Exception):
+    """More is kept than there is room for: `parts` of the ids, one after the other, may have it."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(share)
+        self.parts = max(2, math.ceil(SPARE / share))
+
+
+def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -> pa.Table:
+    """Return the kept rows: `id`, which is the number, `cell` and values, or `n`, how many count.
+
+    `total`: how many rows there are; `hashes`: of the id of each number.
+
+    Raises
+    ------
+    NoRoomError
+        If more than the room is kept.
+    """
+    held = _Held(hashes, bounds)
+    seen = 0
+    with ThreadPoolExecutor(bounds.threads) as pool:
+        coming: deque[Future[_Keyed]] = deque()
+
+        def settle(left: int) -> None:
+            while len(coming) > left:
+                held.add(coming.popleft().result())
+
+        for block in blocks:
+            seen += len(block.numbers)
+            coming.append(pool.submit(held.keyed, block))
+            settle(bounds.threads)
+            if held.is_due:
+                settle(0)
+                full = held.size > bounds.room
+                held.drop(pool.map)
+                if full and not held.pack():
+                    # What is kept of the rows to come is no more than of those that came.
+                    raise NoRoomError(seen / total)
+        settle(0)
+        return held.table()
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Rows by the key of id and cell."""
+
+    keys: Integers
+    cells: Integers
+    values: pa.RecordBatch | None
+
+    def take(self, places: Integers) -> _Keyed:
+        if len(places) == len(self.keys):
+            return self
+        values = None if self.values is None else self.values.take(pa.array(places))
+        return _Keyed(self.keys[places], self.cells[places], values)
+
+
+@dataclass
+class _Held:
+    """Rows that may be kept."""
+
+    hashes: Integers
+    bounds: Bounds
+    blocks: list[_Keyed] = field(default_factory=list)
+    size: int = 0
+    settled: int = 0
+    """Rows that were held after some were dropped."""
+
+    def __post_init__(self) -> None:
+        # Of an id, the key up to which rows are among its first cells, as far as is known.
+        self.limits = np.full(len(self.hashes), np.iinfo(np.int64).max)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough rows are new that looking through all costs little for each."""
+        new = self.size - self.settled
+        return self.size > self.bounds.room or (
+            self.bounds.chooses_cells and new > max(FEWEST, self.settled)
+        )
+
+    def keyed(self, rows: Rows) -> _Keyed:
+        """Return those rows of a block that may be kept; several threads may ask at a time."""
+        keys = np.empty(len(rows.numbers), dtype=np.int64)
+        inside = np.empty(len(keys), dtype=np.bool_)
+        for start in range(0, len(keys), BLOCK):
+            block = slice(start, start + BLOCK)
+            numbers = rows.numbers[block].astype(np.int64, copy=False)
+            part = rows.cells[block].astype(np.int64, copy=False)
+            if self.bounds.cells > MODULUS:  # cell numbers are not negative
+                part = residues(part)
+            key = hashed(self.hashes[numbers], part)
+            key |= numbers << HASH_BITS
+            keys[block] = key
+            np.less_equal(key, self.limits[numbers], out=inside[block])
+        cells = rows.cells.astype(np.int64, copy=False)
+        return _Keyed(keys, cells, rows.values).take(np.flatnonzero(inside))
+
+    def add(self, block: _Keyed) -> None:
+        """Hold a block of rows."""
+        self.blocks.append(block)
+        self.size += len(block.keys)
+
+    def drop(self, each: Callable[..., Iterable[_Keyed]]) -> None:
+        """Drop rows of cells that are not among the first ones of their ids."""
+        if self.bounds.chooses_cells:
+            last = _last(np.concatenate([b.keys for b in self.blocks]), self.bounds.unit.max_groups)
+            self.limits[last >> HASH_BITS] = last
+            self.blocks = list(each(self._within, self.blocks))
+        self.size = self.settled = sum(len(block.keys) for block in self.blocks)
+
+    def pack(self) -> bool:
+        """Return whether there is room for more, if need be after dropping all that is not kept."""
+        enough = self.bounds.room * 3 // 4
+        if self.size > enough:
+            rows = self._joined()
+            self.blocks = [rows.take(self._chosen(rows))]
+            self.size = self.settled = len(self.blocks[0].keys)
+        return self.size <= enough
+
+    def _within(self, block: _Keyed) -> _Keyed:
+        return block.take(np.flatnonzero(block.keys <= self.limits[block.keys >> HASH_BITS]))
+
+    def _joined(self) -> _Keyed:
+        blocks, self.blocks = self.blocks, []
+        if not blocks:
+            return _Keyed(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None)
+        values = [block.values for block in blocks if block.values is not None]
+        return _Keyed(
+            np.concatenate([block.keys for block in blocks]),
+            np.concatenate([block.cells for block in blocks]),
+            pa.concat_batches(values) if values else None,
+        )
+
+    def _chosen(self, rows: _Keyed) -> Integers:
+        """Return the places of the kept rows, by id and cell."""
+        order, keys, cells = _ordered(rows.keys, rows.cells)
+        new = _changes(keys, cells)
+        group = np.cumsum(new) - 1
+        if self.bounds.chooses_cells:
+            few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
+            if not few.all():  # only where cells of an id have the same hash
+                inside = few[group]
+                order, keys, group = order[inside], keys[inside], group[inside]
+        most = self.bounds.unit.max_rows_per_group
+        if rows.values is None:
+            found: Integers = order[_among_first(group, most)]
+            return found
+        return order[_rows_in_groups(rows.values, order, keys, group, most)]
+
+    def table(self) -> pa.Table:
+        """Return what is kept of all rows that were added."""
+        self.drop(map)
+        rows = self._joined()
+        rows = rows.take(self._chosen(rows))
+        if rows.values is not None:
+            columns = [rows.keys >> HASH_BITS, rows.cells, *rows.values.columns]
+            return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
+        first = np.flatnonzero(_changes(rows.keys, rows.cells))
+        counts = np.diff(first, append=len(rows.keys))
+        columns = [rows.keys[first] >> HASH_BITS, rows.cells[first], counts]
+        return pa.table(columns, names=["id", "cell", "n"])
+
+
+def residues(values: NDArray[np.integer[Any]]) -> Integers:
+    """Return whole numbers as parts of a hash."""
+    found: Integers = values.astype(np.int64) % MODULUS
+    return found
+
+
+def hashed(start: Integers | None, part: Integers) -> Integers:
+    """Return the hash of `statements.bounding`, continued by one part."""
+    found = part.copy() if start is None else start + part
+    for constant, factor in ROUNDS:
+        found ^= constant
+        found *= factor
+        found %= MODULUS
+    return found
+
+
+def _last(keys: Integers, most: int) -> Integers:
+    """Return the key up to which there are `most` different ones, for each id that has so many."""
+    ordered = np.sort(keys)
+    ordered = ordered[_changes(ordered)]
+    ids = ordered >> HASH_BITS
+    place = most - 1  # of the last key that may count, from the first one of its id
+    first = np.flatnonzero(_changes(ids))
+    return ordered[(first + place)[np.diff(first, append=len(ids)) > place]]
+
+
+def _ordered(keys: Integers, cells: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the order of rows by key and cell, and both in that order."""
+    order = np.argsort(keys)
+    ordered, at = keys[order], cells[order]
+    if np.any((ordered[1:] == ordered[:-1]) & (at[1:] != at[:-1])):
+        # Two cells of one id have the same hash, once in about a billion pairs.
+        order = np.lexsort((cells, keys))
+        at = cells[order]
+    return order, ordered, at
+
+
+def _changes(*columns: Integers) -> NDArray[np.bool_]:
+    """Return where the first row is, and every one that differs from the row before."""
+    found = np.ones(len(columns[0]), dtype=np.bool_)
+    if len(found):
+        np.not_equal(columns[0][1:], columns[0][:-1], out=found[1:])
+        for column in columns[1:]:
+            found[1:] |= column[1:] != column[:-1]
+    return found
+
+
+def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
+    """Return which rows are among the first `most` of their group; rows of a group lie together."""
+    found = np.ones(len(group), dtype=np.bool_)
+    np.not_equal(group[most:], group[:-most], out=found[most:])
+    return found
+
+
+def _rows_in_groups(
+    values: pa.RecordBatch, order: Integers, keys: Integers, group: Integers, most: int
+) -> Integers:
+    """Return the places of at most `most` rows of each group, by the hash of rows."""
+    full = np.bincount(group)[group] > most if len(group) else np.zeros(0, dtype=np.bool_)
+    places = np.flatnonzero(full)
+    if not len(places):
+        return np.arange(len(group))
+    held = values.take(pa.array(order[places]))
+    row, ties = keys[places] & (2**HASH_BITS - 1), list[Integers]()
+    for column in held.columns:
+        known = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+        filled = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        row = hashed(row, np.where(known == 1, residues(filled), MODULUS))
+        ties += [known, filled]
+    decided = np.lexsort(_least_first([group[places], row, *ties]))
+    kept = places[decided][_among_first(group[places][decided], most)]
+    return np.sort(np.concatenate([np.flatnonzero(~full), kept]))
+
+
+def _least_first(columns: Sequence[Integers]) -> tuple[Integers, ...]:
+    """Return columns as NumPy wants them: the one that decides first stands last."""
+    return tuple(reversed(columns))
