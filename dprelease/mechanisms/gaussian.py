@@ -15,7 +15,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from flint import arb, ctx
-from scipy import special
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain, rounded_up
 from dprelease.numerics.balls import ball
@@ -40,6 +39,8 @@ class Gaussian(Symmetric):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = scale times the normal one."""
+        from scipy import special  # takes a while to load; few plans need it
+
         position = special.ndtri(u)
         position *= -self.scale
         position += 0.5
@@ -77,21 +78,27 @@ class Gaussian(Symmetric):
             return self.scale * math.sqrt(2 / math.pi) - 1 / (
                 12 * self.scale * math.sqrt(2 * math.pi)
             )
-        k = np.arange(1, int(40 * self.scale) + 2)
-        return float(np.sum(special.erfc((k - 0.5) / (self.scale * math.sqrt(2)))))
+        return float(np.sum(self._tails()[1]))
 
     @property
     def standard_deviation(self) -> float:
         """Return the square root of scale^2 + 1/12 (up to exp(-2 pi^2 scale^2)), or of the sum."""
         if self.scale > 64:
             return math.sqrt(self.scale**2 + 1 / 12)
-        k = np.arange(1, int(40 * self.scale) + 2)
-        tails = special.erfc((k - 0.5) / (self.scale * math.sqrt(2)))
+        k, tails = self._tails()
         return math.sqrt(float(np.sum((2 * k - 1) * tails)))
+
+    def _tails(self) -> tuple[Floats, Floats]:
+        from scipy import special
+
+        k = np.arange(1.0, int(40 * self.scale) + 2)
+        return k, special.erfc((k - 0.5) / (self.scale * math.sqrt(2)))
 
 
 def normal_mass(low: Floats, high: Floats) -> Floats:
     """Return P(low < Z <= high) of a standard normal Z, with a relative error below 2**-32."""
+    from scipy import special
+
     flip = low + high > 0
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
     width, middle = b - a, (a + b) / 2

@@ -19,7 +19,6 @@ from typing import ClassVar
 
 import numpy as np
 from flint import arb
-from scipy import special
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
 from dprelease.mechanisms.shape import Shape
@@ -60,6 +59,8 @@ class OffsetSymmetricGaussian(Symmetric):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for x = scale (z - ratio), Q(z) = 2 u Q(ratio)."""
+        from scipy import special  # takes a while to load; few plans need it
+
         position = special.ndtri(u * (2.0 * float(special.ndtr(-self.ratio))))
         position += self.ratio
         position *= -self.scale

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 from flint import arb, ctx, fmpq
-from scipy import special
 
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
@@ -189,6 +188,8 @@ def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
     x = scale (z - z h^2 / 24 - ratio) + 1/2, Q(z) = u phi(ratio) size: `quantile_error` bounds what
     the next terms add.
     """
+    from scipy import special  # takes a while to load; small scales don't need it
+
     z = special.ndtri(
         u * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * size(scale, ratio))
     )

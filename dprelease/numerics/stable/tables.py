@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
 
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.stable import series
@@ -60,6 +59,8 @@ def sf(alpha: float, x: Floats) -> Floats:
     if alpha == 1.0:
         return np.arctan2(1.0, x) / math.pi
     if alpha == 2.0:
+        from scipy import special  # takes a while to load; other alphas don't need it
+
         return np.asarray(special.erfc(x / 2) / 2)
     table = _tables(alpha)
     upper = np.exp(_in_chunks(table.log_sf, np.abs(x)))
@@ -71,6 +72,8 @@ def quantile(alpha: float, u: Floats) -> Floats:
     if alpha == 1.0:
         return np.asarray(np.cos(math.pi * u) / np.sin(math.pi * u))
     if alpha == 2.0:
+        from scipy import special
+
         return np.asarray(-math.sqrt(2.0) * special.ndtri(u))
     return _in_chunks(_tables(alpha).quantile, u)
 
