@@ -10,6 +10,13 @@ TOLERANCE = 1e-3
 
 LARGEST_FACTOR = 2.0**60
 
+MOST_SECANTS = 8
+STEEPEST, FLATTEST = -8.0, -0.125
+"""Slopes of prices, in logarithms, that a secant is trusted with."""
+
+NEARBY = 1 / 64
+"""Step, in logarithms, that the secant may take beyond what was priced."""
+
 
 def least_factor(price: Callable[[float], float], epsilon: float, start: float) -> float | None:
     """Return a factor whose price lies in [(1 - TOLERANCE) epsilon, epsilon]; None if none does.
@@ -49,6 +56,30 @@ def least_factor(price: Callable[[float], float], epsilon: float, start: float) 
         else:
             high, high_price = factor, found
     return high  # a staircase of prices: the next lower factor costs too much
+
+
+def near_factor(price: Callable[[float], float], epsilon: float, start: float) -> float | None:
+    """Return a factor whose price is about that of `least_factor`; None if none is found.
+
+    For comparisons, not for guarantees: the answer is extrapolated from two prices nearby, and not
+    priced itself. Secants in logarithms; where they don't lead, `least_factor`.
+    """
+    aim = math.log(epsilon * (1.0 - TOLERANCE / 8))
+    place, slope, last = math.log(start), -1.0, None
+    for _ in range(MOST_SECANTS):
+        found = price(math.exp(place))
+        if not 0.0 < found < math.inf:
+            break
+        if last is not None:
+            slope = (math.log(found) - last[1]) / (place - last[0])
+            if not STEEPEST <= slope <= FLATTEST:
+                break
+        step = (aim - math.log(found)) / slope
+        if abs(step) <= (NEARBY if last else TOLERANCE / 8):
+            return math.exp(place + step)
+        last = place, math.log(found)
+        place += min(max(step, -1.0), 1.0)
+    return least_factor(price, epsilon, math.exp(place))
 
 
 def _fits(found: float, epsilon: float) -> bool:

@@ -11,9 +11,9 @@ from typing import NoReturn
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.accounting import pure_epsilon
+from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.privacy.calibrate import least_factor
+from dprelease.privacy.calibrate import least_factor, near_factor
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Sensitivity
 
@@ -23,6 +23,9 @@ ROOM = 1.0 + 2.0**-40
 NO_MEAN = 1000.0
 
 Shape = Mapping[str, str | float]
+
+Factors = dict[object, float]
+"""Factors of drafts that were solved, by their families and shapes: where to look for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,19 @@ def typical_error(mechanism: Randomizer) -> float:
 
 
 def solve(
-    drafts: Sequence[Draft], budget: Budget, fixed: Sequence[Priced] = ()
+    drafts: Sequence[Draft],
+    budget: Budget,
+    fixed: Sequence[Priced] = (),
+    *,
+    known: Factors | None = None,
+    rough: bool = False,
 ) -> list[Randomizer]:
     """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
 
     Pure budgets: each draft spends its share of what is left, by its weight over the sum of
-    weights. Otherwise one common factor for all: each draft's scale is factor x base.
+    weights. Otherwise one common factor for all: each draft's scale is factor x base. `known` is
+    where the search starts, and learns of what is found. `rough`: only near the budget, on either
+    side, to compare candidates by.
 
     Raises
     ------
@@ -139,12 +149,17 @@ def solve(
             vectors = [priced(draft.at(factor), draft.sensitivity) for draft in drafts]
         except BudgetError:
             return math.inf  # beyond the scales that are certified
-        return budget.price([*fixed, *vectors])
+        return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
 
-    guess = _guess(drafts, budget)
-    factor = least_factor(price, round_down(budget.amount), guess)
+    known = {} if known is None else known
+    families = (budget, tuple(draft.kind.name for draft in drafts))
+    exact = (families, tuple(tuple(sorted(draft.shape.items())) for draft in drafts))
+    guess = known.get(exact) or known.get(families) or _guess(drafts, budget)
+    find = near_factor if rough else least_factor
+    factor = find(price, round_down(budget.amount), guess)
     if factor is None:
         _explain(drafts, guess, budget)
+    known[exact] = known[families] = factor
     return [draft.at(factor) for draft in drafts]
 
 

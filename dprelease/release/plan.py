@@ -20,7 +20,7 @@ from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
 from dprelease.release.derived import evenly_spread, sum_margin
-from dprelease.release.draft import priced
+from dprelease.release.draft import Factors, priced
 from dprelease.release.guarantee import (
     Guarantee,
     budget_of,
@@ -207,8 +207,11 @@ def make_plan(
     ]
     share = share or flat([wish.measure.weight for _, wish in wishes])
     limit, is_open = budget_of(budget), unlimited(budget)
-    drafts, how = drafts_of([wish for _, wish in wishes], share, limit, unlimited=is_open)
-    mechanisms = spend(share, drafts, limit, unlimited=is_open)
+    known: Factors = {}
+    drafts, how = drafts_of(
+        [wish for _, wish in wishes], share, limit, unlimited=is_open, known=known
+    )
+    mechanisms = spend(share, drafts, limit, unlimited=is_open, known=known)
     columns = []
     for (query, wish), chosen, mechanism in zip(wishes, how, mechanisms, strict=True):
         columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))
