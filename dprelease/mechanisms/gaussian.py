@@ -19,6 +19,7 @@ from flint import arb, ctx
 from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain, rounded_up
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags
+from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss
 from dprelease.privacy.normal import normal_delta
@@ -39,9 +40,7 @@ class Gaussian(Symmetric):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = scale times the normal one."""
-        from scipy import special  # takes a while to load; few plans need it
-
-        position = special.ndtri(u)
+        position = normal_quantile(u)
         position *= -self.scale
         position += 0.5
         return certain(position, self.scale * QUANTILE_ERROR)
@@ -89,16 +88,12 @@ class Gaussian(Symmetric):
         return math.sqrt(float(np.sum((2 * k - 1) * tails)))
 
     def _tails(self) -> tuple[Floats, Floats]:
-        from scipy import special
-
         k = np.arange(1.0, int(40 * self.scale) + 2)
-        return k, special.erfc((k - 0.5) / (self.scale * math.sqrt(2)))
+        return k, erfc((k - 0.5) / (self.scale * math.sqrt(2)))
 
 
 def normal_mass(low: Floats, high: Floats) -> Floats:
     """Return P(low < Z <= high) of a standard normal Z, with a relative error below 2**-32."""
-    from scipy import special
-
     flip = low + high > 0
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
     width, middle = b - a, (a + b) / 2
@@ -106,7 +101,13 @@ def normal_mass(low: Floats, high: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         narrow = density * width * (1 + (middle**2 - 1) * width**2 / 24)
         small = (width < 1e-3) & (width * np.abs(middle) < 1e-2)
-    return np.where(small, narrow, special.ndtr(b) - special.ndtr(a))
+    return np.where(small, narrow, _below(b) - _below(a))
+
+
+def _below(z: Floats) -> Floats:
+    """Return P(Z <= z)."""
+    found: Floats = np.float64(0.5) * erfc(z * -math.sqrt(0.5))
+    return found
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.privacy.offset_gaussian import (
     OffsetGaussianLoss,
     ln_upper,
@@ -59,9 +60,7 @@ class OffsetSymmetricGaussian(Symmetric):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for x = scale (z - ratio), Q(z) = 2 u Q(ratio)."""
-        from scipy import special  # takes a while to load; few plans need it
-
-        position = special.ndtri(u * (2.0 * float(special.ndtr(-self.ratio))))
+        position = normal_quantile(u * math.erfc(self.ratio / math.sqrt(2)))
         position += self.ratio
         position *= -self.scale
         position += 0.5

@@ -20,6 +20,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
+from dprelease.numerics.normal_tail import ln_erfc_over
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 ROOT = math.sqrt(2.0)
@@ -39,12 +40,10 @@ def upper_ball(z: arb, r: arb) -> arb:
 
 
 def ln_upper(z: Floats, r: float) -> Floats:
-    """Return ln(2 P(Z > z)), z >= 0."""
-    from scipy import special  # takes a while to load; discrete laws at small scales don't need it
-
-    with np.errstate(divide="ignore"):  # ln 0 at infinity
-        tail = np.log(special.erfcx((z + r) / ROOT) / special.erfcx(r / ROOT))
-    found: Floats = tail - z * (z / 2 + r)
+    """Return ln(2 P(Z > z)), z (n,) >= 0."""
+    found = np.zeros_like(z)
+    beyond = z > 0
+    found[beyond] = ln_erfc_over((z[beyond] + r) / ROOT, r / ROOT)
     return found
 
 

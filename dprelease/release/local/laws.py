@@ -17,6 +17,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
+from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.numerics.rounding import finite
 
 FEW = 30
@@ -135,6 +136,4 @@ def of_all(law: Mechanism, step: Fraction, records: int) -> dict[str, Any] | Non
 
 def _normal_quantile(miss: float) -> float:
     """Return z with P(Z > z) = miss."""
-    from scipy import special  # takes a while to load; local releases of other laws don't need it
-
-    return float(-special.ndtri(miss))
+    return float(-normal_quantile(np.array([miss]))[0])
