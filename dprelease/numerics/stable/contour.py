@@ -12,11 +12,11 @@ besides.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
+from dprelease.numerics.quadrature import gauss
 
 VERTICAL, HORIZONTAL = 64, 112
 """Gauss points on either part."""
@@ -52,7 +52,7 @@ def density_and_tail(alpha: float, x: Floats) -> tuple[Floats, Floats]:
 
 def _up(alpha: float, kappa: float, sigma: float, x: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Return the integrals from 0 to i end."""
-    nodes, weights = _gauss(VERTICAL)
+    nodes, weights = gauss(VERTICAL)
     u = (nodes + 1) / 2
     y = end[:, None] * u**FLATTEN
     power = y**alpha
@@ -66,7 +66,7 @@ def _up(alpha: float, kappa: float, sigma: float, x: Floats, end: Floats) -> tup
 
 def _along(alpha: float, x: Floats, height: Floats) -> tuple[Floats, Floats]:
     """Return the integrals from i height to infinity."""
-    nodes, weights = _gauss(HORIZONTAL)
+    nodes, weights = gauss(HORIZONTAL)
     length = END ** (1 / alpha)
     s, h = length * (nodes + 1) / 2, height[:, None]
     square = s * s + h * h
@@ -79,8 +79,3 @@ def _along(alpha: float, x: Floats, height: Floats) -> tuple[Floats, Floats]:
     f: Floats = values.real.sum(axis=1)
     g: Floats = ((values.real * h - values.imag * s) / square).sum(axis=1)  # Re i values / t
     return f, g
-
-
-@lru_cache(maxsize=2)
-def _gauss(points: int) -> tuple[Floats, Floats]:
-    return np.polynomial.legendre.leggauss(points)

@@ -24,11 +24,14 @@ QUANTILE_RELATIVE_ERROR = 2.0**-41
 
 CHUNK = 2**14
 PANELS, QUANTILE_PANELS, DEGREE = 512, 256, 10
-COARSE_PANELS, COARSE_DEGREE = 64, 16
+COARSE_PANELS, COARSE_DEGREE = 32, 16
 """Where integrals are taken: at few points, for they take nearly all the time of a new alpha.
 
 What is evaluated later are shorter polynomials, on `PANELS` parts.
 """
+
+NEAR_TWO = 1.99
+"""Beyond, where core and power tail meet more sharply, there are twice as many coarse panels."""
 
 SERIES_TERMS = 13
 LEAST_SERIES = 40.0
@@ -150,10 +153,10 @@ def _to_powers() -> Floats:
     return found
 
 
-@lru_cache(maxsize=1)
-def _to_fine() -> Floats:
+@lru_cache(maxsize=2)
+def _to_fine(coarse: int) -> Floats:
     """Return the matrix from values at the points of one coarse panel to those of its fine ones."""
-    parts = PANELS // COARSE_PANELS
+    parts = PANELS // coarse
     places = (2 * np.arange(parts)[:, None] + _points(DEGREE) + 1).ravel() / parts - 1
     series_there = np.polynomial.chebyshev.chebvander(places, COARSE_DEGREE)
     found: Floats = _to_chebyshev(COARSE_DEGREE) @ series_there.T
@@ -237,9 +240,10 @@ def _tables(alpha: float) -> _Tables:
     settled = alpha / ray * (45 / (alpha - 1)) ** ((alpha - 1) / alpha)
     start = max(LEAST_SERIES, 3 * settled)
     end = math.log1p(start)
-    s = _nodes(end, COARSE_PANELS, COARSE_DEGREE)
+    coarse = COARSE_PANELS if alpha <= NEAR_TWO else 2 * COARSE_PANELS
+    s = _nodes(end, coarse, COARSE_DEGREE)
     log_density, log_tail = (
-        _fit((np.log(values).reshape(s.shape) @ _to_fine()).reshape(PANELS, DEGREE + 1), end)
+        _fit((np.log(values).reshape(s.shape) @ _to_fine(coarse)).reshape(PANELS, DEGREE + 1), end)
         for values in density_and_tail(alpha, np.expm1(s).ravel())
     )
     coefficients = tuple(series.float_coefficients(alpha, SERIES_TERMS))
