@@ -244,7 +244,7 @@ def _guarantee_words(found: Plan) -> str:
     guarantee = found.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
-    rho = found.definitions()["rho"]
+    rho = found.rho()
     if rho is not None:
         lines.append(f"rho {rho:.6g} (zero-concentrated)")
     if guarantee.delta and math.isfinite(guarantee.pure_epsilon):

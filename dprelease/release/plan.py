@@ -112,16 +112,20 @@ class Plan:
                 known[key] = self.budget.price([column.priced])
         return [known[c.priced.key, c.priced.sensitivity] for c in self.columns]
 
+    def rho(self) -> float | None:
+        """Return the zero-concentrated guarantee; None where there is none, or many kinds."""
+        vectors = [column.priced for column in self.columns]
+        return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
+
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where there is none, or many kinds."""
         vectors = [column.priced for column in self.columns]
         few = len(kinds_of(vectors)) <= FEW_KINDS
-        rho = rho_of(vectors) if few else math.inf
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
         return {
             "pure_epsilon": finite(self.guarantee.pure_epsilon),
             "epsilon_at_delta": [self.guarantee.epsilon, float(self.guarantee.delta)],
-            "rho": finite(rho),
+            "rho": self.rho(),
             "renyi": {order: finite(found) for order, found in orders.items()},
         }
 
