@@ -28,6 +28,7 @@ class Precision:
     parts: int
     """Points of the grid in the root mean square of typical losses."""
     widest: float
+    """Largest spacing of losses."""
     longest: int
     """Points beyond which a composed law is put on a coarser grid."""
 
@@ -36,8 +37,7 @@ FINE = Precision(40, 1e-3, LONGEST)
 """That of all guarantees."""
 
 ROUGH = Precision(16, 2.5e-3, LONGEST // 4)
-"""To compare candidates by: above a fine price by less than a thousandth, mostly, in a fifth of the
-time."""
+"""To compare candidates by: mostly within a thousandth of a fine price, in a fifth of the time."""
 
 
 def pure_epsilon(vectors: Sequence[Priced]) -> Fraction | None:
