@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import Optimal
 from dprelease.privacy.accounting import ROUGH, epsilon_at, pure_epsilon
-from dprelease.privacy.calibrate import TOLERANCE, least_factor, near_factor
+from dprelease.privacy.calibrate import TOLERANCE, least_factor, near_factor, nearer_factor
 from dprelease.privacy.convolution import Composer
 from dprelease.privacy.dominating import (
     LOSS_ERROR,
@@ -280,8 +280,13 @@ def test_near_factors_are_near_in_a_few_prices(start: float) -> None:
 
     found = near_factor(cost, 1.0, start)
     assert found is not None
+    factor, slope = found
     assert calls <= 9
-    assert cost(found) == pytest.approx(1.0, abs=TOLERANCE / 2)
+    assert cost(factor) == pytest.approx(1.0, abs=TOLERANCE / 2)
+    again = near_factor(cost, 1.0, factor * 1.03, slope)
+    assert again is not None
+    assert calls <= 12
+    assert cost(again[0]) == pytest.approx(1.0, abs=TOLERANCE / 2)
 
 
 def test_near_factors_of_unsteady_prices_are_least_factors() -> None:
@@ -292,7 +297,13 @@ def test_near_factors_of_unsteady_prices_are_least_factors() -> None:
     ):
         found = near_factor(stairs, 1.0, 1.0)
         assert found is not None
-        assert 3.0 <= found < 3.1
+        assert 3.0 <= found[0] < 3.1
+
+
+def test_nearer_factors_fit_and_spend_more() -> None:
+    assert nearer_factor(lambda factor: 1 / factor, 1.0, 1.0009) < 1.0004
+    assert nearer_factor(lambda factor: 1 / factor, 1.0, 1.0004) == 1.0004
+    assert nearer_factor(lambda factor: 2.0 if factor < 1.0009 else 0.9991, 1.0, 1.0009) == 1.0009
 
 
 @pytest.mark.parametrize("name", registry.names())
