@@ -105,12 +105,15 @@ def plan(
             from dprelease.release.plan_drawing import draw_plan
 
             draw_plan(declaration, found, plot)
+        if as_json:  # each form takes prices of its own
+            respond(True, found.to_json(), "")
+            return
         words = _plan_words(found)
         if declaration.spec.federated is not None:
             from dprelease.cli.federated import federated_words
 
             words = f"{federated_words(found)}\n\nAll honest parties together:\n\n{words}"
-        respond(as_json, found.to_json(), words)
+        respond(False, None, words)
 
 
 def run(
@@ -241,7 +244,7 @@ def _guarantee_words(found: Plan) -> str:
     guarantee = found.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
-    rho = found.definitions()["rho"]
+    rho = found.rho()
     if rho is not None:
         lines.append(f"rho {rho:.6g} (zero-concentrated)")
     if guarantee.delta and math.isfinite(guarantee.pure_epsilon):

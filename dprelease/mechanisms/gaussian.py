@@ -15,11 +15,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 from flint import arb, ctx
-from scipy import special
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain, rounded_up
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags
+from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss
 from dprelease.privacy.normal import normal_delta
@@ -40,7 +40,7 @@ class Gaussian(Symmetric):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x = scale times the normal one."""
-        position = special.ndtri(u)
+        position = normal_quantile(u)
         position *= -self.scale
         position += 0.5
         return certain(position, self.scale * QUANTILE_ERROR)
@@ -77,17 +77,19 @@ class Gaussian(Symmetric):
             return self.scale * math.sqrt(2 / math.pi) - 1 / (
                 12 * self.scale * math.sqrt(2 * math.pi)
             )
-        k = np.arange(1, int(40 * self.scale) + 2)
-        return float(np.sum(special.erfc((k - 0.5) / (self.scale * math.sqrt(2)))))
+        return float(np.sum(self._tails()[1]))
 
     @property
     def standard_deviation(self) -> float:
         """Return the square root of scale^2 + 1/12 (up to exp(-2 pi^2 scale^2)), or of the sum."""
         if self.scale > 64:
             return math.sqrt(self.scale**2 + 1 / 12)
-        k = np.arange(1, int(40 * self.scale) + 2)
-        tails = special.erfc((k - 0.5) / (self.scale * math.sqrt(2)))
+        k, tails = self._tails()
         return math.sqrt(float(np.sum((2 * k - 1) * tails)))
+
+    def _tails(self) -> tuple[Floats, Floats]:
+        k = np.arange(1.0, int(40 * self.scale) + 2)
+        return k, erfc((k - 0.5) / (self.scale * math.sqrt(2)))
 
 
 def normal_mass(low: Floats, high: Floats) -> Floats:
@@ -99,7 +101,13 @@ def normal_mass(low: Floats, high: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         narrow = density * width * (1 + (middle**2 - 1) * width**2 / 24)
         small = (width < 1e-3) & (width * np.abs(middle) < 1e-2)
-    return np.where(small, narrow, special.ndtr(b) - special.ndtr(a))
+    return np.where(small, narrow, _below(b) - _below(a))
+
+
+def _below(z: Floats) -> Floats:
+    """Return P(Z <= z)."""
+    found: Floats = np.float64(0.5) * erfc(z * -math.sqrt(0.5))
+    return found
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
 
+UNSEEN = 1e-40
+"""Tails below leave no trace in a mean or a variance."""
+
 
 @dataclass(frozen=True)
 class GeneralizedGaussian(Symmetric):
@@ -99,7 +102,7 @@ class GeneralizedGaussian(Symmetric):
         return math.sqrt(2 * float(np.sum((2 * k - 1) * tails)))
 
     def _tails(self) -> tuple[Floats, Floats]:
-        k = np.arange(1.0, self.scale * power_tail.reach(self.p, 1e-300) + 2)
+        k = np.arange(1.0, self.scale * power_tail.reach(self.p, UNSEEN) + 2)
         return k, power_tail.tail(self.p, (k - 0.5) / self.scale)
 
 
@@ -208,11 +211,16 @@ class PowerLoss(PrivacyLoss):
 
     def _between(self, ends: Floats) -> Floats:
         """Return the masses below, between and above ascending ends, from where little is lost."""
-        beyond = power_tail.tail(self.p, np.abs(ends))
-        middle = np.copysign(power_tail.inner(self.p, np.abs(ends)), ends)
+        away = np.abs(ends)
+        far = (ends[:-1] * ends[1:] > 0) & (np.minimum(away[:-1], away[1:]) > 0.5)
+        # Incomplete gamma functions take long: each where an interval needs it, and at both ends.
+        outer = np.concatenate(([True], far)) | np.concatenate((far, [True]))
+        inner = np.concatenate(([False], ~far)) | np.concatenate((~far, [False]))
+        beyond, middle = np.zeros_like(ends), np.zeros_like(ends)
+        beyond[outer] = power_tail.tail(self.p, away[outer])
+        middle[inner] = np.copysign(power_tail.inner(self.p, away[inner]), ends[inner])
         outside = np.abs(np.diff(beyond))
         inside = np.diff(middle)
-        far = (ends[:-1] * ends[1:] > 0) & (np.minimum(np.abs(ends[:-1]), np.abs(ends[1:])) > 0.5)
         first = beyond[0] if ends[0] < 0 else 1 - beyond[0]
         last = beyond[-1] if ends[-1] > 0 else 1 - beyond[-1]
         return np.concatenate(([first], np.where(far, outside, inside), [last]))

@@ -19,12 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 from flint import arb
-from scipy import special
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.privacy.offset_gaussian import (
     OffsetGaussianLoss,
     ln_upper,
@@ -60,7 +60,7 @@ class OffsetSymmetricGaussian(Symmetric):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for x = scale (z - ratio), Q(z) = 2 u Q(ratio)."""
-        position = special.ndtri(u * (2.0 * float(special.ndtr(-self.ratio))))
+        position = normal_quantile(u * math.erfc(self.ratio / math.sqrt(2)))
         position += self.ratio
         position *= -self.scale
         position += 0.5

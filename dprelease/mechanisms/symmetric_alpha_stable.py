@@ -72,7 +72,10 @@ class SymmetricAlphaStable(Symmetric):
 
     def losses(self, shift: int) -> tuple[StableLoss, ...]:
         """Return the loss of the continuous law, which bounds that of the rounded one."""
-        return (_loss(self.alpha, round_up(Fraction(shift) / Fraction(self.scale))),)
+        ratio = round_up(Fraction(shift) / Fraction(self.scale))
+        # Up to 40 bits: columns of unlike steps, scaled alike, share one loss and its cells.
+        mantissa, exponent = math.frexp(ratio)
+        return (_loss(self.alpha, math.ldexp(math.ceil(math.ldexp(mantissa, 40)), exponent - 40)),)
 
     def federated(self, parties: int) -> Self:
         """Return the law that each of `parties` adds; their sum has at least this law's scale.

@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from scipy import sparse
 
 from dprelease.numerics.lattice import Floats
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 TOLERANCE = 1e-10
 
@@ -62,6 +64,8 @@ class _Rows:
 
     def matrix(self) -> sparse.csr_array:
         """Return the coefficients."""
+        from scipy import sparse  # takes a while to load; `auto` looks at this law's class alone
+
         shape = (len(self.bounds), self.columns)
         return sparse.csr_array((self._value, (self._row, self._column)), shape=shape)
 

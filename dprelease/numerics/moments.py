@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
+from dprelease.numerics.quadrature import gauss
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def of_density(density: Callable[[Floats], Floats], cuts: Floats, center: float)
 
     20 Gauss points between two cuts: exact to rounding where ln(density) changes by a few units.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(20)
+    nodes, weights = gauss(20)
     half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
     x = middle[:, None] + half[:, None] * nodes
     mass = density(x) * weights * half[:, None]

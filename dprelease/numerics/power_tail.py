@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 from flint import arb
-from scipy import special
 
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats
@@ -27,12 +26,16 @@ _STEP = -math.log(2.0 * LEAST_TAIL) / NODES
 
 def tail(power: float, y: Floats) -> Floats:
     """Return P(Y >= y) for y >= 0; relative error below 1e-12 where it is above 1e-300."""
+    from scipy import special  # takes a while to load; few plans need it
+
     found: Floats = np.float64(0.5) * special.gammaincc(1 / power, y**power)
     return found
 
 
 def inner(power: float, y: Floats) -> Floats:
     """Return P(0 <= Y <= y) for y >= 0."""
+    from scipy import special
+
     found: Floats = np.float64(0.5) * special.gammainc(1 / power, y**power)
     return found
 

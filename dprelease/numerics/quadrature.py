@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -17,13 +18,19 @@ class Density(Protocol):
         ...
 
 
+@lru_cache(maxsize=8)
+def gauss(points: int) -> tuple[Floats, Floats]:
+    """Return Gauss-Legendre points on [-1, 1] and their weights; not to be written to."""
+    return np.polynomial.legendre.leggauss(points)
+
+
 def cells_between(low: Floats, high: Floats, density: Density) -> Floats:
     """Return the integral of a positive density over each [low, high], by 8 Gauss points.
 
     Contract: the density is analytic around each cell, and ln(density) changes by at most 1 on it.
     Then the relative error is below 2**-40: the tests compare with balls.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(8)
+    nodes, weights = gauss(8)
     half, middle = (high - low) / 2, (high + low) / 2
     values = density(middle[:, None] + half[:, None] * nodes)
     total: Floats = (values @ weights) * half

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 from flint import arb, ctx, fmpq
-from scipy import special
 
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
+from dprelease.numerics.normal_tail import normal_quantile
 
 DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
@@ -189,7 +189,7 @@ def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
     x = scale (z - z h^2 / 24 - ratio) + 1/2, Q(z) = u phi(ratio) size: `quantile_error` bounds what
     the next terms add.
     """
-    z = special.ndtri(
+    z = normal_quantile(
         u * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * size(scale, ratio))
     )
     z *= -(1.0 - 1.0 / (24.0 * scale * scale))

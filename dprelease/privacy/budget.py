@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Self
 
-from dprelease.privacy.accounting import epsilon_at
+from dprelease.privacy.accounting import FINE, Precision, epsilon_at
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.renyi import rho_of
 
@@ -47,11 +47,11 @@ class Budget:
         """Return whether a mechanism has to have a zero-concentrated guarantee."""
         return self.variant is Variant.ZERO_CONCENTRATED
 
-    def price(self, vectors: Sequence[Priced]) -> float:
+    def price(self, vectors: Sequence[Priced], precision: Precision = FINE) -> float:
         """Return what all vectors cost together, rounded up; infinity if there is no guarantee."""
         if self.variant is Variant.ZERO_CONCENTRATED:
             return rho_of(vectors)
-        return epsilon_at(vectors, self.delta)
+        return epsilon_at(vectors, self.delta, precision)
 
     def but(self, amount: Fraction) -> Self:
         """Return a budget of the same kind with another amount."""

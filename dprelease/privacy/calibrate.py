@@ -10,6 +10,20 @@ TOLERANCE = 1e-3
 
 LARGEST_FACTOR = 2.0**60
 
+MOST_SECANTS = 8
+STEEPEST, FLATTEST = -8.0, -0.125
+"""Slopes of prices, in logarithms, that a secant is trusted with."""
+
+NEARBY, NEARBY_SQUARED = 2.0**-8, 2.0**-11
+"""Largest last step of a secant, and product of it with the way before, in logarithms.
+
+Half of the product times a curvature, below one half, is what a secant errs by; the other bound is
+for prices with a kink.
+"""
+
+ENOUGH = 1.0 - TOLERANCE / 2
+"""Part of the budget from which on nothing is gained by another price."""
+
 
 def least_factor(price: Callable[[float], float], epsilon: float, start: float) -> float | None:
     """Return a factor whose price lies in [(1 - TOLERANCE) epsilon, epsilon]; None if none does.
@@ -49,6 +63,46 @@ def least_factor(price: Callable[[float], float], epsilon: float, start: float) 
         else:
             high, high_price = factor, found
     return high  # a staircase of prices: the next lower factor costs too much
+
+
+def nearer_factor(price: Callable[[float], float], epsilon: float, factor: float) -> float:
+    """Return a factor that spends more than one that fits, if one more price finds it."""
+    found = price(factor)
+    if found >= ENOUGH * epsilon:
+        return factor
+    nearer = factor * (found / epsilon) ** 0.75
+    return nearer if _fits(price(nearer), epsilon) else factor
+
+
+def near_factor(
+    price: Callable[[float], float], epsilon: float, start: float, slope: float = -1.0
+) -> tuple[float, float] | None:
+    """Return a factor whose price is about that of `least_factor`; None if none is found.
+
+    For comparisons, not for guarantees: the answer may be extrapolated from two prices nearby, and
+    not priced itself. Secants in logarithms; where they don't lead, `least_factor`. `slope`: of the
+    price in logarithms, about; the one found is returned with the factor.
+    """
+    aim = math.log(epsilon * (1.0 - TOLERANCE / 8))
+    place = last = math.log(start)
+    last_price = math.nan
+    for _ in range(MOST_SECANTS):
+        found = price(math.exp(place))
+        if (1.0 - TOLERANCE / 4) * epsilon <= found <= epsilon:
+            return math.exp(place), slope
+        if not 0.0 < found < math.inf:
+            break
+        if place != last:
+            slope = (math.log(found) - last_price) / (place - last)
+        if not STEEPEST <= slope <= FLATTEST:
+            break
+        step, way = (aim - math.log(found)) / slope, abs(place - last)
+        if way and abs(step) <= NEARBY and abs(step) * (abs(step) + way) <= NEARBY_SQUARED:
+            return math.exp(place + step), slope
+        last, last_price = place, math.log(found)
+        place += min(max(step, -2.0), 2.0)
+    factor = least_factor(price, epsilon, math.exp(place))
+    return None if factor is None else (factor, -1.0)
 
 
 def _fits(found: float, epsilon: float) -> bool:

@@ -18,11 +18,13 @@ mass: about 2e-6 of it, and half of that of epsilon.
 class Composer:
     """Composes laws of losses.
 
-    `truncation`: mass that each convolution may move from the far end to infinity.
+    `truncation`: mass that each convolution may move from the far end to infinity. `longest`:
+    points beyond which a law is put on a coarser grid.
     """
 
-    def __init__(self, truncation: float) -> None:
+    def __init__(self, truncation: float, longest: int = LONGEST) -> None:
         self.truncation = truncation
+        self.longest = longest
 
     def power(self, grid: Grid, times: int) -> Grid:
         """Return the composition of `times` >= 1 copies, by squaring."""
@@ -57,6 +59,6 @@ class Composer:
 
     def _short(self, grid: Grid) -> Grid:
         grid = grid.without_tails(self.truncation)
-        while len(grid.probabilities) > LONGEST:
+        while len(grid.probabilities) > self.longest:
             grid = grid.coarser()
         return grid

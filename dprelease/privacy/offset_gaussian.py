@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from flint import arb, ctx
-from scipy import special
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
+from dprelease.numerics.normal_tail import ln_erfc_over
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 ROOT = math.sqrt(2.0)
@@ -39,17 +40,17 @@ def upper_ball(z: arb, r: arb) -> arb:
 
 
 def ln_upper(z: Floats, r: float) -> Floats:
-    """Return ln(2 P(Z > z)), z >= 0."""
-    with np.errstate(divide="ignore"):  # ln 0 at infinity
-        tail = np.log(special.erfcx((z + r) / ROOT) / special.erfcx(r / ROOT))
-    found: Floats = tail - z * (z / 2 + r)
+    """Return ln(2 P(Z > z)), z (n,) >= 0."""
+    found = np.zeros_like(z)
+    beyond = z > 0
+    found[beyond] = ln_erfc_over((z[beyond] + r) / ROOT, r / ROOT)
     return found
 
 
 def side_mass(low: Floats, high: Floats, r: float) -> Floats:
     """Return P(low < Z <= high) for 0 <= low <= high; relative error below 2**-32."""
     width, middle = high - low, (low + high) / 2
-    norm = math.sqrt(2 * math.pi) * float(special.erfcx(r / ROOT))
+    norm = 1.0 / peak(r)
     with np.errstate(invalid="ignore", over="ignore"):
         slope = middle + r
         bend = 1 + width**2 * (slope**2 - 1) / 24
@@ -69,15 +70,21 @@ def mass(low: Floats, high: Floats, r: float) -> Floats:
 def moments(r: float) -> tuple[float, float]:
     """Return E |Z| = h - r and E Z^2 = 1 + r^2 - r h, h = phi(r) / Q(r): eq. (9)."""
     with ctx.workprec(200):
-        exact = arb(r)
-        root = arb(2).sqrt()
-        hazard = (-(exact**2) / 2).exp() * (2 / arb.pi()).sqrt() / (exact / root).erfc()
+        exact, hazard = arb(r), _hazard(r)
         return float(hazard - exact), float(1 + exact**2 - exact * hazard)
 
 
+@lru_cache(maxsize=256)
 def peak(r: float) -> float:
-    """Return the density at zero."""
-    return 1.0 / (math.sqrt(2 * math.pi) * float(special.erfcx(r / ROOT)))
+    """Return the density at zero, phi(r) / (2 Q(r)), to the last bit or so."""
+    with ctx.workprec(200):
+        return float(_hazard(r) / 2)
+
+
+def _hazard(r: float) -> arb:
+    """Return a ball around phi(r) / Q(r)."""
+    exact = arb(r)
+    return (-(exact**2) / 2).exp() * (2 / arb.pi()).sqrt() / (exact / arb(2).sqrt()).erfc()
 
 
 def reach(r: float) -> float:
@@ -167,10 +174,11 @@ class OffsetGaussianLoss(MonotoneLoss):
         """Return d^2 / 2 + C / (a (a - 1)), a the order, C = r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2.
 
         The integral below zero is at most exp(m^2 / 2) sqrt(2 pi), m = (a - 1) d - r, and those
-        beyond at most as much again; the norm is sqrt(2 pi) erfcx(r / sqrt 2): Theorem 2.
+        beyond at most as much again; the norm is sqrt(2 pi) erfcx(r / sqrt 2), one over the
+        density at zero: Theorem 2.
         """
         d, r = float(self.d), float(self.r)
-        rest = r * r / 2 - math.log(float(special.erfcx(r / ROOT))) + math.log(2)
+        rest = r * r / 2 + math.log(2 * math.sqrt(2 * math.pi) * peak(r))
         return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
 

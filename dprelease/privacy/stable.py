@@ -54,13 +54,18 @@ def largest_loss(alpha: float, shift: float) -> float:
         h = LEAST_SHIFT
         return shift * (largest_loss(alpha, h) / h + THIRD * h * h / 24) * (1 + 2.0**-50)
     y = np.arange(0.0, SETTLED, STEP)
-    loss = _loss(alpha, y, shift)
+    loss = _on_grid(alpha) - stable.log_pdf(alpha, y + shift)
     doubt = _between(shift, STEP)
     best = float(loss.max())
     near = y[loss >= best - doubt]
     fine = (near[:, None] + STEP / FINER * np.arange(-FINER, FINER + 1)).ravel()
     best = float(_loss(alpha, np.maximum(fine, 0.0), shift).max())
     return (best + _between(shift, STEP / FINER) + LOG_ERROR) * (1 + 2.0**-50)
+
+
+@lru_cache(maxsize=16)
+def _on_grid(alpha: float) -> Floats:
+    return stable.log_pdf(alpha, np.arange(0.0, SETTLED, STEP))
 
 
 def _between(shift: float, step: float) -> float:

@@ -12,7 +12,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.draft import Draft, Shape, priced
+from dprelease.release.draft import Draft, Factors, Shape, priced
 from dprelease.release.shares import Share, spend
 from dprelease.release.wish import Options, Wish
 
@@ -51,7 +51,12 @@ class Candidate:
 
 
 def drafts_of(
-    wishes: Sequence[Wish], share: Share, budget: Budget, *, unlimited: bool = False
+    wishes: Sequence[Wish],
+    share: Share,
+    budget: Budget,
+    *,
+    unlimited: bool = False,
+    known: Factors | None = None,
 ) -> tuple[list[Draft], list[str]]:
     """Return the drafts of least expected error, and how each was chosen.
 
@@ -60,6 +65,8 @@ def drafts_of(
     the whole release spends its whole budget. Then each kind by itself, where that gains. If all
     columns settle themselves by an accuracy, the candidate of the least price.
 
+    Candidates are compared by rough prices; `known` learns where the factor of the drafts is.
+
     Raises
     ------
     BudgetError
@@ -67,7 +74,7 @@ def drafts_of(
     """
     for wish in wishes:
         wish.check(budget)
-    search = _Search(wishes, share, budget, unlimited)
+    search = _Search(wishes, share, budget, unlimited, {} if known is None else known)
     if search.groups:
         search.run()
     return [search.draft(i) for i in range(len(wishes))], [
@@ -92,6 +99,8 @@ class _Search:
     share: Share
     budget: Budget
     unlimited: bool
+    factors: Factors
+    rough: bool = True
     groups: list[_Group] = field(default_factory=list)
     _known: dict[tuple[Candidate, ...], float] = field(default_factory=dict)
     _notes: dict[int, str] = field(default_factory=dict)
@@ -154,6 +163,16 @@ class _Search:
         return list(found)
 
     def run(self) -> None:
+        """Choose; with fine prices where rough ones leave no candidate."""
+        self._choose()
+        if math.isinf(self._error({})):
+            self.rough = False
+            self._known.clear()
+            self._choose()
+        if math.isinf(self._error({})):
+            raise self._reason()
+
+    def _choose(self) -> None:
         """Choose: all groups together, then shapes, then each kind by itself."""
         autos = [group for group in self.groups if group.is_auto]
         if autos:
@@ -163,8 +182,6 @@ class _Search:
                 self._climb([group], group.families[0])
         for group in autos[:MOST_GROUPS] if len(autos) > 1 else []:
             self._apart(group)
-        if math.isinf(self._error({})):
-            raise self._reason()
 
     def _reason(self) -> BudgetError:
         try:
@@ -267,7 +284,14 @@ class _Search:
     def _priced_error(self) -> float:
         drafts = [_coarse(self.draft(i)) for i in range(len(self.wishes))]
         try:
-            found = spend(self.share, drafts, self.budget, unlimited=self.unlimited)
+            found = spend(
+                self.share,
+                drafts,
+                self.budget,
+                unlimited=self.unlimited,
+                known=self.factors,
+                rough=self.rough,
+            )
         except BudgetError:
             return math.inf
         total, counted = 0.0, False

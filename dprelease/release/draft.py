@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import NoReturn
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.accounting import pure_epsilon
+from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.privacy.calibrate import least_factor
+from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Sensitivity
 
@@ -23,6 +24,12 @@ ROOM = 1.0 + 2.0**-40
 NO_MEAN = 1000.0
 
 Shape = Mapping[str, str | float]
+
+Factors = dict[object, tuple[float, float]]
+"""Factors of drafts that were solved, by their families and shapes: where to look for the next.
+
+With each about the slope of the price there, in logarithms.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +123,19 @@ def typical_error(mechanism: Randomizer) -> float:
 
 
 def solve(
-    drafts: Sequence[Draft], budget: Budget, fixed: Sequence[Priced] = ()
+    drafts: Sequence[Draft],
+    budget: Budget,
+    fixed: Sequence[Priced] = (),
+    *,
+    known: Factors | None = None,
+    rough: bool = False,
 ) -> list[Randomizer]:
     """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
 
     Pure budgets: each draft spends its share of what is left, by its weight over the sum of
-    weights. Otherwise one common factor for all: each draft's scale is factor x base.
+    weights. Otherwise one common factor for all: each draft's scale is factor x base. `known` is
+    where the search starts, and learns of what is found. `rough`: only near the budget, on either
+    side, to compare candidates by.
 
     Raises
     ------
@@ -134,18 +148,37 @@ def solve(
         total = sum((draft.weight for draft in drafts), Fraction(0))
         return [_pure(draft, left * draft.weight / total) for draft in drafts]
 
+    @cache
     def price(factor: float) -> float:
         try:
             vectors = [priced(draft.at(factor), draft.sensitivity) for draft in drafts]
         except BudgetError:
             return math.inf  # beyond the scales that are certified
-        return budget.price([*fixed, *vectors])
+        return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
 
-    guess = _guess(drafts, budget)
-    factor = least_factor(price, round_down(budget.amount), guess)
+    known = {} if known is None else known
+    families = (budget, tuple(draft.kind.name for draft in drafts))
+    exact = (families, tuple(tuple(sorted(draft.shape.items())) for draft in drafts))
+    goal = round_down(budget.amount)
+    start = known.get(exact) or known.get(families) or (_guess(drafts, budget), -1.0)
+    if rough:
+        solved = near_factor(price, goal, *start)
+    else:
+        solved = _fine_factor(price, goal, start[0], searched=exact in known)
+    if solved is None:
+        _explain(drafts, start[0], budget)
+    known[exact] = known[families] = solved
+    return [draft.at(solved[0]) for draft in drafts]
+
+
+def _fine_factor(
+    price: Callable[[float], float], goal: float, start: float, *, searched: bool
+) -> tuple[float, float] | None:
+    """Return a factor that fits; where a search left it near the budget, one that spends it."""
+    factor = least_factor(price, goal, start)
     if factor is None:
-        _explain(drafts, guess, budget)
-    return [draft.at(factor) for draft in drafts]
+        return None
+    return nearer_factor(price, goal, factor) if searched else factor, -1.0
 
 
 def _guess(drafts: Sequence[Draft], budget: Budget) -> float:

@@ -20,7 +20,7 @@ from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
 from dprelease.release.derived import evenly_spread, sum_margin
-from dprelease.release.draft import priced
+from dprelease.release.draft import Factors, priced
 from dprelease.release.guarantee import (
     Guarantee,
     budget_of,
@@ -112,16 +112,20 @@ class Plan:
                 known[key] = self.budget.price([column.priced])
         return [known[c.priced.key, c.priced.sensitivity] for c in self.columns]
 
+    def rho(self) -> float | None:
+        """Return the zero-concentrated guarantee; None where there is none, or many kinds."""
+        vectors = [column.priced for column in self.columns]
+        return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
+
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where there is none, or many kinds."""
         vectors = [column.priced for column in self.columns]
         few = len(kinds_of(vectors)) <= FEW_KINDS
-        rho = rho_of(vectors) if few else math.inf
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
         return {
             "pure_epsilon": finite(self.guarantee.pure_epsilon),
             "epsilon_at_delta": [self.guarantee.epsilon, float(self.guarantee.delta)],
-            "rho": finite(rho),
+            "rho": self.rho(),
             "renyi": {order: finite(found) for order, found in orders.items()},
         }
 
@@ -207,8 +211,11 @@ def make_plan(
     ]
     share = share or flat([wish.measure.weight for _, wish in wishes])
     limit, is_open = budget_of(budget), unlimited(budget)
-    drafts, how = drafts_of([wish for _, wish in wishes], share, limit, unlimited=is_open)
-    mechanisms = spend(share, drafts, limit, unlimited=is_open)
+    known: Factors = {}
+    drafts, how = drafts_of(
+        [wish for _, wish in wishes], share, limit, unlimited=is_open, known=known
+    )
+    mechanisms = spend(share, drafts, limit, unlimited=is_open, known=known)
     columns = []
     for (query, wish), chosen, mechanism in zip(wishes, how, mechanisms, strict=True):
         columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))

@@ -12,7 +12,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
-from dprelease.release.draft import Draft, priced, solve
+from dprelease.release.draft import Draft, Factors, priced, solve
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.release import RecordColumnSpec, ReleaseSpec, ShareSpec
 
@@ -132,13 +132,19 @@ def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share])
 
 
 def spend(
-    share: Share, drafts: Sequence[Draft], budget: Budget, *, unlimited: bool = False
+    share: Share,
+    drafts: Sequence[Draft],
+    budget: Budget,
+    *,
+    unlimited: bool = False,
+    known: Factors | None = None,
+    rough: bool = False,
 ) -> list[Randomizer]:
     """Return the mechanisms of all columns, in order, that together spend the budget.
 
     Columns with an accuracy or an absolute amount are settled first; one factor for all others is
     solved so that everything together costs the budget. `unlimited`: the amount is left open, so
-    every column has to settle itself.
+    every column has to settle itself. `known`, `rough`: as `solve` has them.
 
     Raises
     ------
@@ -146,7 +152,7 @@ def spend(
         DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape that has no law.
     """
     found: dict[int, Randomizer] = {}
-    _settle(share, drafts, budget, found, unlimited)
+    _settle(share, drafts, budget, found, unlimited, {} if known is None else known, rough)
     return [found[i] for i in range(len(drafts))]
 
 
@@ -156,6 +162,8 @@ def _settle(
     budget: Budget,
     found: dict[int, Randomizer],
     unlimited: bool,
+    known: Factors,
+    rough: bool,
 ) -> None:
     for part in _own_amounts(share, drafts):
         place = drafts[next(part.columns())].place
@@ -169,7 +177,9 @@ def _settle(
                 raise BudgetError(
                     "DP-BUDGET-005", place=place, kind=kind, name=part.name, found=f"a {other}"
                 )
-            _settle(replace(part, amount=None), drafts, budget.but(part.amount), found, False)
+            # Not roughly: what has an amount of its own is held to it below.
+            inner = budget.but(part.amount)
+            _settle(replace(part, amount=None), drafts, inner, found, False, known, False)
     rest = list(_weights(share, drafts, share.size))
     settled = [i for i in share.columns() if i in found]
     if rest and unlimited:
@@ -189,7 +199,7 @@ def _settle(
             )
     if rest:
         weighted = [replace(drafts[i], weight=weight) for i, weight in rest]
-        laws = solve(weighted, budget, fixed)
+        laws = solve(weighted, budget, fixed, known=known, rough=rough)
         found.update({i: law for (i, _), law in zip(rest, laws, strict=True)})
 
 

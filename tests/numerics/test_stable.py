@@ -63,6 +63,21 @@ def test_floats_keep_their_bound(alpha: float) -> None:
             assert error(found_g, stable.sf_ball(alpha, arb(x))) < stable.RELATIVE_ERROR
 
 
+@pytest.mark.parametrize("alpha", ALPHAS[1:])
+def test_polynomials_are_the_integrals(alpha: float) -> None:
+    """Within a small part of the bound, and at the ends of all panels, where they err most."""
+    from dprelease.numerics.stable import contour, tables
+
+    end = math.log1p(tables._tables(alpha).start)
+    edges = np.linspace(0.0, end, tables.PANELS + 1)[1:]
+    s = np.concatenate((edges * (1 - 1e-15), edges[:-1], np.linspace(0.0, end, 4001)))
+    x = np.minimum(np.expm1(s), tables._tables(alpha).start)
+    for found, exact in zip(
+        (stable.pdf(alpha, x), stable.sf(alpha, x)), contour.density_and_tail(alpha, x), strict=True
+    ):
+        assert np.max(np.abs(found / exact - 1)) < stable.RELATIVE_ERROR / 4
+
+
 @settings(max_examples=150)
 @given(st.floats(1.0, stable.LARGEST_ALPHA), st.floats(-3.0, 27.0))
 def test_floats_keep_their_bound_anywhere(alpha: float, log_x: float) -> None:

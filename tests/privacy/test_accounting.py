@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import Optimal
-from dprelease.privacy.accounting import epsilon_at, pure_epsilon
-from dprelease.privacy.calibrate import TOLERANCE, least_factor
+from dprelease.privacy.accounting import ROUGH, epsilon_at, pure_epsilon
+from dprelease.privacy.calibrate import TOLERANCE, least_factor, near_factor, nearer_factor
 from dprelease.privacy.convolution import Composer
 from dprelease.privacy.dominating import (
     LOSS_ERROR,
@@ -267,6 +267,57 @@ def test_least_factor_spends_the_budget_and_never_more() -> None:
     stairs = least_factor(lambda factor: 2.0 if factor < 3.0 else 0.5, 1.0, 1.0)
     assert stairs is not None
     assert 3.0 <= stairs < 3.1
+
+
+@pytest.mark.parametrize("start", [0.01, 1.0, 7.9, 300.0])
+def test_near_factors_are_near_in_a_few_prices(start: float) -> None:
+    calls = 0
+
+    def cost(factor: float) -> float:
+        nonlocal calls
+        calls += 1
+        return 3.0 / factor + 5.0 / factor**2
+
+    found = near_factor(cost, 1.0, start)
+    assert found is not None
+    factor, slope = found
+    assert calls <= 9
+    assert cost(factor) == pytest.approx(1.0, abs=TOLERANCE / 2)
+    again = near_factor(cost, 1.0, factor * 1.03, slope)
+    assert again is not None
+    assert calls <= 12
+    assert cost(again[0]) == pytest.approx(1.0, abs=TOLERANCE / 2)
+
+
+def test_near_factors_of_unsteady_prices_are_least_factors() -> None:
+    assert near_factor(lambda _factor: math.inf, 1.0, 1.0) is None
+    for stairs in (
+        lambda factor: 2.0 if factor < 3.0 else 0.5,
+        lambda factor: math.inf if factor < 3.0 else 0.5,
+    ):
+        found = near_factor(stairs, 1.0, 1.0)
+        assert found is not None
+        assert 3.0 <= found[0] < 3.1
+
+
+def test_nearer_factors_fit_and_spend_more() -> None:
+    assert nearer_factor(lambda factor: 1 / factor, 1.0, 1.0009) < 1.0004
+    assert nearer_factor(lambda factor: 1 / factor, 1.0, 1.0004) == 1.0004
+    assert nearer_factor(lambda factor: 2.0 if factor < 1.0009 else 0.9991, 1.0, 1.0009) == 1.0009
+
+
+@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("slots", [1, 40])
+def test_rough_prices_are_bounds_near_fine_ones(name: str, slots: int) -> None:
+    kind = registry.get(name)
+    sensitivity = Sensitivity(slots, (Move(6, 1),))
+    law = kind.design(12.0 * slots**0.5, sensitivity, **kind.examples[0])
+    vectors = [Priced(law, law.losses, sensitivity), vector("laplace", 40.0 * slots)]
+    fine, rough = (
+        epsilon_at(vectors, Fraction(1, 10**6), *precision) for precision in ((), (ROUGH,))
+    )
+    # Either lies above the true price, the fine one by less than the rough one, about.
+    assert fine * (1 - 2e-4) <= rough <= fine * (1 + 2e-3)
 
 
 def test_sensitivities_of_both_relations() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy import special
 
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.stable import series
@@ -25,6 +24,15 @@ QUANTILE_RELATIVE_ERROR = 2.0**-41
 
 CHUNK = 2**14
 PANELS, QUANTILE_PANELS, DEGREE = 512, 256, 10
+COARSE_PANELS, COARSE_DEGREE = 32, 16
+"""Where integrals are taken: at few points, for they take nearly all the time of a new alpha.
+
+What is evaluated later are shorter polynomials, on `PANELS` parts.
+"""
+
+NEAR_TWO = 1.99
+"""Beyond, where core and power tail meet more sharply, there are twice as many coarse panels."""
+
 SERIES_TERMS = 13
 LEAST_SERIES = 40.0
 DEEPEST = 14.0
@@ -60,6 +68,8 @@ def sf(alpha: float, x: Floats) -> Floats:
     if alpha == 1.0:
         return np.arctan2(1.0, x) / math.pi
     if alpha == 2.0:
+        from scipy import special  # takes a while to load; other alphas don't need it
+
         return np.asarray(special.erfc(x / 2) / 2)
     table = _tables(alpha)
     upper = np.exp(_in_chunks(table.log_sf, np.abs(x)))
@@ -71,6 +81,8 @@ def quantile(alpha: float, u: Floats) -> Floats:
     if alpha == 1.0:
         return np.asarray(np.cos(math.pi * u) / np.sin(math.pi * u))
     if alpha == 2.0:
+        from scipy import special
+
         return np.asarray(-math.sqrt(2.0) * special.ndtri(u))
     return _in_chunks(_tables(alpha).quantile, u)
 
@@ -112,23 +124,49 @@ class Panels:
         return value
 
 
-def _nodes(end: float, panels: int) -> Floats:
-    """Return the Chebyshev points of every panel, (panels, DEGREE + 1)."""
-    points = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+def _points(degree: int) -> Floats:
+    """Return the Chebyshev points, descending, (degree + 1,)."""
+    return np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+
+
+def _nodes(end: float, panels: int, degree: int = DEGREE) -> Floats:
+    """Return the Chebyshev points of every panel, (panels, degree + 1)."""
     width = end / panels
-    return width * (np.arange(panels)[:, None] + (points + 1) / 2)
+    return width * (np.arange(panels)[:, None] + (_points(degree) + 1) / 2)
+
+
+def _to_chebyshev(degree: int) -> Floats:
+    """Return the matrix from values at the Chebyshev points to a Chebyshev series."""
+    order = np.arange(degree + 1)
+    angles = np.pi * (order + 0.5) / (degree + 1)
+    found: Floats = np.cos(np.outer(angles, order)) * (2 / (degree + 1))
+    found[:, 0] /= 2
+    return found
+
+
+@lru_cache(maxsize=1)
+def _to_powers() -> Floats:
+    """Return the matrix from a Chebyshev series of `DEGREE` to coefficients of powers."""
+    found = np.zeros((DEGREE + 1, DEGREE + 1))
+    for i in range(DEGREE + 1):
+        found[i, : i + 1] = np.polynomial.chebyshev.cheb2poly([0.0] * i + [1.0])
+    return found
+
+
+@lru_cache(maxsize=2)
+def _to_fine(coarse: int) -> Floats:
+    """Return the matrix from values at the points of one coarse panel to those of its fine ones."""
+    parts = PANELS // coarse
+    places = (2 * np.arange(parts)[:, None] + _points(DEGREE) + 1).ravel() / parts - 1
+    series_there = np.polynomial.chebyshev.chebvander(places, COARSE_DEGREE)
+    found: Floats = _to_chebyshev(COARSE_DEGREE) @ series_there.T
+    return found
 
 
 def _fit(values: Floats, end: float) -> Panels:
     """Return the polynomials through values (panels, DEGREE + 1) at `_nodes`."""
-    order = np.arange(DEGREE + 1)
-    angles = np.pi * (order + 0.5) / (DEGREE + 1)
-    to_chebyshev = np.cos(np.outer(angles, order)) * (2 / (DEGREE + 1))
-    to_chebyshev[:, 0] /= 2
-    to_powers = np.zeros((DEGREE + 1, DEGREE + 1))
-    for i in range(DEGREE + 1):
-        to_powers[i, : i + 1] = np.polynomial.chebyshev.cheb2poly([0.0] * i + [1.0])
-    powers = values @ to_chebyshev @ to_powers
+    # Series first: the product of both matrices is large, and digits of the values would be lost.
+    powers = values @ _to_chebyshev(DEGREE) @ _to_powers()
     columns = tuple(np.ascontiguousarray(powers[:, i]) for i in range(DEGREE, -1, -1))
     return Panels(len(values) / end, columns)
 
@@ -142,9 +180,12 @@ class _Tables:
     """Where the series takes over."""
     log_density: Panels
     log_tail: Panels
-    inverse: Panels
-    """log1p(x) as a function of -ln(2u)."""
     series: tuple[float, ...]
+
+    @cached_property
+    def inverse(self) -> Panels:
+        """Return log1p(x) as a function of -ln(2u): only what draws noise needs it."""
+        return _inverse(self)
 
     def log_pdf(self, x: Floats) -> Floats:
         far = x > self.start
@@ -199,27 +240,23 @@ def _tables(alpha: float) -> _Tables:
     settled = alpha / ray * (45 / (alpha - 1)) ** ((alpha - 1) / alpha)
     start = max(LEAST_SERIES, 3 * settled)
     end = math.log1p(start)
-    s = _nodes(end, PANELS)
-    f, g = density_and_tail(alpha, np.expm1(s).ravel())
-    log_density = _fit(np.log(f).reshape(s.shape), end)
-    log_tail = _fit(np.log(g).reshape(s.shape), end)
-    found = _Tables(
-        alpha=alpha,
-        start=start,
-        log_density=log_density,
-        log_tail=log_tail,
-        inverse=log_tail,
-        series=tuple(series.float_coefficients(alpha, SERIES_TERMS)),
+    coarse = COARSE_PANELS if alpha <= NEAR_TWO else 2 * COARSE_PANELS
+    s = _nodes(end, coarse, COARSE_DEGREE)
+    log_density, log_tail = (
+        _fit((np.log(values).reshape(s.shape) @ _to_fine(coarse)).reshape(PANELS, DEGREE + 1), end)
+        for values in density_and_tail(alpha, np.expm1(s).ravel())
     )
-    return _Tables(**{**found.__dict__, "inverse": _inverse(found, s.ravel(), np.log(g))})
+    coefficients = tuple(series.float_coefficients(alpha, SERIES_TERMS))
+    return _Tables(alpha, start, log_density, log_tail, coefficients)
 
 
-def _inverse(table: _Tables, s: Floats, log_tail: Floats) -> Panels:
+def _inverse(table: _Tables) -> Panels:
     """Return log1p(x) by -ln(2u): Newton steps at the nodes, from interpolated values."""
     depth = _nodes(DEEPEST, QUANTILE_PANELS)
     goal = -depth.ravel() - math.log(2.0)
-    order = np.argsort(s)
-    x = np.expm1(np.interp(-goal, -log_tail[order], s[order]))
+    s = np.linspace(0.0, math.log1p(table.start), 8 * PANELS)
+    log_tail = table.log_tail(s)
+    x = np.expm1(np.interp(-goal, -log_tail, s))
     beyond = -goal > -log_tail.min()
     if beyond.any():
         x[beyond] = np.exp((math.log(table.series[0]) - goal[beyond]) / table.alpha)

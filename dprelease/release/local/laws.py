@@ -12,12 +12,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
+from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.numerics.rounding import finite
 
 FEW = 30
@@ -70,7 +70,7 @@ class MeanLaw:
             return (width * self.scale + float(self.step) / 2) * UP
         if self.records < FEW:
             return self.standard_deviation / math.sqrt(1.0 - confidence)
-        return float(-special.ndtri(miss)) * self.standard_deviation * UP
+        return _normal_quantile(miss) * self.standard_deviation * UP
 
     def to_json(self) -> dict[str, Any]:
         """Return the law as JSON values, for the sum too."""
@@ -111,7 +111,7 @@ class FrequencyLaw:
         that frequency*: a quadratic inequality, since the squared error is a straight line.
         """
         p, q = self.law.keep, self.law.other
-        z = float(-special.ndtri((1.0 - confidence) / 2))
+        z = _normal_quantile((1.0 - confidence) / 2)
         factor = z * z / (self.records * (p - q) ** 2)
         start, slope = q * (1 - q), p * (1 - p) - q * (1 - q)
         inside = min(1.0, max(0.0, estimate))
@@ -132,3 +132,8 @@ def of_all(law: Mechanism, step: Fraction, records: int) -> dict[str, Any] | Non
     if isinstance(law, RandomizedResponse):
         return FrequencyLaw(law, records).to_json()
     return MeanLaw.of(law, step, records).to_json()
+
+
+def _normal_quantile(miss: float) -> float:
+    """Return z with P(Z > z) = miss."""
+    return float(-normal_quantile(np.array([miss]))[0])

@@ -1,0 +1,55 @@
+"""The normal law's tails and quantiles in floats, without loading SciPy for few of them.
+
+SciPy's special functions take a tenth of a second to load, a third of what a whole plan takes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dprelease.numerics.lattice import Floats
+
+FEW = 2**14
+"""Numbers up to which one by one takes less time than loading SciPy."""
+
+MARGINS = 16
+"""Quantiles up to which those of `statistics` serve: plans ask for one at a time."""
+
+FAR = 16.0
+"""Arguments up to which erfc keeps its digits by far: it is 2e-113 there."""
+
+
+def erfc(x: Floats) -> Floats:
+    """Return erfc at x (n,), by the C library or by SciPy; relative error below 2**-42."""
+    if len(x) <= FEW:
+        return np.fromiter(map(math.erfc, x.tolist()), np.float64, len(x))
+    from scipy import special
+
+    return np.asarray(special.erfc(x))
+
+
+def normal_quantile(u: Floats) -> Floats:
+    """Return z with P(Z <= z) = u (n,), 0 < u < 1; some units in the last place off."""
+    if len(u) <= MARGINS:
+        from statistics import NormalDist
+
+        return np.array([NormalDist().inv_cdf(x) for x in u.tolist()])
+    from scipy import special
+
+    return np.asarray(special.ndtri(u))
+
+
+def ln_erfc_over(x: Floats, start: float) -> Floats:
+    """Return ln(erfc(x) / erfc(start)) at x >= start >= 0 (n,), x maybe infinite.
+
+    The absolute error is below 2**-43 while x is below `FAR`, and beyond below 2**-50 of x^2.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # ln 0 at infinity
+        if len(x) <= FEW and np.max(x, where=np.isfinite(x), initial=start) < FAR:
+            return np.log(erfc(x) / math.erfc(start))
+        from scipy import special
+
+        tail = np.log(special.erfcx(x) / special.erfcx(start))
+    return np.asarray(tail - (x - start) * (x + start))
