@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.kept import Bounds, NoRoomError, Rows, hashed, keep, residues
+from dprelease.exact.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
 from dprelease.exact.table import Integers
 from dprelease.exact.vectors import BATCH
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import number
+from dprelease.statements.compiler import KEPT
 
 MOST_HELD = 3 * 2**22
 """Rows, or ids, that are held in memory at a time, about 1 GB; more are taken in parts of ids."""
@@ -35,18 +36,17 @@ MOST_PARTS = 64
 SPARSEST = 2
 """Numbers for each row up to which ids that are integers are their own numbers."""
 
-NUMBERED, DISTINCT = "numbers_of_units", "distinct_units"
-"""Temporary tables: a number for each id, and ids."""
+NUMBERED, DISTINCT, PART = "dp_numbered", "dp_distinct", "dp_part"
+"""Temporary tables: a number for each id; ids; kept rows of a part of the ids."""
 
 
-def bounded(
-    link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int
-) -> pa.Table | None:
-    """Return the kept rows of a SELECT of `id`, `cell` and values; None if it can't be done here.
+def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int) -> bool:
+    """Make a table `KEPT` of the kept rows of a SELECT of `id`, `cell` and values.
 
     Each id is in at most `max_groups` cells, with at most `max_rows_per_group` rows in each, of
-    `cells` that there can be. The ids of the result are numbers of its own. Where
+    `cells` that there can be. The ids of the table are numbers of its own. Where
     there is no value, it has one row for each id and cell, and `n`, how many rows count.
+    Returns False, with no table, if that can't be done here.
 
     Raises
     ------
@@ -56,24 +56,35 @@ def bounded(
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
     room = _most_held(link)
     if not (pa.types.is_integer(kind) or _is_text(kind)) or room < 1:
-        return None  # a 128-bit id
+        return False  # a 128-bit id
     (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
     bounds = Bounds(unit, cells, room, threads)
     parts = 1
     while parts <= MOST_PARTS:
-        found: list[pa.Table] = []
         before = 0  # ids are numbers of their own in each part
         try:
             for part in range(parts):
                 mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
                 kept, ids = _kept(link, mine if parts > 1 else sql, kind, bounds)
-                numbers = pa.array(kept.column("id").to_numpy() + before)
-                found.append(kept.set_column(0, "id", numbers))
+                _append(link, kept, before, alone=parts == 1)
                 before += ids
-            return pa.concat_tables(found)
         except NoRoomError as error:
             parts *= error.parts
-    return None
+        else:
+            return True
+    return False
+
+
+def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:
+    """Add rows to `KEPT`; what comes in parts is held by the engine, within its memory limit."""
+    if alone:
+        link.register(KEPT, kept)
+        return
+    link.register(PART, kept)
+    select = f"SELECT id + {before} AS id, * EXCLUDE (id) FROM {PART}"
+    insert = f"INSERT INTO {KEPT}" if before else f"CREATE OR REPLACE TEMP TABLE {KEPT} AS"
+    link.execute(f"{insert} {select}")
+    link.unregister(PART)
 
 
 def _most_held(link: duckdb.DuckDBPyConnection) -> int:
@@ -101,7 +112,7 @@ def _kept(
     try:
         # Closed before anything else is asked: a connection has one open result at a time.
         with closing(_batches(link, asked, bounds.room)) as stream:
-            blocks = (_rows(batch, _less(batch.column(0).to_numpy(), low)) for batch in stream)
+            blocks = (_rows(batch, batch.column(0).to_numpy(), low) for batch in stream)
             return keep(blocks, total, hashes, bounds), len(hashes)
     finally:
         link.execute(f"DROP TABLE IF EXISTS {NUMBERED}")
@@ -139,13 +150,13 @@ def _read(link: duckdb.DuckDBPyConnection, sql: str, most: int) -> list[pa.Recor
 def _blocks(batches: list[pa.RecordBatch], codes: NDArray[np.int32]) -> Iterator[Rows]:
     start = 0
     for batch in batches:
-        yield _rows(batch, codes[start : start + len(batch)])
+        yield _rows(batch, codes[start : start + len(batch)], 0)
         start += len(batch)
 
 
-def _rows(batch: pa.RecordBatch, numbers: NDArray[np.integer[Any]]) -> Rows:
+def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> Rows:
     values = batch.select(range(2, batch.num_columns)) if batch.num_columns > 2 else None
-    return Rows(numbers, batch.column(1).to_numpy(), values)
+    return Rows(ids, low, batch.column(1).to_numpy(), values)
 
 
 def _numbered(
@@ -175,7 +186,7 @@ def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Inte
     low, high = int(ids.min()), int(ids.max())
     if high - low + 1 > SPARSEST * len(ids):
         return None
-    return _less(ids, low).astype(np.int32), _hashes(low, high, ids.dtype)
+    return less(ids, low).astype(np.int32), _hashes(low, high, ids.dtype)
 
 
 def _numbered_before(
@@ -200,12 +211,6 @@ def _numbered_before(
     parts = link.sql(f"SELECT {part} AS part FROM {NUMBERED} ORDER BY number").fetchnumpy()["part"]
     asked = f"SELECT number AS id, * EXCLUDE (id, number) FROM ({sql}) JOIN {NUMBERED} USING (id)"
     return asked, 0, hashed(None, np.asarray(parts))
-
-
-def _less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
-    """Return ids less the least one, which are small."""
-    wide: NDArray[np.integer[Any]] = ids if ids.dtype == np.uint64 else ids.astype(np.int64)
-    return wide - wide.dtype.type(low)
 
 
 def _hashes(low: int, high: int, kind: Any) -> Integers:

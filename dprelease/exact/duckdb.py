@@ -158,7 +158,8 @@ class Engine:
         vectors = self._vectors(compiled, {m.name: most_added(m) for m in query.measures}, size)
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
-        self._connection.unregister(KEPT)
+        if bounded is not None:
+            self._forget()
         if stamps(self._inputs) != self._stamps:
             raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
         return ExactTable(query.name, size, vectors, profiles)
@@ -172,13 +173,16 @@ class Engine:
         if not sql:  # nothing is asked of rows: their keys were found already
             return compiled
         self._with_keys(compiled)
-        kept = self._attempt(
+        self._forget()  # what a query that failed has left
+        done = self._attempt(
             "DP-DATA-006", State.READ, lambda link: bounding.bounded(link, sql, unit, cells)
         )
-        if kept is None:
-            return None
-        self._attempt("DP-DATA-006", State.READ, lambda link: link.register(KEPT, kept))
-        return compiled
+        return compiled if done else None
+
+    def _forget(self) -> None:
+        self._connection.unregister(KEPT)
+        drop = f"DROP TABLE IF EXISTS {KEPT}"
+        self._attempt("DP-DATA-006", State.READ, lambda link: link.execute(drop))
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.

@@ -24,6 +24,9 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
 
 HASH_BITS = 31
+ANY = LOW = 2**HASH_BITS - 1
+"""What no hash exceeds; the bits of a hash."""
+
 BLOCK = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
 
@@ -36,9 +39,11 @@ SPARE = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a query: the number of each one's id, its cell, and its values, if there are any."""
+    """Rows of a query: the id of each, its cell, and its values, if there are any."""
 
-    numbers: NDArray[np.integer[Any]]
+    ids: NDArray[np.integer[Any]]
+    low: int
+    """An id less this is its number."""
     cells: NDArray[np.integer[Any]]
     values: pa.RecordBatch | None
 
@@ -76,7 +81,7 @@ def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -
     NoRoomError
         If more than the room is kept.
     """
-    held = _Held(hashes, bounds)
+    held = _Held(hashes | ANY << HASH_BITS, bounds)
     seen = 0
     with ThreadPoolExecutor(bounds.threads) as pool:
         coming: deque[Future[_Keyed]] = deque()
@@ -86,7 +91,7 @@ def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -
                 held.add(coming.popleft().result())
 
         for block in blocks:
-            seen += len(block.numbers)
+            seen += len(block.ids)
             coming.append(pool.submit(held.keyed, block))
             settle(bounds.threads)
             if held.is_due:
@@ -119,16 +124,14 @@ class _Keyed:
 class _Held:
     """Rows that may be kept."""
 
-    hashes: Integers
+    known: Integers
+    """Of an id, the hash up to which cells are among its first ones, as far as is known, and in the
+    lower bits its own hash: one look into a large table takes half the time of two."""
     bounds: Bounds
     blocks: list[_Keyed] = field(default_factory=list)
     size: int = 0
     settled: int = 0
     """Rows that were held after some were dropped."""
-
-    def __post_init__(self) -> None:
-        # Of an id, the key up to which rows are among its first cells, as far as is known.
-        self.limits = np.full(len(self.hashes), np.iinfo(np.int64).max)
 
     @property
     def is_due(self) -> bool:
@@ -140,20 +143,22 @@ class _Held:
 
     def keyed(self, rows: Rows) -> _Keyed:
         """Return those rows of a block that may be kept; several threads may ask at a time."""
-        keys = np.empty(len(rows.numbers), dtype=np.int64)
-        inside = np.empty(len(keys), dtype=np.bool_)
-        for start in range(0, len(keys), BLOCK):
+        found: list[tuple[Integers, Integers, Integers]] = []
+        for start in range(0, max(len(rows.ids), 1), BLOCK):
             block = slice(start, start + BLOCK)
-            numbers = rows.numbers[block].astype(np.int64, copy=False)
-            part = rows.cells[block].astype(np.int64, copy=False)
-            if self.bounds.cells > MODULUS:  # cell numbers are not negative
-                part = residues(part)
-            key = hashed(self.hashes[numbers], part)
-            key |= numbers << HASH_BITS
-            keys[block] = key
-            np.less_equal(key, self.limits[numbers], out=inside[block])
-        cells = rows.cells.astype(np.int64, copy=False)
-        return _Keyed(keys, cells, rows.values).take(np.flatnonzero(inside))
+            numbers = less(rows.ids[block], rows.low).astype(np.int64, copy=False)
+            cells = rows.cells[block].astype(np.int64, copy=False)
+            # Cell numbers are not negative; most tables have fewer of them than the modulus.
+            part = cells if self.bounds.cells <= MODULUS else residues(cells)
+            known = self.known[numbers]
+            order = hashed(known & LOW, part)
+            inside = np.flatnonzero(order <= known >> HASH_BITS)
+            keys = numbers[inside] << HASH_BITS | order[inside]
+            found.append((keys, cells[inside], inside + start))
+        keys, cells, places = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        if rows.values is None or len(places) == len(rows.ids):
+            return _Keyed(keys, cells, rows.values)
+        return _Keyed(keys, cells, rows.values.take(pa.array(places)))
 
     def add(self, block: _Keyed) -> None:
         """Hold a block of rows."""
@@ -164,7 +169,8 @@ class _Held:
         """Drop rows of cells that are not among the first ones of their ids."""
         if self.bounds.chooses_cells:
             last = _last(np.concatenate([b.keys for b in self.blocks]), self.bounds.unit.max_groups)
-            self.limits[last >> HASH_BITS] = last
+            ids = last >> HASH_BITS
+            self.known[ids] = self.known[ids] & LOW | (last & LOW) << HASH_BITS
             self.blocks = list(each(self._within, self.blocks))
         self.size = self.settled = sum(len(block.keys) for block in self.blocks)
 
@@ -178,7 +184,8 @@ class _Held:
         return self.size <= enough
 
     def _within(self, block: _Keyed) -> _Keyed:
-        return block.take(np.flatnonzero(block.keys <= self.limits[block.keys >> HASH_BITS]))
+        limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
+        return block.take(np.flatnonzero(block.keys & LOW <= limits))
 
     def _joined(self) -> _Keyed:
         blocks, self.blocks = self.blocks, []
@@ -219,6 +226,14 @@ class _Held:
         counts = np.diff(first, append=len(rows.keys))
         columns = [rows.keys[first] >> HASH_BITS, rows.cells[first], counts]
         return pa.table(columns, names=["id", "cell", "n"])
+
+
+def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
+    """Return ids less the least one, which are small."""
+    wide: NDArray[np.integer[Any]] = (
+        ids if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
+    )
+    return wide - wide.dtype.type(low) if low else wide
 
 
 def residues(values: NDArray[np.integer[Any]]) -> Integers:
@@ -284,7 +299,7 @@ def _rows_in_groups(
     if not len(places):
         return np.arange(len(group))
     held = values.take(pa.array(order[places]))
-    row, ties = keys[places] & (2**HASH_BITS - 1), list[Integers]()
+    row, ties = keys[places] & LOW, list[Integers]()
     for column in held.columns:
         known = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
         filled = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)

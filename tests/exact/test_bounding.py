@@ -94,7 +94,7 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     cells = np.array([5, 5 + MODULUS, 5 + 2 * MODULUS, 5, 5 + MODULUS, 7], dtype=np.int64)
     codes = np.array([0, 0, 0, 0, 0, 1], dtype=np.int64)
     values = pa.record_batch({"v0": pa.array([1, 2, 3, 4, 5, 6])})
-    rows = kept.Rows(codes, cells, values)
+    rows = kept.Rows(codes, 0, cells, values)
     unit = build("integer", (2, 1), "with values").unit
     hashes = np.array([3, 4], dtype=np.int64)
     found = kept.keep([rows], 6, hashes, kept.Bounds(unit, 2**40, room=10, threads=2))
