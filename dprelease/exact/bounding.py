@@ -107,8 +107,7 @@ def _kept(
         codes, hashes = _numbered(link, ids)
         blocks = _blocks(batches, codes)
         return keep(blocks, len(ids), hashes, bounds), len(hashes)
-    (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
-    asked, low, hashes = _numbered_before(link, sql, kind, bounds.room)
+    asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
     try:
         # Closed before anything else is asked: a connection has one open result at a time.
         with closing(_batches(link, asked, bounds.room)) as stream:
@@ -191,18 +190,21 @@ def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Inte
 
 def _numbered_before(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, most: int
-) -> tuple[str, int, Integers]:
-    """Return SQL of the same rows whose ids less an integer are numbers, and the hash of each.
+) -> tuple[str, int, int, Integers]:
+    """Return SQL of the same rows, how many they are, and the hash of the id of each number.
 
-    Reads the rows once or twice more. Raises NoRoomError if there are more than `most` ids.
+    Ids of that SQL less an integer, which comes third, are numbers. Reads the rows once to three
+    times more. Raises NoRoomError if there are more than `most` ids.
     """
     if not _is_text(kind):
-        low, high = link.sql(f"SELECT min(id), max(id) FROM ({sql})").fetchall()[0]
+        ends = f"SELECT count(*), min(id), max(id) FROM ({sql})"
+        ((total, low, high),) = link.sql(ends).fetchall()
         if high - low < most:
-            return sql, low, _hashes(low, high, kind.to_pandas_dtype())
-    (about,) = link.sql(f"SELECT approx_count_distinct(id) FROM ({sql})").fetchall()[0]
-    if about > most:
-        raise NoRoomError(most / about)
+            return sql, total, low, _hashes(low, high, kind.to_pandas_dtype())
+    about = f"SELECT count(*), approx_count_distinct(id) FROM ({sql})"
+    ((total, different),) = link.sql(about).fetchall()
+    if different > most:
+        raise NoRoomError(most / different)
     distinct = (
         f"SELECT id, row_number() OVER () - 1 AS number FROM (SELECT DISTINCT id FROM ({sql}))"
     )
@@ -210,7 +212,7 @@ def _numbered_before(
     part = number("id", text=_is_text(kind))
     parts = link.sql(f"SELECT {part} AS part FROM {NUMBERED} ORDER BY number").fetchnumpy()["part"]
     asked = f"SELECT number AS id, * EXCLUDE (id, number) FROM ({sql}) JOIN {NUMBERED} USING (id)"
-    return asked, 0, hashed(None, np.asarray(parts))
+    return asked, total, 0, hashed(None, np.asarray(parts))
 
 
 def _hashes(low: int, high: int, kind: Any) -> Integers:

@@ -177,7 +177,10 @@ class Engine:
         done = self._attempt(
             "DP-DATA-006", State.READ, lambda link: bounding.bounded(link, sql, unit, cells)
         )
-        return compiled if done else None
+        if done:
+            return compiled
+        self._forget()
+        return None
 
     def _forget(self) -> None:
         self._connection.unregister(KEPT)
