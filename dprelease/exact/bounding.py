@@ -53,10 +53,11 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
     duckdb.Error
         If the engine fails.
     """
-    kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
     room = _most_held(link)
-    if not (pa.types.is_integer(kind) or _is_text(kind)) or room < 1:
-        return False  # a 128-bit id
+    narrow = _narrowed(link, sql)
+    if narrow is None or room < 1:
+        return False
+    sql, kind = narrow
     (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
     bounds = Bounds(unit, cells, room, threads)
     parts = 1
@@ -73,6 +74,22 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
         else:
             return True
     return False
+
+
+def _narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
+    """Return SQL whose ids are texts or have at most 64 bits, and their type; None if they don't.
+
+    Unsigned integers, and integers that are read from texts, come as numbers of 128 bits.
+    """
+    kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
+    if pa.types.is_integer(kind) or _is_text(kind):
+        return sql, kind
+    low, high = link.sql(f"SELECT min(id), max(id) FROM ({sql})").fetchall()[0]
+    for name, narrow in (("BIGINT", pa.int64()), ("UBIGINT", pa.uint64())):
+        ends = np.iinfo(narrow.to_pandas_dtype())
+        if low is None or ends.min <= low <= high <= ends.max:
+            return f"SELECT CAST(id AS {name}) AS id, * EXCLUDE (id) FROM ({sql})", narrow
+    return None
 
 
 def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:

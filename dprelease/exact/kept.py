@@ -238,7 +238,9 @@ def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
 
 def residues(values: NDArray[np.integer[Any]]) -> Integers:
     """Return whole numbers as parts of a hash."""
-    found: Integers = values.astype(np.int64) % MODULUS
+    if values.dtype == np.uint64:
+        return (values % np.uint64(MODULUS)).astype(np.int64)
+    found: Integers = values.astype(np.int64, copy=False) % MODULUS
     return found
 
 

@@ -31,6 +31,8 @@ KINDS = {
     "small": (pa.int8(), "integer", [-128, -1, 0, 1, 127]),
     "close": (pa.int8(), "integer", [-3, -1, 0, 2, 6]),
     "large and close": (pa.uint64(), "integer", [2**64 - 9, 2**64 - 5, 2**64 - 1]),
+    "digits": (pa.string(), "integer", ["-1", "0", "7", str(2**63 - 1)]),
+    "many digits": (pa.string(), "integer", ["-1", "7", str(2**100)]),
 }
 MEASURES: dict[str, Any] = {
     "with values": {"rows": {"count": "*"}, "total": {"sum": "n"}, "often": {"sum": "m"}},
@@ -87,6 +89,66 @@ def test_every_way_keeps_the_same_rows(
         found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
     for name, vector in reference(query, rows).items():
         assert found[name].tolist() == vector, name
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each way is taken, and all keep what the reference keeps of 300 rows."""
+    held, batch, block, fewest = WAYS[way]
+    values = {"MOST_HELD": held, "BATCH": batch}
+    for name, value in values.items():
+        monkeypatch.setattr(bounding, name, value)
+    monkeypatch.setattr(kept, "BLOCK", block)
+    monkeypatch.setattr(kept, "FEWEST", fewest)
+    taken: set[str] = set()
+    watch(monkeypatch, taken)
+    ids = [None, *KINDS[kind][2]]
+    rows = [
+        {
+            "id": ids[i * 11 % len(ids)],
+            "shop": i * i % 11 % 6,
+            "n": (i * 5) % 13 if i % 17 else None,
+            "m": i % 3,
+        }
+        for i in range(300)
+    ]
+    fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
+    for bounds in [(2, 1), (2, 5), (41, 2)]:
+        for measures in MEASURES:
+            query = build(kind, bounds, measures)
+            found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+            for name, vector in reference(query, rows).items():
+                assert found[name].tolist() == vector, (name, bounds)
+    if kind == "many digits" or way == "in the engine":
+        assert not taken
+    else:
+        assert taken >= ({"whole"} if "in memory" in way else {"numbered"})
+        assert "parts" in taken or "in parts" not in way or len(ids) < 6  # few ids fit
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
+    """Note which ways rows come."""
+    numbered, append, read = bounding._numbered_before, bounding._append, bounding._read
+
+    def before(*given: Any) -> Any:
+        taken.add("numbered")
+        return numbered(*given)
+
+    def appended(*given: Any, alone: bool) -> None:
+        if not alone:
+            taken.add("parts")
+        append(*given, alone=alone)
+
+    def whole(*given: Any) -> Any:
+        found = read(*given)
+        if found is not None:
+            taken.add("whole")
+        return found
+
+    monkeypatch.setattr(bounding, "_numbered_before", before)
+    monkeypatch.setattr(bounding, "_append", appended)
+    monkeypatch.setattr(bounding, "_read", whole)
 
 
 def test_cells_of_equal_hash_are_still_two_cells() -> None:
