@@ -7,6 +7,7 @@ import decimal
 import os
 import random
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ CONFIG = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "3",
     "spark.default.parallelism": "2",
+    "spark.sql.warehouse.dir": f"file://{tempfile.gettempdir()}/dprelease-warehouse",  # else made here
 }
 
 

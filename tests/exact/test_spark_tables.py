@@ -30,9 +30,10 @@ INTEGER: Row = {"v": {"type": "integer", "lower": 0, "upper": 99}}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    place = tmp_path_factory.mktemp("db")
     with local_spark() as session:
-        session.sql("CREATE DATABASE db")
+        session.sql(f"CREATE DATABASE db LOCATION 'file://{place}'")
         yield session
 
 
