@@ -160,8 +160,7 @@ class Engine:
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         if bounded is not None:
             self._forget()
-        if stamps(self._inputs) != self._stamps:
-            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        self._refuse_changes()
         return ExactTable(query.name, size, vectors, profiles)
 
     def _bounded(self, query: Query) -> Compiled | None:
@@ -182,6 +181,11 @@ class Engine:
         self._forget()
         return None
 
+    def _refuse_changes(self) -> None:
+        """Raise DP-DATA-007 if a file changed since it was opened."""
+        if stamps(self._inputs) != self._stamps:
+            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+
     def _forget(self) -> None:
         self._connection.unregister(KEPT)
         drop = f"DROP TABLE IF EXISTS {KEPT}"
@@ -200,8 +204,7 @@ class Engine:
         found = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
         )
-        if stamps(self._inputs) != self._stamps:
-            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        self._refuse_changes()
         return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
 
     def _vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
@@ -285,8 +288,7 @@ class Engine:
         read = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
         )
-        if stamps(self._inputs) != self._stamps:
-            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        self._refuse_changes()
         return exact_records(records.name, compiled, read)
 
     def _with_keys(self, compiled: Compiled) -> Compiled:

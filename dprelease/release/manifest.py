@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -100,22 +101,9 @@ def build(
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
-    budget = declaration.spec.budget
     record = {
-        "format": FORMAT,
-        "title": declaration.spec.title,
-        "tool": tool(),
-        "declaration": {
-            "release": declaration.document.path.name,
-            "texts": declaration.texts,
-            "sha256": {n: sha256(text.encode()) for n, text in declaration.texts.items()},
-        },
-        "dp_variant": budget_of(budget).variant.value,
-        "privacy_parameters": {
-            "epsilon": repr(plan.guarantee.epsilon),
-            "delta": plain_text(plan.guarantee.delta),
-        },
-        "guarantee": plan.guarantee.to_json(),
+        **opening(FORMAT, declaration),
+        **priced_at(plan.guarantee),
         "ledger": ledger,
         "composition": composition(plan.guarantee),
         "reading": reading(plan.guarantee),
@@ -128,7 +116,34 @@ def build(
     return sealed(record)
 
 
-def told(queries: tuple[Query, ...]) -> dict[str, list[dict[str, Any]]]:
+def opening(form: str, declaration: Declaration) -> dict[str, Any]:
+    """Return what every manifest has first: its format, the tool, and what was declared."""
+    texts = declaration.texts
+    return {
+        "format": form,
+        "title": declaration.spec.title,
+        "tool": tool(),
+        "declaration": {
+            "release": declaration.document.path.name,
+            "texts": texts,
+            "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
+        },
+        "dp_variant": budget_of(declaration.spec.budget).variant.value,
+    }
+
+
+def priced_at(guarantee: Guarantee) -> dict[str, Any]:
+    """Return the guarantee, and its parameters by themselves."""
+    return {
+        "privacy_parameters": {
+            "epsilon": repr(guarantee.epsilon),
+            "delta": plain_text(guarantee.delta),
+        },
+        "guarantee": guarantee.to_json(),
+    }
+
+
+def told(queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
     """Return what the manifest tells of each query's unit, columns and joined table."""
     return {
         "privacy_unit": [_unit(query) for query in queries],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +11,11 @@ from pydantic import BaseModel, ValidationError
 
 from dprelease.errors import (
     DpReleaseError,
-    Findings,
     LedgerError,
-    Place,
-    State,
-    VerificationError,
 )
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
-from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query, resolve
 from dprelease.release import manifest
 from dprelease.release.charging import ledger_of
@@ -33,12 +26,13 @@ from dprelease.release.json_schema import Manifest
 from dprelease.release.local.json_schema import LocalManifest
 from dprelease.release.local.manifest import FORMAT as LOCAL
 from dprelease.release.plan import PlannedColumn, price
+from dprelease.release.report import Report, has_shape, is_written, resolved_again
 from dprelease.release.write import schema_of
-from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import AUTO
 
 if TYPE_CHECKING:
-    from dprelease.release.second_opinion import Opinion
+    pass
 
 FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     manifest.FORMAT: ("manifest", Manifest),
@@ -46,37 +40,6 @@ FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     FEDERATED: ("federated_manifest", FederatedManifest),
 }
 """The forms of manifests that are known, and the name of each one's JSON Schema."""
-
-
-@dataclass
-class Report:
-    """What was checked, what was found wrong, and the guarantee that was recomputed."""
-
-    path: Path
-    checked: list[str] = field(default_factory=list)
-    findings: list[VerificationError] = field(default_factory=list)
-    guarantee: Guarantee | None = None
-    opinion: Opinion | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Return whether nothing was found wrong."""
-        return not self.findings
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {
-            "ok": self.ok,
-            "checked": self.checked,
-            "findings": [finding.to_json() for finding in self.findings],
-            "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
-            "second_opinion": None if self.opinion is None else self.opinion.to_json(),
-        }
-
-    def found(self, code: str, key: str = "", **fields: object) -> None:
-        """Add a finding, at a key of the manifest."""
-        place = Place(manifest.NAME, None, key)
-        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
 
 
 def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
@@ -98,7 +61,13 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
         _check_other(report, record)
         declared = None
     else:
-        declared = _declaration(report, record)
+        declared = resolved_again(
+            report,
+            record,
+            declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
+            other="it declares another mode",
+            resolve=resolve,
+        )
     if declared is not None:
         declaration, queries = declared
         _check_tables(report, record, queries)
@@ -183,48 +152,15 @@ def _check_files(report: Report, record: dict[str, Any]) -> None:
     report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
 
 
-def _declaration(
-    report: Report, record: dict[str, Any]
-) -> tuple[Declaration, tuple[Query, ...]] | None:
-    held = record["declaration"]
-    for name, text in held["texts"].items():
-        if held["sha256"].get(name) != manifest.sha256(text.encode()):
-            report.found("DP-VERIFY-002", problem="a declared text has another digest")
-            return None
-    try:
-        declaration = declaration_from_texts(held["texts"], held["release"])
-        if declaration.spec.mode != "central" or declaration.spec.federated is not None:
-            report.found("DP-VERIFY-009", why="it declares another mode")
-            return None
-        return declaration, resolve(declaration)
-    except DpReleaseError as error:
-        code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report.found("DP-VERIFY-009", why=code)
-    except KeyError:
-        report.found("DP-VERIFY-009", why="a file is missing")
-    return None
-
-
 def _check_tables(report: Report, record: dict[str, Any], queries: tuple[Query, ...]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     recorded = {file["query"]: file for file in record["files"]}
     for query in queries:
-        name = f"{query.name}.parquet"
         found = recorded.get(query.name, {})
         rows = found.get("rows", 0) if query.cells is None else query.keys.size
         written = manifest.Written(found.get("sha256", ""), rows)
         same = found == manifest.file_record(query, written)
-        try:
-            held = pq.ParquetFile(report.path / name)
-            shape = [(column.name, str(column.type)) for column in held.schema_arrow]
-            same = same and shape == schema_of(query)
-            same = same and held.metadata.num_rows == rows
-        except (OSError, pa.ArrowException):
-            same = False
-        if not same:
-            report.found("DP-VERIFY-006", name=name)
+        if not same or not is_written(report, query.name, schema_of(query), rows):
+            report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
     if len(recorded) != len(queries):
         report.found("DP-VERIFY-006", name="files")
     report.checked.append("rows and columns of every table follow from the declaration")
@@ -256,7 +192,7 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
             report.found("DP-VERIFY-007", what="mechanism", **name)
             continue
         mechanism = _mechanism(event)
-        if mechanism is None or not _has_shape(mechanism, measure):
+        if mechanism is None or not has_shape(mechanism, measure):
             report.found("DP-VERIFY-007", what="mechanism", **name)
             continue
         column = PlannedColumn(query, measure, mechanism, held["chosen_by"])
@@ -272,18 +208,6 @@ def _mechanism(event: Event) -> Randomizer | None:
         return registry.law_of(event)
     except DpReleaseError:
         return None
-
-
-def _has_shape(mechanism: Randomizer, measure: Measure) -> bool:
-    """Return whether the declared shape parameters that a law records are the declared ones."""
-    recorded = dict(mechanism.parameters)
-    lengths = {shape.name for shape in mechanism.shapes if shape.in_units}
-    for name, text in measure.mechanism.shape.items():
-        if name in recorded:
-            wanted = exact(text) / measure.step if name in lengths else exact(text)
-            if not math.isclose(wanted, float(recorded[name]), rel_tol=1e-12):
-                return False
-    return True
 
 
 def _check_guarantee(report: Report, record: dict[str, Any], declaration: Declaration) -> None:

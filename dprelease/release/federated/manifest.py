@@ -10,7 +10,6 @@ from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
 from dprelease.release.federated.plan import FederatedPlan, ShareColumn, Trust
-from dprelease.release.guarantee import budget_of
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
 
@@ -43,36 +42,18 @@ def build(
     """Return the sealed manifest of a party's messages, whose files have these digests."""
     spec = declaration.spec.federated
     record = {
-        "format": FORMAT,
-        "title": declaration.spec.title,
-        "tool": manifest.tool(),
-        "declaration": {
-            "release": declaration.document.path.name,
-            "texts": declaration.texts,
-            "sha256": {
-                name: manifest.sha256(text.encode()) for name, text in declaration.texts.items()
-            },
-        },
-        "dp_variant": budget_of(declaration.spec.budget).variant.value,
+        **manifest.opening(FORMAT, declaration),
         "parties": plan.parties,
         "honest": spec.least if spec else plan.parties,
         "trust": trust_records(plan.trusts),
         "trust_words": TRUST,
-        **described(queries),
+        **manifest.told(queries),
         "measurements": [measurement(share, plan.parties) for share in plan.shares],
         "files": [file_record(query, digests[query.name]) for query in queries],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": manifest.UNPROTECTED,
     }
     return manifest.sealed(record)
-
-
-def described(queries: Sequence[Query]) -> dict[str, Any]:
-    """Return whose contribution is bounded how, and what happens to missing values."""
-    return {
-        "privacy_unit": [manifest._unit(query) for query in queries],
-        "treatments": [manifest._treatment(query) for query in queries],
-    }
 
 
 def trust_records(trusts: Sequence[Trust]) -> list[dict[str, Any]]:

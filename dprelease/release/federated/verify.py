@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dprelease.errors import DpReleaseError, Findings
+from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics.rounding import exact
@@ -19,13 +19,12 @@ from dprelease.release.federated.plan import (
     trusts_of,
 )
 from dprelease.release.guarantee import within
-from dprelease.release.manifest import UNPROTECTED, sha256
-from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.release.manifest import UNPROTECTED, told
+from dprelease.release.report import Report, check_words, is_written, resolved_again
+from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from dprelease.release.verify import Report
 
 
 def check_federated(report: Report, record: dict[str, Any]) -> None:
@@ -35,54 +34,36 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     declared noise for the sensitivity that follows; and what holds for how many honest parties is
     priced again, rounding included, within the budget.
     """
-    found = _declaration(report, record)
+    found = resolved_again(
+        report,
+        record,
+        declares=lambda declaration: declaration.spec.federated is not None,
+        other="it declares no parties",
+        resolve=resolve_federated,
+    )
     if found is None:
         return
     declaration, queries = found
     _check_files(report, record, queries)
     shares = _shares(report, record, queries)
-    _check_words(report, record, queries)
+    words = {
+        "trust_words": manifest.TRUST,
+        "post_processing": manifest.POST_PROCESSING,
+        "unprotected_quantities": UNPROTECTED,
+        **told(queries),
+    }
+    check_words(report, record, words)
     if shares is not None:
         _check_trust(report, record, declaration, shares)
 
 
-def _declaration(
-    report: Report, record: dict[str, Any]
-) -> tuple[Declaration, tuple[Query, ...]] | None:
-    held = record["declaration"]
-    for name, text in held["texts"].items():
-        if held["sha256"].get(name) != sha256(text.encode()):
-            report.found("DP-VERIFY-002", problem="a declared text has another digest")
-            return None
-    try:
-        declaration = declaration_from_texts(held["texts"], held["release"])
-        if declaration.spec.federated is not None:
-            return declaration, resolve_federated(declaration)
-        report.found("DP-VERIFY-009", why="it declares no parties")
-    except DpReleaseError as error:
-        code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report.found("DP-VERIFY-009", why=code)
-    except KeyError:
-        report.found("DP-VERIFY-009", why="a file is missing")
-    return None
-
-
 def _check_files(report: Report, record: dict[str, Any], queries: Sequence[Query]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     recorded = {file["query"]: file for file in record["files"]}
     for query in queries:
         file = recorded.get(query.name, {"sha256": ""})
         same = file == manifest.file_record(query, file["sha256"])
-        try:
-            held = pq.ParquetFile(report.path / f"{query.name}.parquet")
-            shape = [(column.name, str(column.type)) for column in held.schema_arrow]
-            same = same and shape == manifest.messages_schema(query)
-            same = same and held.metadata.num_rows == query.keys.size
-        except (OSError, pa.ArrowException):
-            same = False
-        if not same:
+        columns = manifest.messages_schema(query)
+        if not same or not is_written(report, query.name, columns, query.keys.size):
             report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
     if len(record["files"]) != len(queries):
         report.found("DP-VERIFY-006", name="files")
@@ -123,19 +104,6 @@ def _share(query: Query, measure: Measure, held: dict[str, Any]) -> ShareColumn 
     if declared is not None and float(exact(declared)) != law.alpha:
         return None
     return ShareColumn(query, measure, law, refined, held["chosen_by"])
-
-
-def _check_words(report: Report, record: dict[str, Any], queries: Sequence[Query]) -> None:
-    fixed = {
-        "trust_words": manifest.TRUST,
-        "post_processing": manifest.POST_PROCESSING,
-        "unprotected_quantities": UNPROTECTED,
-        **manifest.described(queries),
-    }
-    for name, words in fixed.items():
-        if record[name] != words:
-            problem = f"{name} is not what follows from the declaration"
-            report.found("DP-VERIFY-002", problem=problem)
 
 
 def _check_trust(

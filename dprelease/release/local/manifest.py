@@ -9,7 +9,6 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.records import Records
 from dprelease.release import manifest
-from dprelease.release.guarantee import budget_of
 from dprelease.release.local.laws import of_all
 from dprelease.release.local.plan import LocalColumn, LocalPlan, local_reading, one_record
 from dprelease.release.local.write import schema_of_records
@@ -58,22 +57,8 @@ def build(
     """Return the sealed manifest; digests of files and numbers of records by name."""
     guarantee = plan.guarantee
     record = {
-        "format": FORMAT,
-        "title": declaration.spec.title,
-        "tool": manifest.tool(),
-        "declaration": {
-            "release": declaration.document.path.name,
-            "texts": declaration.texts,
-            "sha256": {
-                name: manifest.sha256(text.encode()) for name, text in declaration.texts.items()
-            },
-        },
-        "dp_variant": budget_of(declaration.spec.budget).variant.value,
-        "privacy_parameters": {
-            "epsilon": repr(guarantee.epsilon),
-            "delta": plain_text(guarantee.delta),
-        },
-        "guarantee": guarantee.to_json(),
+        **manifest.opening(FORMAT, declaration),
+        **manifest.priced_at(guarantee),
         "ledger": ledger,
         "composition": manifest.composition(guarantee),
         "reading": local_reading(guarantee),

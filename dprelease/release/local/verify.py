@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from flint import ctx
 
-from dprelease.errors import DpReleaseError, Findings
+from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
 from dprelease.query.records import RecordColumn, Records, resolve_records
 from dprelease.release.draft import priced
 from dprelease.release.guarantee import Guarantee, guarantee_of, within
 from dprelease.release.local import manifest
 from dprelease.release.local.plan import LocalColumn, local_reading
-from dprelease.release.manifest import composition, sha256
-from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.release.manifest import composition
+from dprelease.release.report import Report, check_words, has_shape, is_written, resolved_again
 from dprelease.schema.mechanism import AUTO
 from dprelease.schema.release import BudgetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from dprelease.release.verify import Report
 
 
 def check_local(report: Report, record: dict[str, Any]) -> None:
@@ -37,36 +34,27 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     sensitivity that follows; errors and laws of estimates are computed again; the events cost what
     the guarantee says, within the budget.
     """
-    declaration = _declaration(report, record)
-    if declaration is None:
+    found = resolved_again(
+        report,
+        record,
+        declares=lambda declaration: declaration.spec.mode == "local",
+        other="it declares no mode local",
+        resolve=resolve_records,
+    )
+    if found is None:
         return
-    declared, parts = declaration
+    declaration, parts = found
     sizes = {file["query"]: file["rows"] for file in record["files"]}
     _check_files(report, record, parts)
     _check_measurements(report, record, parts, sizes)
-    _check_words(report, record, parts)
-    _check_guarantee(report, record, declared.spec.budget)
-
-
-def _declaration(
-    report: Report, record: dict[str, Any]
-) -> tuple[Declaration, tuple[Records, ...]] | None:
-    held = record["declaration"]
-    for name, text in held["texts"].items():
-        if held["sha256"].get(name) != sha256(text.encode()):
-            report.found("DP-VERIFY-002", problem="a declared text has another digest")
-            return None
-    try:
-        declaration = declaration_from_texts(held["texts"], held["release"])
-        if declaration.spec.mode == "local":
-            return declaration, resolve_records(declaration)
-        report.found("DP-VERIFY-009", why="it declares no mode local")
-    except DpReleaseError as error:
-        code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report.found("DP-VERIFY-009", why=code)
-    except KeyError:
-        report.found("DP-VERIFY-009", why="a file is missing")
-    return None
+    words = {
+        "model": manifest.MODEL,
+        "treatments": [manifest.treatment(part) for part in parts],
+        "post_processing": manifest.POST_PROCESSING,
+        "unprotected_quantities": manifest.UNPROTECTED,
+    }
+    check_words(report, record, words)
+    _check_guarantee(report, record, declaration.spec.budget)
 
 
 def _check_files(report: Report, record: dict[str, Any], parts: Sequence[Records]) -> None:
@@ -88,12 +76,10 @@ def _holds(report: Report, part: Records, rows: int) -> bool:
 
     from dprelease.release.local.write import declared_values, schema_of_records
 
+    if not is_written(report, part.name, schema_of_records(part), rows):
+        return False
     try:
-        held = pq.ParquetFile(report.path / f"{part.name}.parquet")
-        shape = [(column.name, str(column.type)) for column in held.schema_arrow]
-        if shape != schema_of_records(part) or held.metadata.num_rows != rows:
-            return False
-        table = held.read()
+        table = pq.ParquetFile(report.path / f"{part.name}.parquet").read()
     except (OSError, pa.ArrowException):
         return False
     return all(declared_values(table.column(column.name), column) for column in part.columns)
@@ -147,31 +133,7 @@ def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
         return is_response and getattr(law, "values", 0) == column.values
-    if spec.name not in (AUTO, law.name):
-        return False
-    recorded = dict(law.parameters)
-    lengths = {shape.name for shape in law.shapes if shape.in_units}
-    for name, text in spec.shape.items():
-        if name in recorded:
-            wanted = exact(text) / column.measure.step if name in lengths else exact(text)
-            if not math.isclose(wanted, float(recorded[name]), rel_tol=1e-12):
-                return False
-    return True
-
-
-def _check_words(report: Report, record: dict[str, Any], parts: Sequence[Records]) -> None:
-    """Compare what the manifest says in words."""
-    fixed = {
-        "model": manifest.MODEL,
-        "treatments": [manifest.treatment(part) for part in parts],
-        "post_processing": manifest.POST_PROCESSING,
-        "unprotected_quantities": manifest.UNPROTECTED,
-    }
-    for name, words in fixed.items():
-        if record[name] != words:
-            report.found(
-                "DP-VERIFY-002", problem=f"{name} is not what follows from the declaration"
-            )
+    return spec.name in (AUTO, law.name) and has_shape(law, column.measure)
 
 
 def _check_guarantee(report: Report, record: dict[str, Any], budget: BudgetSpec) -> None:
