@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact.connection import connected, locking
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.settings import DEFAULT, Settings
@@ -64,7 +65,7 @@ class Engine:
         self._scratch = scratch
         self._stamps = stamps(inputs)
         self._unique: set[str] = set()
-        self._connection = _connected(scratch, settings)
+        self._connection = connected(scratch, settings)
 
     @property
     def physical(self) -> dict[str, str]:
@@ -327,7 +328,8 @@ class Engine:
         self._ask("SET preserve_insertion_order = true", self._inputs[0])
         for given in self._inputs:
             self._introduce(given)
-        self._lock()
+        for setting in locking([file for given in self._inputs for file in given.files]):
+            self._ask(setting, self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
         if given.rows is not None:
@@ -367,39 +369,8 @@ class Engine:
                     code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
                     raise DataError(code, table=given.declared.table.name, column=name)
 
-    def _lock(self) -> None:
-        files = [file for given in self._inputs for file in given.files]
-        # A file whose name looks like a pattern is asked for by an escaped name.
-        spelled = {name for file in files for name in (str(file), pattern(file))}
-        allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
-        for setting in (
-            f"SET allowed_paths = [{allowed}]",
-            "SET enable_external_access = false",
-            "SET lock_configuration = true",
-        ):
-            self._ask(setting, self._inputs[0])
-
     def _ask(self, sql: str, given: Input) -> list[Any]:
         """Return the rows of a statement that reads no row about people."""
         return self._attempt(
             "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall(), given
         )
-
-
-def _connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
-    found: duckdb.DuckDBPyConnection | None = None
-    try:
-        found = duckdb.connect(
-            config={
-                **settings.config,
-                "temp_directory": str(scratch),
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "python_enable_replacements": False,
-            }
-        )
-    except duckdb.Error:
-        found = None
-    if found is None:
-        raise DataError("DP-ENGINE-004")
-    return found
