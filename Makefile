@@ -22,7 +22,7 @@ audit: $(READY)
 	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto --dist loadfile
 
 bench: $(READY)
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 schemas: $(READY)
 	$(BIN)/python -m dprelease.release.json_schema schemas/json

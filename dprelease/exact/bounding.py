@@ -118,7 +118,7 @@ def _kept(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
     """Return the kept rows and how many numbers of ids there are; raise NoRoomError."""
-    batches = _read(link, sql, bounds.room)
+    batches = _read(link, sql, bounds)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
         codes, hashes = _numbered(link, ids)
@@ -127,7 +127,7 @@ def _kept(
     asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
     try:
         # Closed before anything else is asked: a connection has one open result at a time.
-        with closing(_batches(link, asked, bounds.room)) as stream:
+        with closing(_batches(link, asked, bounds)) as stream:
             blocks = (_rows(batch, batch.column(0).to_numpy(), low) for batch in stream)
             return keep(blocks, total, hashes, bounds), len(hashes)
     finally:
@@ -135,10 +135,11 @@ def _kept(
 
 
 def _batches(
-    link: duckdb.DuckDBPyConnection, sql: str, room: int
+    link: duckdb.DuckDBPyConnection, sql: str, bounds: Bounds
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Give the rows of a SELECT in batches, of which several are small beside the room."""
-    reader = link.sql(sql).to_arrow_reader(min(BATCH, room // 8 + 1))
+    """Give the rows of a SELECT in batches; one for each thread takes a quarter of the room."""
+    size = min(BATCH, bounds.room // (4 * bounds.threads) + 1)
+    reader = link.sql(sql).to_arrow_reader(size)
     yield pa.RecordBatch.from_pylist([], reader.schema)  # says what columns there are
     while True:
         try:
@@ -151,13 +152,13 @@ def _batches(
     raise duckdb.Error
 
 
-def _read(link: duckdb.DuckDBPyConnection, sql: str, most: int) -> list[pa.RecordBatch] | None:
-    """Return all rows of a SELECT; None if there are more than `most`."""
+def _read(link: duckdb.DuckDBPyConnection, sql: str, bounds: Bounds) -> list[pa.RecordBatch] | None:
+    """Return all rows of a SELECT; None if there are more than there is room for."""
     found, seen = [], 0
-    with closing(_batches(link, sql, most)) as stream:
+    with closing(_batches(link, sql, bounds)) as stream:
         for batch in stream:
             seen += len(batch)
-            if seen > most:
+            if seen > bounds.room:
                 return None
             found.append(batch)
     return found
