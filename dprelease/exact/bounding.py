@@ -124,8 +124,21 @@ def _kept(
         codes, hashes = _numbered(link, ids)
         blocks = _blocks(batches, codes)
         return keep(blocks, len(ids), hashes, bounds), len(hashes)
-    asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
     try:
+        return _as_they_come(link, sql, kind, bounds)
+    except duckdb.Error:
+        # To number ids may take more memory than the engine has; parts that are read whole need
+        # none. Whatever else is wrong shows again there.
+        (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
+    raise NoRoomError(bounds.room / max(total, 1))
+
+
+def _as_they_come(
+    link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
+) -> tuple[pa.Table, int]:
+    """Return what `_kept` does, of rows that are not held together."""
+    try:
+        asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
         # Closed before anything else is asked: a connection has one open result at a time.
         with closing(_batches(link, asked, bounds)) as stream:
             blocks = (_rows(batch, batch.column(0).to_numpy(), low) for batch in stream)

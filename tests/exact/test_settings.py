@@ -180,6 +180,37 @@ def test_bounding_ten_times_the_memory_limit(
     assert most[1] < 400_000
 
 
+@pytest.mark.parametrize("failing", ["_numbered_before", "keep"])
+def test_an_engine_that_cannot_number_ids_has_them_in_parts(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"id": {"type": "text"}, "n": {"type": "integer", "lower": 0, "upper": 9}}
+    unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
+    query = ask(declare(columns, privacy_unit=unit), {"rows": {"count": "*"}}, ["n"])
+    original, failed = getattr(bounding, failing), []
+
+    def fail(*given: Any) -> Any:
+        if failing == "_numbered_before" or not failed:
+            failed.append(failing)
+            raise duckdb.OutOfMemoryException
+        return original(*given)
+
+    found = []
+    for most in (bounding.MOST_HELD, 1000):
+        if most == 1000:
+            monkeypatch.setattr(bounding, "MOST_HELD", most)
+            monkeypatch.setattr(bounding, failing, fail)
+        with duckdb.connect() as link:
+            rows = link.sql(
+                "SELECT CAST(i % 521 AS VARCHAR) AS id, i % 7 AS n FROM range(9000) t(i)"
+            )
+            with Engine.open(query.declared, rows) as engine:
+                found.append(engine.run(query).vector("rows").tolist())
+    assert failed
+    assert found[0] == found[1]
+    assert sum(found[0]) == 2 * 521
+
+
 def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
     (tmp_path / "spill").mkdir()
     path = declared(tmp_path, "{memory_limit: 200MB, temp_directory: spill}")
