@@ -141,10 +141,23 @@ def _as_they_come(
         asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
         # Closed before anything else is asked: a connection has one open result at a time.
         with closing(_batches(link, asked, bounds)) as stream:
-            blocks = (_rows(batch, batch.column(0).to_numpy(), low) for batch in stream)
-            return keep(blocks, total, hashes, bounds), len(hashes)
+            return keep(_numbered_rows(stream, low, len(hashes)), total, hashes, bounds), len(
+                hashes
+            )
     finally:
         link.execute(f"DROP TABLE IF EXISTS {NUMBERED}")
+
+
+def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> Iterator[Rows]:
+    """Give rows whose ids less `low` are numbers below `count`; raise duckdb.Error if one is not.
+
+    A source may change between two reads. The index error that would follow quotes an id.
+    """
+    for batch in batches:
+        ids = batch.column(0).to_numpy()
+        if len(ids) and not low <= int(ids.min()) <= int(ids.max()) < low + count:
+            raise duckdb.Error
+        yield _rows(batch, ids, low)
 
 
 def _batches(
@@ -230,7 +243,7 @@ def _numbered_before(
     if not _is_text(kind):
         ends = f"SELECT count(*), min(id), max(id) FROM ({sql})"
         ((total, low, high),) = link.sql(ends).fetchall()
-        if high - low < most:
+        if total and high - low < most:
             return sql, total, low, _hashes(low, high, kind.to_pandas_dtype())
     about = f"SELECT count(*), approx_count_distinct(id) FROM ({sql})"
     ((total, different),) = link.sql(about).fetchall()

@@ -127,6 +127,30 @@ def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.Monke
         assert "parts" in taken or "in parts" not in way or len(ids) < 6  # few ids fit
 
 
+@pytest.mark.parametrize("seen", ["id < 3", "id BETWEEN 4 AND 7", "id > 999", "id < 0"])
+def test_a_source_that_changes_between_two_reads_tells_no_id(
+    seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids that were not there when the range was asked are bounded all the same."""
+    query = build("integer", (2, 1), "without")
+    rows = [
+        {"id": i % 9 + 4711 * (i % 9 == 8), "shop": i % 5, "n": None, "m": None} for i in range(90)
+    ]
+    fields = [("id", pa.int64()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
+    before, asked = bounding._numbered_before, []
+
+    def stale(link: Any, sql: str, kind: pa.DataType, most: int) -> Any:
+        asked.append(sql)
+        return sql, *before(link, f"SELECT * FROM ({sql}) WHERE {seen}", kind, most)[1:]
+
+    monkeypatch.setattr(bounding, "_numbered_before", stale)
+    monkeypatch.setattr(bounding, "MOST_HELD", 60)
+    found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+    assert asked
+    for name, vector in reference(query, rows).items():
+        assert found[name].tolist() == vector, name
+
+
 def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
     """Note which ways rows come."""
     numbered, append, read = bounding._numbered_before, bounding._append, bounding._read
