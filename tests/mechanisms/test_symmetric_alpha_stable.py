@@ -28,6 +28,14 @@ def test_epsilon_reference(row: dict[str, str]) -> None:
     assert found == pytest.approx(exact, rel=2e-6)
 
 
+@given(st.integers(1, 2**40), st.floats(0.5, 2.0**40))
+def test_the_priced_shift_is_never_smaller(shift: int, scale: float) -> None:
+    """Rounded up to 40 bits: a larger shift costs more, since noise and scaling lead back."""
+    (loss,) = SymmetricAlphaStable(scale, 1.5).losses(shift)
+    wanted = Fraction(shift) / Fraction(scale)
+    assert wanted <= Fraction(loss.shift) <= wanted * (1 + Fraction(1, 2**38))
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_curvature_bounds(alpha: float) -> None:
     """Second and third differences of ln p stay below the stated bounds, with room."""
