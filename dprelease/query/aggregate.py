@@ -126,15 +126,25 @@ class CountDistinct:
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A value of the lattice of which about a part `at` of the values lie below.
+    """A value that holds the rank `at` = a/b: at most that part of the values lies below it.
 
     Candidates are `lower` + i `stride` for i = 0..`last`, column steps; values are rounded down to
-    the nearest candidate. The score of a candidate is -|(b - a) L - a U| with at = a/b, L values
-    below it and U above: zero for a true quantile.
+    the nearest candidate. Of n values, L lie below a candidate and E at it, so that it holds the
+    ranks L to L + E. Its score is minus the distance of the rank a n / b from these, b points to a
+    row: u = -max(0, f, g), f = b L - a n - c, g = a n + d - b (L + E), with constants c = d = 0 but
+    for the ends (`release/target.py`). It is 0 for true quantiles alone, however many values tie.
 
-    A row that comes or goes moves the inner difference by b - a above it and by -a below it, so two
-    scores move apart by at most 2 max(a, b - a); of a row whose value changes, by at most 2 b. That
-    holds with any constant added to the inner difference, as is done at the ends.
+    How far one row moves two scores apart, for any constants c and d, with m = max(a, b - a):
+
+    * A value v comes. Below v, f falls and g rises by a; above v, f rises and g falls by b - a: the
+      largest of (0, f, g) moves by no more than its parts. At v, f falls by a and g by b - a: u
+      rises by 0 to m. All moves lie in [-m, m], so two scores move apart by at most 2 m. A value
+      that goes does the reverse.
+    * A value moves from v to w > v, n being the same. Between them f falls and g rises by b: u
+      moves by b at most. At v only g rises, by b; at w only f falls, by b; all others stay. So two
+      scores move apart by at most 2 b. From w to v is the reverse.
+    * Several rows of a unit do so one after another, and spans of moves add up at most. Of k rows
+      that give way to j others, the smaller number moves and the rest comes or goes: 2 m <= 2 b.
     """
 
     column: str

@@ -250,13 +250,26 @@ def _aggregate(measure: Measure) -> str:
 
 def _of_candidates(measure: Measure) -> str:
     match measure.aggregate:
-        case Quantile(column=column, at=at):
-            return f"a value of '{column}' below which about {plain_text(at)} of the values lie"
+        case Quantile():
+            return _of_ranks(measure.aggregate)
         case Tree(column=column, levels=levels):
             return f"counts of '{column}' in halves of its values, {levels} times halved"
         case Frequent(column=column, rank=rank):
             return f"the declared value of '{column}' with rank {rank} by number of rows"
     return "keys that enough units have"
+
+
+def _of_ranks(asked: Quantile) -> str:
+    apart = plain_text(asked.stride * asked.base)
+    among = f", among values {apart} apart, rounded down to these" if asked.stride > 1 else ""
+    if asked.at in (0, 1):
+        end = "largest" if asked.at else "smallest"
+        return f"about the {end} value of '{asked.column}', rather inside than beyond it{among}"
+    below, above = plain_text(asked.at), plain_text(1 - asked.at)
+    return (
+        f"a value of '{asked.column}' with at most {below} of the values below it and at most "
+        f"{above} above it, up to the error in ranks{among}"
+    )
 
 
 def _derivation(column: PlannedColumn) -> str:

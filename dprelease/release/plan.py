@@ -16,6 +16,7 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
+from dprelease.query.aggregate import Quantile
 from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
@@ -31,6 +32,7 @@ from dprelease.release.guarantee import (
     within,
 )
 from dprelease.release.shares import Share, flat, spend
+from dprelease.release.target import rows_inside
 from dprelease.release.wish import Wish
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
@@ -77,12 +79,14 @@ class PlannedColumn:
     @property
     def mean_absolute_error(self) -> float:
         """Return the expected absolute error of one cell, in `error_unit`; maybe infinite."""
-        return self.mechanism.mean_absolute_error * float(self.measure.error_step)
+        error = self.mechanism.mean_absolute_error * float(self.measure.error_step)
+        return error + self._rows_inside
 
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of one cell's noise, in the column's unit."""
-        return self.mechanism.standard_deviation * float(self.measure.error_step)
+        error = self.mechanism.standard_deviation * float(self.measure.error_step)
+        return error + self._rows_inside
 
     @property
     def confidence(self) -> Fraction:
@@ -91,7 +95,15 @@ class PlannedColumn:
 
     def margin(self, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
-        return self.mechanism.half_width(confidence) * self.measure.error_step
+        return self.mechanism.half_width(confidence) * self.measure.error_step + self._rows_inside
+
+    @property
+    def _rows_inside(self) -> int:
+        """Return how many rows lie beyond what is looked for in place of an end; else 0."""
+        aggregate = self.measure.aggregate
+        if not isinstance(aggregate, Quantile):
+            return 0
+        return max(0, rows_inside(aggregate, self.mechanism) - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dprelease.query.aggregate import Quantile
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.release.quantiles import quantile_runs
+from dprelease.release.target import Target
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document
@@ -61,5 +62,6 @@ def _held(found: ExactTable, measure: Measure) -> np.ndarray:
         profile = profile.pairs()
     if not isinstance(aggregate, Quantile):
         return profile.dense(aggregate.candidates)
-    rows = [np.repeat(scores, lengths) for scores, lengths in quantile_runs(profile, aggregate)]
+    runs = quantile_runs(profile, aggregate, Target.of(aggregate, 1))
+    rows = [np.repeat(scores, lengths) for scores, lengths in runs]
     return np.stack(rows)

@@ -151,22 +151,37 @@ def moment(query: Query, aggregate: Sum | SquareSum | Quantile, row: Row) -> int
     return math.floor(square + Fraction(1, 2)) - aggregate.offset
 
 
-def scores(
-    query: Query, aggregate: Quantile | Frequent, held: list[int], past: int = 0
-) -> list[int]:
-    """Return the score of every candidate in a cell whose rows have these candidates."""
+def scores(query: Query, aggregate: Quantile | Frequent, held: list[int], k: int = 1) -> list[int]:
+    """Return the score of every candidate in a cell whose rows have these candidates.
+
+    `k`: which value from its end a smallest or largest value is taken for.
+    """
     if isinstance(aggregate, Frequent):
         return [held.count(candidate) for candidate in range(aggregate.values)]
-    part, found = aggregate.at, []
+    ends = {Fraction(0): sorted(held), Fraction(1): sorted(-x for x in held)}
+    if aggregate.at in ends:
+        sign = -1 if aggregate.at else 1
+        found = [rows_to_be(k, sign * c, ends[aggregate.at]) for c in range(aggregate.candidates)]
+        return [-rows for rows in found]
+    wanted, found = aggregate.at * len(held), []
     for candidate in range(aggregate.candidates):
-        below, above = (
-            sum(1 for x in held if x < candidate),
-            sum(1 for x in held if x > candidate),
-        )
-        score = -abs(((1 - part) * below - part * above) * part.denominator - past)
+        ranks = range(sum(x < candidate for x in held), sum(x <= candidate for x in held) + 1)
+        if ranks[0] <= wanted <= ranks[-1]:
+            found.append(0)
+            continue
+        score = -min(abs(wanted - rank) for rank in ranks) * aggregate.at.denominator
         assert score.denominator == 1
         found.append(int(score))
     return found
+
+
+def rows_to_be(k: int, candidate: int, held: list[int]) -> int:
+    """Return how many rows must come to `candidate`, or go from below it, for it to be the k-th."""
+    below, upto = sum(x < candidate for x in held), sum(x <= candidate for x in held)
+    rows = 0
+    while not below - rows < k <= upto + rows:
+        rows += 1
+    return rows
 
 
 def values_of(query: Query, row: Row) -> list[int | None]:
