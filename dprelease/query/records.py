@@ -143,7 +143,8 @@ class _Resolver:
         open_keys = _dropped(column)
         asked = spec.mechanism or _default(column, self.declaration.spec.mechanism)
         found: RecordColumn | str
-        if expression_of(column) is not None:
+        read = self.declared.table.columns[column.cut] if isinstance(column, CutColumn) else column
+        if expression_of(read) is not None:
             self._refuse("DP-LOCAL-004", *keys, column=name, reason="it is computed from others")
             return None
         if isinstance(column, IntegerColumn | NumberColumn):

@@ -14,7 +14,7 @@ from dprelease.query.aggregate import Sum
 from dprelease.query.keys import Key
 from dprelease.query.records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
-from dprelease.statements.layers import SOURCE
+from dprelease.statements.layers import SOURCE, cut_case
 from dprelease.statements.treatment import DECLARED_AS, steps, typed
 
 
@@ -77,7 +77,7 @@ def _is_cut(column: Column) -> bool:
 
 def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, str]) -> str:
     if isinstance(declared, CutColumn):
-        return _cut(declared)
+        return f"CAST({cut_case(declared, as_label=False, key=column.key)} AS BIGINT)"
     value = f"typed.{quoting.identifier(column.name)}"
     aggregate, key = column.measure.aggregate, column.key
     if isinstance(declared, IntegerColumn | NumberColumn) and isinstance(aggregate, Sum):
@@ -89,18 +89,3 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
     else:  # days outside the bounds are missing already
         found = f"CAST({value} - {quoting.day(key.days[0])} AS BIGINT)"
     return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {found} END AS BIGINT)"
-
-
-def _cut(column: CutColumn) -> str:
-    """Return the place of a cut's cell."""
-    value = f"typed.{quoting.identifier(column.cut)}"
-    edges = [
-        quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
-        for edge in column.edges
-    ]
-    null, other = (column.values.index(cell) for cell in (column.nulls, column.others))
-    arms = " ".join(f"WHEN {value} < {edge} THEN {i}" for i, edge in enumerate(edges[1:]))
-    return (
-        f"CAST(CASE WHEN {value} IS NULL THEN {null} WHEN {value} < {edges[0]} THEN {other} "
-        f"{arms} ELSE {other} END AS BIGINT)"
-    )
