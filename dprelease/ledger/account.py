@@ -21,6 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Self
 
 from dprelease.mechanisms import registry
@@ -84,6 +85,7 @@ class Account:
         )
 
 
+@cache
 def largest_rho(epsilon: Fraction, delta: Fraction) -> float:
     """Return nearly the largest rho with at most `epsilon` at `delta`, never more."""
     limit, at = round_down(epsilon), round_down(delta)
@@ -122,5 +124,5 @@ def fits_alone(account: Account, events: Sequence[Event]) -> bool:
 
 def vectors_of(events: Sequence[Event]) -> list[Priced]:
     """Return what the accountant needs of recorded events."""
-    laws = ((registry.record_law_of(event), event.sensitivity) for event in events)
+    laws = ((registry.law_of(event), event.sensitivity) for event in events)
     return [Priced(law, law.losses, sensitivity) for law, sensitivity in laws]

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from difflib import get_close_matches
 from functools import cache
+from typing import cast
 
 from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
@@ -58,26 +59,30 @@ def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
 
 
 def law_of(event: Event) -> Randomizer:
-    """Return the mechanism, or the way to choose, that an event records.
+    """Return whatever an event records: noise, a way to choose, or the answer of a single record.
+
+    The one look-up for all of them: what a release can do, a ledger can price.
 
     Raises
     ------
     BudgetError
         DP-MECH-001 to 005 for a record that is none of ours.
     """
-    return randomizer(event.mechanism).of(**dict(event.parameters))
+    name = event.mechanism
+    kind = _load(name) if name in RECORD_NAMES else randomizer(name)
+    return kind.of(**dict(event.parameters))
 
 
 def record_law_of(event: Event) -> Mechanism:
-    """Return the noise of an event, which may also be one that only single records can use.
+    """Return the noise of an event about single records, which nothing is chosen for.
 
     Raises
     ------
     BudgetError
-        DP-MECH-001 to 005 for a record that is none of ours.
+        DP-MECH-001 to 005 for a record that is none of ours, or no noise.
     """
-    kind = _load(event.mechanism) if event.mechanism in RECORD_NAMES else get(event.mechanism)
-    return kind.of(**dict(event.parameters))
+    _find(event.mechanism, (*names(), *RECORD_NAMES), None)
+    return cast("Mechanism", law_of(event))
 
 
 def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:

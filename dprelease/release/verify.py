@@ -204,6 +204,8 @@ def _check_measurements(report: Report, record: dict[str, Any], queries: tuple[Q
 
 
 def _mechanism(event: Event) -> Randomizer | None:
+    if event.mechanism in registry.RECORD_NAMES:
+        return None  # no noise that is added to an aggregate
     try:
         return registry.law_of(event)
     except DpReleaseError:

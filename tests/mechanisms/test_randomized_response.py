@@ -154,9 +154,9 @@ def test_only_records_can_use_it() -> None:
         RandomizedResponse(1.0, 3).parameters,
         Sensitivity(1, (Move(1, 1),)),
     )
-    assert registry.record_law_of(event) == RandomizedResponse(1.0, 3)
+    assert registry.record_law_of(event) == registry.law_of(event) == RandomizedResponse(1.0, 3)
     with pytest.raises(BudgetError, match="DP-MECH-004"):
-        registry.law_of(event)
+        registry.randomizer(event.mechanism)
     with pytest.raises(BudgetError, match="DP-MECH-005"):
         RandomizedResponse(1.0, 1)
 

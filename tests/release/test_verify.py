@@ -12,9 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.privacy.event import Event
+from dprelease.query.resolve import resolve
 from dprelease.release import manifest
+from dprelease.release.pipeline import run
+from dprelease.release.plan import PlannedColumn, price
 from dprelease.release.verify import Report, verify
-from tests.release.build import publish
+from dprelease.schema.load import read_declaration
+from tests.release.build import RELEASE, publish, write
+from tests.replay import Keyed
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +144,25 @@ def test_forged_manifests(name: str, copy: Path) -> None:
     code, change = FORGERIES[name]
     forge(copy, change)
     assert code in codes(verify(copy))
+
+
+def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
+    """A law that a ledger can price is not one that noises a table."""
+    path = write(tmp_path)
+    path.write_text(RELEASE.replace("mechanism: discrete_gaussian", "mechanism: auto"))
+    copy = run(read_declaration(path), bits=Keyed("records"))
+    declared = resolve(read_declaration(path))[0]
+    measure = declared.measures[0]
+
+    def change(record: dict[str, Any]) -> None:
+        law = RandomizedResponse(40.0, 3.0)
+        column = PlannedColumn(declared, measure, law, first(record)["chosen_by"])
+        record["measurements"][0] = manifest.measurement(column)
+        events = [Event.from_json(held) for held in record["measurements"]]
+        record["guarantee"] = price(events, read_declaration(path).spec.budget).to_json()
+
+    forge(copy, change)
+    assert "DP-VERIFY-007" in codes(verify(copy))
 
 
 def test_a_smaller_budget_in_a_forged_declaration_is_exceeded(copy: Path) -> None:

@@ -1,0 +1,84 @@
+"""What a budget that lasts counts: its amount, and the price of everything that can be recorded."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from dprelease.ledger.account import EPSILON, RHO, Account, price
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.partition_selection import PartitionSelection
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.rounding import round_down, round_up
+from dprelease.privacy.accounting import pure_epsilon
+from dprelease.privacy.event import Event
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import rho_of, zcdp_epsilon
+from dprelease.privacy.unit import Move, Sensitivity
+
+SLACK = 1e-9
+"""How far below the largest rho an amount may lie, relatively; bisection ends at 2**-40."""
+ONE = Sensitivity(2, (Move(1, 1),))
+
+
+def account(
+    epsilon: Fraction | None = None, delta: Fraction = Fraction(0), rho: Fraction | None = None
+) -> Account:
+    return Account("office/people", "add_remove", "person", epsilon, delta, rho)
+
+
+def laws() -> list[Randomizer]:
+    """Return one law of everything that makes an answer random."""
+    noises = [registry.get(name) for name in registry.names()]
+    found = [kind.design(2.0, ONE, **kind.examples[0]) for kind in noises]
+    found += [registry.get_selection(name)(2.0, 5.0) for name in registry.selection_names()]
+    return [*found, PartitionSelection(2.0, 1e-6), RandomizedResponse(2.0, 3.0)]
+
+
+LAWS = laws()
+ACCOUNTS = {
+    "pure": account(Fraction(100)),
+    "approximate": account(Fraction(100), Fraction(1, 10**6)),
+    "rho": account(rho=Fraction(50)),
+}
+
+
+def test_the_table_is_whole() -> None:
+    names = {law.name for law in LAWS}
+    assert names >= {*registry.names(), *registry.selection_names(), *registry.RECORD_NAMES}
+
+
+@pytest.mark.parametrize("kind", ACCOUNTS)
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
+    """From the record alone, as from the law itself; without a bound the price is infinite."""
+    event = Event("q", "c", law.name, law.parameters, ONE)
+    vector = Priced(law, law.losses, ONE)
+    pure = pure_epsilon([vector])
+    wanted = math.inf if pure is None else round_up(pure)
+    if ACCOUNTS[kind].counted == RHO:
+        wanted = rho_of([vector])
+    assert (ACCOUNTS[kind].counted == EPSILON) is (kind == "pure")
+    assert price(ACCOUNTS[kind], [event]) == wanted
+    if law.pure:
+        assert 0 < wanted < 50
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000", "1/10", "1", "3", "20", "100"])
+@pytest.mark.parametrize("delta", ["1e-2", "1e-5", "1e-9", "1e-30"])
+def test_the_amount_of_an_approximate_budget(epsilon: str, delta: str) -> None:
+    """The largest rho with at most epsilon at delta: never more, and hardly less."""
+    limit, at = Fraction(epsilon), Fraction(delta)
+    amount = account(limit, at).amount
+    assert zcdp_epsilon(float(amount), round_down(at)) <= limit
+    assert zcdp_epsilon(float(amount) * (1 + SLACK), round_down(at)) > limit
+
+
+def test_other_amounts_are_those_declared() -> None:
+    third = Fraction(1, 3)
+    assert account(third).amount == third
+    assert account(rho=third).amount == third
+    assert account(rho=third, delta=Fraction(1, 10**9)).amount == third

@@ -1,0 +1,328 @@
+"""Every aggregate, noise, unit and entry point, with a ledger and without one.
+
+The tables come from the registries: a new aggregate, mechanism, way to choose or question joins by
+itself, or fails here until it can be asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.accessor.rows import QUESTIONS
+from dprelease.accessor.shapes import FUNCTIONS
+from dprelease.errors import QueryError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from dprelease.mechanisms import registry
+from dprelease.query.resolve import resolve
+from dprelease.query.select import KINDS as SQL_KINDS
+from dprelease.release.accounts import check_prices
+from dprelease.schema.asked import CHOSEN, KINDS
+from dprelease.schema.load import declaration_from_texts
+from dprelease.schema.release import PrivateKeysSpec
+
+TABLE, EPSILON, DELTA = "office/people", "8", "0.001"
+UNITS: dict[str, dict[str, Any]] = {
+    "row": {},
+    "id": {"privacy_unit": {"id": "person", "max_groups": 2, "max_rows_per_group": 2}},
+}
+COLUMNS = {
+    "person": {"type": "integer"},
+    "city": {"type": "category", "values": ["Bern", "Oslo"]},
+    "job": {"type": "text"},
+    "age": {"type": "integer", "lower": 0, "upper": 8},
+    "pay": {"type": "number", "lower": 0, "upper": 8, "step": 1},
+}
+FRAME = pd.DataFrame(
+    {
+        "person": [i // 2 for i in range(120)],
+        "city": ["Bern", "Oslo", "Bern"] * 40,
+        "job": ["baker"] * 100 + ["poet"] * 20,
+        "age": [i % 9 for i in range(120)],
+        "pay": [i * 5 % 9 for i in range(120)],
+    }
+)
+OWN_SPECS: dict[str, dict[str, Any]] = {
+    "count": {"count": "*"},
+    "count_distinct": {"count_distinct": "city"},
+    "ratio": {"ratio": ["pay", "age"]},
+    "quantile": {"quantile": {"of": "pay", "at": "0.25"}},
+    "mode": {"mode": "city"},
+    "top_k": {"top_k": "city", "k": 2},
+}
+"""Aggregates of anything but one column of numbers."""
+SPECS = {kind: OWN_SPECS.get(kind, {kind: "pay"}) for kind in KINDS}
+TREE = {f"q{i}": {"quantile": {"of": "age", "at": f"0.{i}"}} for i in range(1, 10)}
+"""So many quantiles that a tree of counts answers them."""
+
+NOISES = ("auto", *registry.names())
+
+
+def noise(name: str) -> dict[str, Any]:
+    """Return a mechanism as a release file declares it, with a shape where there is no best one."""
+    return {"name": name, **({} if name == "auto" else registry.get(name).examples[0])}
+
+
+def schema(unit: str) -> dict[str, Any]:
+    return {"table": "people", "owner": "office", "columns": COLUMNS, **UNITS[unit]}
+
+
+def query(columns: dict[str, Any], by: str = "city", **more: Any) -> dict[str, Any]:
+    return {"from": "people", "group_by": [by], "columns": columns, **more}
+
+
+def choices() -> dict[str, dict[str, Any]]:
+    """Return every chosen aggregate by every way to choose that admits it."""
+    found = {}
+    for kind in SPECS:
+        for name in registry.selection_names():
+            spec = {**SPECS[kind], "mechanism": name}
+            if kind in CHOSEN and admitted({"q": query({"c": spec})}):
+                found[f"{kind}_{name}"] = spec
+    return found
+
+
+def text_of(queries: dict[str, Any], mechanism: Any = "auto", **more: Any) -> str:
+    budget = {"epsilon": EPSILON, "delta": DELTA}
+    release = {"title": "t", "tables": ["people.yaml"], "budget": budget, "output": "out"}
+    asked = {"queries": queries, "mechanism": mechanism} if queries else {}
+    return json.dumps({**release, **asked, **more})
+
+
+def admitted(queries: dict[str, Any]) -> bool:
+    """Return whether queries resolve; what does not is noise for a choice or the reverse."""
+    texts = {"people.yaml": json.dumps(schema("row")), "r.yaml": text_of(queries)}
+    try:
+        resolve(declaration_from_texts(texts, "r.yaml"))
+    except QueryError as error:
+        if error.code != "DP-QUERY-011":
+            raise
+        return False
+    return True
+
+
+class World:
+    """A folder with a table, and with a ledger whose budget is a little above one release."""
+
+    def __init__(
+        self, folder: Path, unit: str, *, has_ledger: bool, neighbours: str = "add_remove"
+    ) -> None:
+        self.folder, self.unit = folder, unit
+        (folder / "people.yaml").write_text(json.dumps(schema(unit)))
+        self.path = folder / "ledger.sqlite" if has_ledger else None
+        if self.path is not None:
+            named = "person" if unit == "id" else "each row"
+            account = Account(TABLE, neighbours, named, Fraction(100), Fraction(DELTA), None)
+            Ledger(self.path).open_account(account)
+
+    @property
+    def frames(self) -> dict[str, Any]:
+        return {"people": FRAME.copy()}
+
+    def run(self, queries: dict[str, Any], mechanism: Any = "auto", **more: Any) -> Path:
+        """Publish a release, and verify it against the ledger that paid."""
+        path = self.folder / "r.yaml"
+        own = {} if self.path is None else {"ledger": self.path.name}
+        path.write_text(text_of(queries, mechanism, **own, **more))
+        published = dprelease.read_release(path).run(frames=self.frames)
+        report = dprelease.verify(published, ledger=self.path)
+        assert report.ok, report.findings
+        return published
+
+    def session(self, **budget: Any) -> tuple[pd.DataFrame, Any]:
+        own = {} if self.path is None else {"ledger": self.path}
+        session = dprelease.Session(schema(self.unit), **budget, **own)
+        frame = FRAME.copy()
+        frame.dp.use(session)
+        return frame, session
+
+    def run_local(self, records: dict[str, Any]) -> Path:
+        """Publish single records, likewise."""
+        changed = {**schema(self.unit), "columns": dict(COLUMNS)}
+        changed["columns"]["city"] = {**COLUMNS["city"], "nulls": "Bern", "others": "Bern"}
+        changed["columns"]["age"] = {**COLUMNS["age"], "nulls": 0}
+        (self.folder / "people.yaml").write_text(json.dumps(changed))
+        budget = {"epsilon": EPSILON, "delta": DELTA, "neighbours": "replace"}
+        return self.run({}, mode="local", records=records, budget=budget)
+
+    def charges(self) -> int:
+        """Return how many releases the ledger has paid for."""
+        return 0 if self.path is None else len(list(Ledger(self.path).state().charges(TABLE)))
+
+    def check_release(self, published: Path) -> set[str]:
+        """Check the ledger, and return the mechanisms of a release."""
+        record = json.loads((published / "manifest.json").read_text())
+        self.check(len(record["measurements"]))
+        return {held["mechanism"] for held in record["measurements"]}
+
+    def check(self, events: int) -> None:
+        """Assert that one release is charged, with so many events, for what these cost."""
+        if self.path is None:
+            return
+        state = Ledger(self.path).state()
+        (charge,) = state.charges(TABLE)
+        assert len(charge["events"]) == events
+        assert not any(r.is_open for r in state.reservations.values())
+        assert charge["takes_all"] or 0 < state.spent(TABLE) < 100
+        check_prices(self.path)
+
+
+CELLS = [
+    pytest.param(
+        name,
+        unit,
+        has_ledger,
+        id=f"{name}-{unit}-{'ledger' if has_ledger else 'none'}",
+        marks=[] if has_ledger and (unit == "id" or name == "auto") else pytest.mark.audit,
+    )
+    for name, unit, has_ledger in product(NOISES, UNITS, (True, False))
+]
+"""Noise, unit, ledger. All of them are for `make audit`: other tests have the rest in parts."""
+BOTH = [pytest.param(True, id="ledger"), pytest.param(False, id="no ledger")]
+
+
+@pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
+def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+    """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    columns = {f"c_{kind}": spec for kind, spec in SPECS.items()}
+    published = world.run({"q": query(columns)}, noise(name))
+    used = world.check_release(published)
+    assert used >= set(registry.selection_names()) | ({name} - {"auto"})
+
+
+@pytest.mark.parametrize("has_ledger", BOTH)
+@pytest.mark.parametrize("unit", UNITS)
+def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool) -> None:
+    """Every way to choose for every aggregate that admits it; a tree; keys that are not public."""
+    found = choices()
+    assert {spec["mechanism"] for spec in found.values()} == set(registry.selection_names())
+    assert {kind for kind in KINDS if any(name.startswith(kind) for name in found)} == CHOSEN
+    queries = {"chosen": query(found)}
+    if unit == "row":  # rows of one unit could meet in one node
+        queries["tree"] = query(TREE)
+    finders = get_args(PrivateKeysSpec.model_fields["mechanism"].annotation)
+    assert len(finders) >= 2
+    for finder in finders:
+        queries[finder] = query({"n": SPECS["count"], "m": SPECS["median"]}, "job")
+        queries[finder]["private_keys"] = {"mechanism": finder}
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    used = world.check_release(world.run(queries))
+    assert used >= {*registry.selection_names(), *finders}
+
+
+@pytest.mark.parametrize("has_ledger", BOTH)
+@pytest.mark.parametrize("name", [*NOISES, *registry.RECORD_NAMES])
+def test_single_records(tmp_path: Path, name: str, has_ledger: bool) -> None:
+    """Every noise of a number of a record, beside its category."""
+    world = World(tmp_path, "row", has_ledger=has_ledger, neighbours="replace")
+    shape = {"name": name} if name in registry.RECORD_NAMES else noise(name)
+    columns = {"city": {}, "age": {"mechanism": shape}}
+    used = world.check_release(world.run_local({"p": {"from": "people", "columns": columns}}))
+    assert used >= {*registry.RECORD_NAMES} | ({name} - {"auto"})
+
+
+IN_SQL = {
+    "count": "COUNT(*)",
+    "count_distinct": "COUNT(DISTINCT city)",
+    "ratio": "SUM(pay) / SUM(age)",
+    "quantile": "QUANTILE_CONT(pay, 0.25)",
+    "mode": "MODE(city)",
+    **{
+        kind: f"{function.sql_name()}(pay)"
+        for function, kind in SQL_KINDS.items()
+        if kind != "mode"
+    },
+}
+NO_SQL = {"top_k"}
+
+
+def statement(kinds: list[str]) -> str:
+    columns = ", ".join(f"{IN_SQL[kind]} AS c_{kind}" for kind in kinds)
+    return f"SELECT city, {columns} FROM people GROUP BY city"
+
+
+@pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
+def test_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+    """As `test_releases`, in SQL; without an output, for that is a release."""
+    assert set(IN_SQL) | NO_SQL == set(KINDS)
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    found = dprelease.sql(
+        statement(list(IN_SQL)),
+        tmp_path / "people.yaml",
+        epsilon=EPSILON,
+        delta=DELTA,
+        mechanism=noise(name),
+        ledger=world.path,
+        frames=world.frames,
+    )
+    assert list(found.columns) == ["city", *(f"c_{kind}" for kind in IN_SQL)]
+    used = found.attrs["dprelease"]["mechanisms"]
+    assert set(used.values()) >= set(registry.selection_names()) | ({name} - {"auto"})
+    world.check(len(used))
+
+
+@pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
+def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+    """Every aggregate of a grouped frame that a mechanism answers."""
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    frame, _ = world.session(epsilon=EPSILON, delta=DELTA)
+    answers = {
+        f"c_{function}": ("city" if kind in ("count_distinct", "mode") else "pay", function)
+        for function, kind in FUNCTIONS.items()
+        if name == "auto" or kind not in CHOSEN
+    }
+    found = frame.dp.groupby("city").agg(
+        None, epsilon=EPSILON, delta=DELTA, mechanism=noise(name), **answers
+    )
+    assert list(found.columns) == list(answers)
+    used = found.attrs["dprelease_answer"]["mechanisms"]
+    assert set(used.values()) >= ({name} if name != "auto" else set(registry.selection_names()))
+    world.check(len(used))
+
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "count": (),
+    "count_distinct": ("city",),
+    "mode": ("city",),
+    "value_counts": ("city",),
+    "crosstab": ("city", "city2"),
+    "histogram": ("age", [0, 4, 8]),
+    "sql": (statement(["count", "median"]),),
+    "describe": (["pay", "age"],),
+}
+"""Arguments of questions that are about anything but one column of numbers."""
+
+
+@pytest.mark.parametrize("has_ledger", BOTH)
+@pytest.mark.parametrize("unit", UNITS)
+def test_questions(tmp_path: Path, unit: str, has_ledger: bool) -> None:
+    """Every question of a frame: each is charged once, to session and ledger."""
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    frame, session = world.session(epsilon=100, delta=DELTA)
+    copied = frame.dp.derive(city2={"cut": "age", "edges": [0, 4, 9]})
+    for number, question in enumerate(QUESTIONS, 1):
+        found = getattr(copied, question)(*ARGUMENTS.get(question, ("pay",)), epsilon=2)
+        assert len(found) > 0
+        assert session.spent.epsilon == 2 * number
+        assert world.charges() == (number if has_ledger else 0)
+
+
+@pytest.mark.parametrize("has_ledger", BOTH)
+@pytest.mark.parametrize("unit", UNITS)
+def test_questions_by_keys_that_are_not_public(tmp_path: Path, unit: str, has_ledger: bool) -> None:
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    frame, _ = world.session(epsilon=EPSILON, delta=DELTA)
+    found = frame.dp.groupby("job").agg(
+        n=("*", "count"), m=("pay", "median"), private_keys=True, epsilon=EPSILON, delta=DELTA
+    )
+    assert "baker" in found.index
+    world.check(3)
