@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dprelease.accessor.rows import QUESTIONS, Rows
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError
+from dprelease.exact.sources import stored_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,22 +28,32 @@ class DpAccessor:
     def use(self, session: Session, *, row_wise: bool = False) -> None:
         """Register this frame as the rows of the session's table.
 
-        With `row_wise=True` the caller vouches that every row of a derived frame comes from one row
-        of the registered one alone; it then takes that frame's place, under the same budget.
+        The first frame of a session is its rows. Any other one has to hold the same rows: the same
+        index, and no declared column that differs from the first frame's, or that it lacks. Such a
+        frame asks about the first one's rows, whatever became of it in between.
+
+        With `row_wise=True` the caller vouches that every row of another frame comes from one row
+        of the first one alone, and no two from the same; its rows then stand beside the first ones,
+        under the same budget.
 
         Raises
         ------
         SessionError
-            DP-SESSION-002 for a derived frame without `row_wise`, DP-SESSION-003 if the frame
-            belongs to another session.
+            DP-SESSION-002 for other rows without `row_wise`, DP-SESSION-010 for a declared column
+            that the session has not seen, DP-SESSION-003 if the frame belongs to another session.
         """
         token = self._frame.attrs.get(TOKEN)
-        if token is not None:
-            if session_of(token) is not session:
-                raise SessionError("DP-SESSION-003")
-            if not row_wise:
-                self._same_rows(session, token)
-        self._frame.attrs[TOKEN] = session.register(self._frame)
+        if token is not None and session_of(token) is not session:
+            raise SessionError("DP-SESSION-003")
+        if token is None or row_wise:
+            made = session.register(self._frame, vouched=row_wise)
+            if made is not None:
+                self._frame.attrs[TOKEN] = made
+                return
+        # Nothing that came after a registration is ever read: what is known is what is asked.
+        known = token or session.first
+        self._same_rows(session, known)
+        self._frame.attrs[TOKEN] = known
 
     @property
     def session(self) -> Session:
@@ -67,16 +78,18 @@ class DpAccessor:
         return Rows(session, token)
 
     def _same_rows(self, session: Session, token: str) -> None:
-        """Return if the frame holds the registered rows, whatever it adds or leaves out of columns.
+        """Return if the frame holds the registered rows, whatever it leaves out of columns.
 
-        Only then is the answer one about the registered people: a filter, a join, a sort or a
-        changed column may have looked at several rows at once.
+        Only then is the answer one about the registered people: a filter, a join, a sort, a changed
+        column or a declared one that came later may have looked at several rows at once.
         """
         known, frame = session.snapshot(token), self._frame
         if not frame.columns.is_unique or not frame.index.equals(known.index):
             raise SessionError("DP-SESSION-002")
-        for name in session.table.columns:
-            if name in frame.columns and name in known.columns:
+        for name in stored_columns(session.declared):
+            if name in frame.columns:
+                if name not in known.columns:
+                    raise SessionError("DP-SESSION-010", column=name)
                 mine, registered = frame[name], known[name]
                 if mine.dtype != registered.dtype or not mine.equals(registered):
                     raise SessionError("DP-SESSION-002")

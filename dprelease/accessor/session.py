@@ -101,6 +101,7 @@ class Session:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = Spending(Fraction(0), Fraction(0))
         self._frames: dict[str, pd.DataFrame] = {}
+        self._first = ""
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -141,16 +142,26 @@ class Session:
                 self._spent.epsilon + price.epsilon, self._spent.delta + price.delta
             )
 
-    def register(self, frame: pd.DataFrame) -> str:
+    @property
+    def first(self) -> str:
+        """Return the id of the rows that the session began with; empty before there are any."""
+        return self._first
+
+    def register(self, frame: pd.DataFrame, *, vouched: bool) -> str | None:
         """Return the opaque id under which a snapshot of `frame` is kept.
 
-        The snapshot shares memory with the frame until one of them is written to (pandas copies
-        on write), so later changes to the frame can't reach the answers.
+        None if the session has its rows already, and nobody vouches for these. The snapshot shares
+        memory with the frame until one of them is written to (pandas copies on write), so later
+        changes to the frame can't reach the answers.
         """
-        token = Entropy().words(2).tobytes().hex()
-        self._frames[token] = frame.copy(deep=False)
-        _LIVE[token] = self
-        return token
+        with self._lock:
+            if self._first and not vouched:
+                return None
+            token = Entropy().words(2).tobytes().hex()
+            self._frames[token] = frame.copy(deep=False)
+            self._first = self._first or token
+            _LIVE[token] = self
+            return token
 
     def snapshot(self, token: str) -> pd.DataFrame:
         """Return the registered rows of an id that `register` gave."""

@@ -11,12 +11,13 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SESSION-002": Template(
         cause=(
-            "This frame was derived from a registered one and does not hold the same rows; "
-            "whether each of its rows comes from one row alone can't be known."
+            "This frame does not hold the rows that its session began with; whether each of its "
+            "rows comes from one row of them alone can't be known."
         ),
         fix=(
-            "filter with df.dp.where('...') on the registered frame; or, if you know that every "
-            "row comes from one row of it alone, call df.dp.use(session, row_wise=True)."
+            "filter with df.dp.where('...') on the first frame; or, if you know that every row "
+            "comes from one row of it alone, and no two from the same, call "
+            "df.dp.use(session, row_wise=True)."
         ),
     ),
     "DP-SESSION-003": Template(
@@ -42,6 +43,17 @@ TEMPLATES: dict[str, Template] = {
     "DP-SESSION-009": Template(
         cause="The table '{table}' declares no column '{column}'{nearest}.",
         fix="declared columns are: {known}.",
+    ),
+    "DP-SESSION-010": Template(
+        cause=(
+            "The column '{column}' is declared, but the rows that the session began with do not "
+            "have it; whether each of its values comes from one row alone can't be known."
+        ),
+        fix=(
+            "have it in the first frame that the session uses; or compute it with "
+            "df.dp.derive(...); or, if you know that each value comes from its own row alone, call "
+            "df.dp.use(session, row_wise=True)."
+        ),
     ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",

@@ -1,0 +1,179 @@
+"""Whatever pandas does to a frame, answers are about the rows that the session began with.
+
+A frame that is asked is either refused, or stands for these rows: nothing computed from several of
+them ever reaches an answer under the price of one (V28, V78).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import SessionError
+from dprelease.exact.duckdb import Engine
+
+SCHEMA: dict[str, Any] = {
+    "table": "people",
+    "columns": {
+        "state": {"type": "category", "values": ["VT", "NH"]},
+        "age": {"type": "integer", "lower": 0, "upper": 115},
+        "pay": {"type": "number", "lower": 0, "upper": 100, "step": "0.5"},
+        "adult": {"expression": "age >= 18", "type": "boolean"},
+    },
+}
+
+
+def frame() -> pd.DataFrame:
+    """Return rows without the declared column `pay`."""
+    ages = [3, 20, 90, 41, 20, 66]
+    return pd.DataFrame({"state": ["VT", "NH"] * 3, "age": ages, "note": range(6)})
+
+
+Operation = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def in_place(f: pd.DataFrame) -> pd.DataFrame:
+    f["age"] = f["note"].max()
+    return f
+
+
+def ages(f: pd.DataFrame) -> pd.Series:
+    return f["age"] if "age" in f.columns else f["note"]
+
+
+OPERATIONS: dict[str, Operation] = {
+    "copy": lambda f: f.copy(),
+    "drop a column": lambda f: f.drop(columns="age", errors="ignore"),
+    "change a column": lambda f: f.assign(age=ages(f).max()),
+    "change in place": in_place,
+    "declared and new": lambda f: f.assign(pay=ages(f).mean()),
+    "renamed": lambda f: f.drop(columns="pay", errors="ignore").rename(columns={"age": "pay"}),
+    "filter": lambda f: f[f["note"] > 2],
+    "filter that keeps all": lambda f: f[f["note"] >= 0],
+    "other order": lambda f: f.sort_values("note", ascending=False).reset_index(drop=True),
+    "twice": lambda f: pd.concat([f, f], ignore_index=True),
+    "merge that loses attrs": lambda f: f.merge(f[["note"]].iloc[::-1], on="note", how="right"),
+    "merge with a column": lambda f: f.merge(
+        f[["state"]].assign(pay=ages(f).max()).drop_duplicates("state"), on="state", how="left"
+    ),
+    "made anew": lambda f: pd.DataFrame(f.to_dict("list")),
+    "made anew, changed": lambda f: pd.DataFrame(f.assign(age=0).to_dict("list")),
+}
+
+
+class Asked(Exception):
+    """A question reached the engine."""
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
+    """Return the frames that questions open; none of them is read."""
+    found: list[pd.DataFrame] = []
+
+    def keep(_: object, rows: pd.DataFrame, **__: object) -> None:
+        found.append(rows)
+        raise Asked
+
+    monkeypatch.setattr(Engine, "open", keep)
+    return found
+
+
+def try_to_use(found: pd.DataFrame, session: Any) -> None:
+    try:
+        found.dp.use(session)
+    except SessionError as error:
+        assert error.code in ("DP-SESSION-002", "DP-SESSION-010")  # noqa: PT017
+
+
+def below(found: pd.DataFrame, session: Any, depth: int) -> Iterator[pd.DataFrame]:
+    """Yield what all sequences of at most `depth` operations make of a frame, uses among them."""
+    yield found
+    if depth == 0:
+        return
+    used = found.copy(deep=False)
+    try_to_use(used, session)
+    yield from below(used, session, depth - 1)
+    for operation in OPERATIONS.values():
+        try:
+            made = operation(found.copy(deep=False))
+        except KeyError:  # a column that an earlier operation took away
+            continue
+        yield from below(made, session, depth - 1)
+
+
+def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
+    """All sequences of three operations: dropped, used, assigned anew, used, and their kin."""
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    first = frame()
+    first.dp.use(session)
+    outcomes = Counter[bool]()
+    for found in below(first, session, 3):
+        try_to_use(found, session)
+        try:
+            found.dp.count(epsilon="1e-6")
+        except Asked:
+            pd.testing.assert_frame_equal(opened.pop(), frame())
+            outcomes[True] += 1
+        except SessionError:
+            outcomes[False] += 1
+    assert outcomes[True] > 100
+    assert outcomes[False] > 1000
+
+
+def test_a_column_twice_is_never_known() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    found = frame()
+    found.dp.use(session)
+    twice = pd.concat([found, found[["age"]] + 1], axis=1)
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        twice.dp.use(session)
+
+
+def test_the_refusals_tell_the_way_out() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=100)
+    found = frame()
+    found.dp.use(session)
+    later = found.assign(pay=found.age / 2)
+    with pytest.raises(SessionError, match=r"DP-SESSION-010.*'pay'.*\n.*derive.*row_wise=True"):
+        later.dp.use(session)
+    with pytest.raises(SessionError, match=r"DP-SESSION-002.*\n.*where.*row_wise=True"):
+        found[found.age > 30].dp.use(session)
+    assert session.spent.epsilon == 0
+    later.dp.use(session, row_wise=True)  # that word is its user's
+    assert later.dp.sum("pay", epsilon=90)["value"][0] == pytest.approx(120, abs=12)
+    # What has been vouched for is a registration like the first one.
+    assert later.copy().dp.count(epsilon=1).shape == (1, 2)
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        later.assign(pay=later.pay.max()).dp.use(session)
+    # A computed column of the schema is computed from its own row, whatever a frame has there.
+    found.assign(adult=False).dp.use(session)
+
+
+def test_two_threads_register_one_first_frame() -> None:
+    """(V46)"""
+    from threading import Barrier, Thread
+
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    frames = [frame().assign(age=number) for number in range(8)]
+    barrier = Barrier(len(frames))
+    used: list[int] = []
+
+    def use(number: int) -> None:
+        barrier.wait()
+        try:
+            frames[number].dp.use(session)
+        except SessionError:
+            return
+        used.append(number)
+
+    threads = [Thread(target=use, args=(number,)) for number in range(len(frames))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(used) == 1
