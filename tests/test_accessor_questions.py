@@ -78,6 +78,44 @@ def test_aggregates(df: pd.DataFrame, question: str, function: str, tolerance: f
     assert told["mechanisms"]
 
 
+WITH_MARGINS: dict[str, tuple[int, float, Any]] = {
+    "count": (1, 1.0, lambda dp, **terms: dp.count(**terms)["moe"]),
+    "count of a column": (1, 1.0, lambda dp, **terms: dp.count("pay", by="sex", **terms)["moe"]),
+    "count_distinct": (1, 1.0, lambda dp, **terms: dp.count_distinct("sex", **terms)["moe"]),
+    "sum": (2000, 0.5, lambda dp, **terms: dp.sum("pay", by="state", **terms)["moe"]),
+    "sum of integers": (100, 1.0, lambda dp, **terms: dp.sum("age", **terms)["moe"]),
+    "value_counts": (1, 1.0, lambda dp, **terms: dp.value_counts("state", **terms)["moe"]),
+    "histogram": (1, 1.0, lambda dp, **terms: dp.histogram("age", [0, 9, 50], **terms)["moe"]),
+    "agg": (
+        1,
+        1.0,
+        lambda dp, **terms: dp.groupby("sex").agg({"age": "count"}, margins=True, **terms)[
+            "age_moe"
+        ],
+    ),
+}
+"""Questions, how many steps one row moves an answer, and the step."""
+
+
+@pytest.mark.parametrize("question", WITH_MARGINS)
+@pytest.mark.parametrize(("epsilon", "confidence"), [("0.1", 0.95), ("0.1", 0.99), ("2", 0.9)])
+def test_margins_are_those_of_the_noise(
+    df: pd.DataFrame, question: str, epsilon: str, confidence: float
+) -> None:
+    """The least w with P(abs(noise) > w) at most what is left of the confidence.
+
+    For discrete Laplace noise of scale s that is 2 q^(w + 1) / (1 + q), with q = exp(-1 / s).
+    """
+    shift, step, ask = WITH_MARGINS[question]
+    found = ask(df.dp, epsilon=epsilon, confidence=confidence, mechanism="discrete_laplace")
+    wanted = set()
+    for spent in (1.0, 0.999):  # a plan spends its budget to within a thousandth
+        q = np.exp(-spent * float(epsilon) / shift)
+        w = np.log((1 - confidence) * (1 + q) / 2) / np.log(q) - 1
+        wanted.add(step * np.ceil(w - 1e-9))
+    assert min(wanted) <= found.min() == found.max() <= max(wanted)
+
+
 def test_quantiles_are_ascending(df: pd.DataFrame) -> None:
     found = df.dp.quantile("pay", [0.9, 0.1, 0.5], by=["state", "sex"], epsilon=EPSILON)
     assert list(found.columns) == ["state", "sex", 0.9, 0.1, 0.5]

@@ -20,8 +20,9 @@ from dprelease.accessor.rows import QUESTIONS
 from dprelease.accessor.shapes import FUNCTIONS
 from dprelease.errors import QueryError
 from dprelease.ledger.account import Account
-from dprelease.ledger.ledger import Ledger
+from dprelease.ledger.ledger import PUBLISH, Ledger
 from dprelease.mechanisms import registry
+from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import resolve
 from dprelease.query.select import KINDS as SQL_KINDS
 from dprelease.release.accounts import check_prices
@@ -153,9 +154,12 @@ class World:
         budget = {"epsilon": EPSILON, "delta": DELTA, "neighbours": "replace"}
         return self.run({}, mode="local", records=records, budget=budget)
 
-    def charges(self) -> int:
-        """Return how many releases the ledger has paid for."""
-        return 0 if self.path is None else len(list(Ledger(self.path).state().charges(TABLE)))
+    def charges(self, *, for_good: bool = False) -> int:
+        """Return how many releases the ledger has paid for, or those that can't be given back."""
+        if self.path is None:
+            return 0
+        held = Ledger(self.path).state().reservations.values()
+        return sum(r.is_charged and (PUBLISH in r.steps or not for_good) for r in held)
 
     def check_release(self, published: Path) -> set[str]:
         """Check the ledger, and return the mechanisms of a release."""
@@ -304,16 +308,29 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("has_ledger", BOTH)
 @pytest.mark.parametrize("unit", UNITS)
-def test_questions(tmp_path: Path, unit: str, has_ledger: bool) -> None:
-    """Every question of a frame: each is charged once, to session and ledger."""
+def test_questions(
+    tmp_path: Path, unit: str, has_ledger: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every question of a frame: each is charged once, for good, before a word of noise is drawn."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     frame, session = world.session(epsilon=100, delta=DELTA)
     copied = frame.dp.derive(city2={"cut": "age", "edges": [0, 4, 9]})
+    at_first_word: list[tuple[Fraction, int]] = []
+    draw = Entropy.words
+
+    def looked(self: Entropy, n: int) -> Any:
+        if not at_first_word:
+            at_first_word.append((session.spent.epsilon, world.charges(for_good=True)))
+        return draw(self, n)
+
+    monkeypatch.setattr(Entropy, "words", looked)
     for number, question in enumerate(QUESTIONS, 1):
+        at_first_word.clear()
         found = getattr(copied, question)(*ARGUMENTS.get(question, ("pay",)), epsilon=2)
         assert len(found) > 0
         assert session.spent.epsilon == 2 * number
         assert world.charges() == (number if has_ledger else 0)
+        assert at_first_word == [(session.spent.epsilon, world.charges())]
 
 
 @pytest.mark.parametrize("has_ledger", BOTH)
