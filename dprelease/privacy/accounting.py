@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.convolution import LONGEST, Composer
 from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
 from dprelease.privacy.grid import Grid
-from dprelease.privacy.priced import Priced, kinds_of
+from dprelease.privacy.priced import Kind, Priced, kinds_of
 from dprelease.privacy.unit import Move
 
 TRUNCATED = 1e-5
@@ -70,7 +71,7 @@ def epsilon_at(vectors: Sequence[Priced], delta: Fraction, precision: Precision 
     mu = _normal_mu(vectors)
     if mu is not None:
         return min(found, _normal_epsilon(mu, round_down(delta)))
-    return min(found, _composed_epsilon(vectors, round_down(delta), precision))
+    return min(found, _composed_epsilon(tuple(kinds_of(vectors)), round_down(delta), precision))
 
 
 def _normal_mu(vectors: Sequence[Priced]) -> float | None:
@@ -105,11 +106,14 @@ def _normal_epsilon(mu: float, delta: float) -> float:
     return high
 
 
-def _composed_epsilon(vectors: Sequence[Priced], delta: float, precision: Precision) -> float:
-    """Return epsilon of the composed privacy-loss distributions, or infinity if none is found."""
-    if any(_too_dear(vector, delta) for vector in vectors):
+@lru_cache(maxsize=64)
+def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precision) -> float:
+    """Return epsilon of the composed privacy-loss distributions, or infinity if none is found.
+
+    A plan asks for the same price more than once: where it ends its search, and what it promises.
+    """
+    if any(_too_dear(vector, delta) for vector, _ in kinds):
         return math.inf
-    kinds = kinds_of(vectors)
     width = _grid_width(kinds, precision)
     coordinates = sum(
         slots * max(move.cells for move in vector.sensitivity.moves) for vector, slots in kinds
@@ -143,7 +147,7 @@ def _several(vector: Priced, slots: int, width: float, composer: Composer) -> Gr
     return composer.power(single, slots * moves[0].cells)
 
 
-def _grid_width(kinds: Sequence[tuple[Priced, int]], precision: Precision) -> float:
+def _grid_width(kinds: Sequence[Kind], precision: Precision) -> float:
     """Return the spacing of losses: a small part of the root mean square of typical losses.
 
     A split onto two points of the grid adds at most width^2 / 4 to the variance of a coordinate's

@@ -50,7 +50,7 @@ class Budget:
     def price(self, vectors: Sequence[Priced], precision: Precision = FINE) -> float:
         """Return what all vectors cost together, rounded up; infinity if there is no guarantee."""
         if self.variant is Variant.ZERO_CONCENTRATED:
-            return rho_of(vectors)
+            return rho_of(vectors, rough=precision is not FINE)
         return epsilon_at(vectors, self.delta, precision)
 
     def but(self, amount: Fraction) -> Self:

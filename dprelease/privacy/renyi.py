@@ -6,14 +6,18 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from dprelease.privacy.priced import Priced, kinds_of
+from dprelease.privacy.priced import Kind, Priced, kinds_of
 
 FIRST, LAST = 1.0 + 2.0**-12, 1e6
 CLOSE = 3e-4
 """How far, relatively, the bound of rho may lie above a value of the curve."""
 
 MOST_ORDERS = 300
+SPACING, REFINEMENTS = math.log(4.0), 4
+"""A rough search: orders less one by factors of four, then four halvings around the best."""
+
 SAFE = 1.0 + 2.0**-40
 """More than floats err in the sums here: each term is rounded up already."""
 
@@ -24,8 +28,12 @@ def renyi_of(vectors: Sequence[Priced], order: float) -> float:
     Divergences of one order add up, also when each vector is chosen by the answers before it
     (Mironov 2017, arXiv 1702.07476v3, Proposition 1). Infinity where one has no bound.
     """
+    return _divergence(kinds_of(vectors), order)
+
+
+def _divergence(kinds: Sequence[Kind], order: float) -> float:
     total = 0.0
-    for vector, slots in kinds_of(vectors):
+    for vector, slots in kinds:
         worst = max(
             move.cells * loss.renyi(order)
             for move in vector.sensitivity.moves
@@ -35,44 +43,53 @@ def renyi_of(vectors: Sequence[Priced], order: float) -> float:
     return total * SAFE
 
 
-def rho_of(vectors: Sequence[Priced]) -> float:
+def rho_of(vectors: Sequence[Priced], *, rough: bool = False) -> float:
     """Return a rho for which all vectors are rho-zCDP together, rounded up; infinity if unknown.
 
     rho bounds D_a / a over all orders a > 1 (Bun and Steinke 2016, arXiv 1605.02065v1, Definition
     1.1 and Lemma 1.7). (a - 1) D_a is the logarithm of a moment generating function, so it is
     convex: between two orders the chord bounds it, and D_a / a with it. Intervals are halved where
-    that bound is largest, until it lies within `CLOSE` of a value of the curve.
+    that bound is largest, until it lies within `CLOSE` of a value of the curve. `rough`: the
+    largest of some values, to compare candidates by: no bound, and below it by about `CLOSE`.
     """
+    return _rho(tuple(kinds_of(vectors)), rough)
+
+
+@lru_cache(maxsize=256)
+def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
     known = 0.0
-    rest = []
-    for vector in vectors:
+    rest: list[Kind] = []
+    for vector, slots in kinds:
         exact = _known(vector)
-        known += 0.0 if exact is None else exact
+        known += 0.0 if exact is None else slots * exact
         if exact is None:
-            rest.append(vector)
+            rest.append((vector, slots))
     # Where D_a / a is constant in a, it adds to the largest value of the rest.
-    return (known + _largest_ratio(rest)) * SAFE
+    return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * SAFE
 
 
 def _known(vector: Priced) -> float | None:
-    """Return the rho of a vector all of whose losses have one in closed form."""
+    """Return the rho of one slot of a vector all of whose losses have one in closed form."""
     worst = 0.0
     for move in vector.sensitivity.moves:
         for loss in vector.losses(move.shift):
             if loss.rho is None:
                 return None
             worst = max(worst, move.cells * loss.rho)
-    return vector.sensitivity.slots * worst
+    return worst
 
 
-def _largest_ratio(vectors: Sequence[Priced]) -> float:
-    """Return a bound of D_a / a over all orders, by branch and bound."""
-    beyond = _beyond(vectors)
-    if not vectors or math.isinf(beyond):
-        return beyond
-    curve = _Curve(vectors)
-    best = max(curve.ratio(FIRST), curve.ratio(LAST))
-    heap = [(-curve.bound(FIRST, LAST), FIRST, LAST)]
+def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
+    """Return a bound of D_a / a over all orders, by branch and bound; if `rough`, a value of it."""
+    if math.isinf(_beyond(kinds, LAST)):
+        return math.inf
+    curve = _Curve(kinds)
+    best = curve.ratio(FIRST)
+    last, beyond = _far_enough(kinds, best)
+    if rough:
+        return max(beyond, _peak(curve, last))
+    best = max(best, curve.ratio(last))
+    heap = [(-curve.bound(FIRST, last), FIRST, last)]
     # Up to the first order: D_a <= D_FIRST.
     ends = max(beyond, curve.divergence(FIRST))
     while -heap[0][0] > max(best * (1 + CLOSE), ends) and len(curve.known) < MOST_ORDERS:
@@ -84,16 +101,34 @@ def _largest_ratio(vectors: Sequence[Priced]) -> float:
     return max(ends, -heap[0][0])
 
 
+def _peak(curve: _Curve, last: float) -> float:
+    """Return about the largest value of D_a / a: on a coarse row of orders, then around its best."""
+    ends = [math.log(FIRST - 1.0), math.log(last - 1.0)]
+    count = max(2, math.ceil((ends[1] - ends[0]) / SPACING))
+    places = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
+
+    def ratio(place: float) -> float:
+        return curve.ratio(1.0 + math.exp(place))
+
+    best = max(places, key=ratio)
+    step = (ends[1] - ends[0]) / count
+    for _ in range(REFINEMENTS):
+        step /= 2
+        near = (place for place in (best - step, best + step) if ends[0] <= place <= ends[1])
+        best = max((best, *near), key=ratio)
+    return ratio(best)
+
+
 @dataclass
 class _Curve:
-    vectors: Sequence[Priced]
+    kinds: Sequence[Kind]
 
     def __post_init__(self) -> None:
         self.known: dict[float, float] = {}
 
     def divergence(self, order: float) -> float:
         if order not in self.known:
-            self.known[order] = renyi_of(self.vectors, order)
+            self.known[order] = _divergence(self.kinds, order)
         return self.known[order]
 
     def ratio(self, order: float) -> float:
@@ -121,12 +156,24 @@ class _Curve:
         return found
 
 
-def _beyond(vectors: Sequence[Priced]) -> float:
-    """Return a bound of D_a / a for all orders from `LAST` on; infinity if there is none."""
+def _far_enough(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
+    """Return the least power of two, or `LAST`, beyond which D_a / a keeps below a value of it.
+
+    And the bound there. High orders take long, and seldom have the largest ratio.
+    """
+    order = 2.0
+    while order < LAST and _beyond(kinds, order) > ratio * (1 + CLOSE):
+        order *= 2.0
+    order = min(order, LAST)
+    return order, _beyond(kinds, order)
+
+
+def _beyond(kinds: Sequence[Kind], order: float) -> float:
+    """Return a bound of D_a / a for all orders from one on; infinity if there is none."""
     total = 0.0
-    for vector, slots in kinds_of(vectors):
+    for vector, slots in kinds:
         worst = max(
-            move.cells * loss.concentration_beyond(LAST)
+            move.cells * loss.concentration_beyond(order)
             for move in vector.sensitivity.moves
             for loss in vector.losses(move.shift)
         )
