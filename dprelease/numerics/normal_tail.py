@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from flint import arb, ctx
 
 from dprelease.numerics.lattice import Floats
 
@@ -16,6 +17,9 @@ FEW = 2**14
 
 MARGINS = 16
 """Quantiles up to which those of `statistics` serve: plans ask for one at a time."""
+
+ASYMPTOTIC = 2**10
+"""Arguments from which on the tail's asymptotic series is summed, in balls."""
 
 FAR = 16.0
 """Arguments up to which erfc keeps its digits by far: it is 2e-113 there."""
@@ -53,3 +57,24 @@ def ln_erfc_over(x: Floats, start: float) -> Floats:
 
         tail = np.log(special.erfcx(x) / special.erfcx(start))
     return np.asarray(tail - (x - start) * (x + start))
+
+
+def mills_ratio(x: arb) -> arb:
+    """Return a ball around Q(x) / phi(x): the integral over u > 0 of exp(-u^2 / 2 - x u)."""
+    if x > ASYMPTOTIC:
+        return _mills_series(x)
+    return (x * x / 2).exp() * (arb.pi() / 2).sqrt() * (x / arb(2).sqrt()).erfc()
+
+
+def _mills_series(x: arb) -> arb:
+    """Return the sum of (-1)^k (2k - 1)!! / x^(2k + 1): the first term left out bounds the rest.
+
+    Balls of erfc lose all their digits where the exponent is in the millions.
+    """
+    term = 1 / x
+    total, small, k = arb(0), term * arb(2) ** -ctx.prec, 0
+    while term.abs_lower() > small and (2 * k + 1) < x * x:
+        total += term
+        k += 1
+        term *= -(2 * k - 1) / (x * x)
+    return total + arb(0, term.abs_upper())

@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
-from dprelease.numerics.normal_tail import normal_quantile
+from dprelease.numerics.normal_tail import mills_ratio, normal_quantile
 
 DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
@@ -112,7 +112,7 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
     """
     a = (arb(2 * k - 1) / 2) * h + r
     density = (-(a * a) / 2).exp() / (2 * arb.pi()).sqrt()
-    found = (a / arb(2).sqrt()).erfc() / 2
+    found = density * mills_ratio(a)
     target = found * arb(2) ** -(ctx.prec + 8)
     hermite = [arb(1), a]  # phi^(n) = (-1)^n He_n phi
     power, order = h * h, 1

@@ -20,7 +20,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
-from dprelease.numerics.normal_tail import ln_erfc_over
+from dprelease.numerics.normal_tail import ln_erfc_over, mills_ratio
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 ROOT = math.sqrt(2.0)
@@ -30,7 +30,6 @@ FAR = 186.0
 NARROW = 2.0**-8
 UNSEEN = 760
 """Exponent at which a tail is below the least float."""
-ASYMPTOTIC = 2**10
 
 
 def upper_ball(z: arb, r: arb) -> arb:
@@ -184,21 +183,4 @@ class OffsetGaussianLoss(MonotoneLoss):
 
 def _tail_integral(x: Fraction) -> arb:
     """Return a ball around the integral over u > 0 of exp(-u^2 / 2 - x u)."""
-    b = ball(x)
-    if x > ASYMPTOTIC:
-        return _mills_series(b)
-    return (b * b / 2).exp() * (arb.pi() / 2).sqrt() * (b / arb(2).sqrt()).erfc()
-
-
-def _mills_series(b: arb) -> arb:
-    """Return the sum of (-1)^k (2k - 1)!! / b^(2k + 1): the first term left out bounds the rest.
-
-    Balls of erfc lose all their digits where the exponent is in the millions.
-    """
-    term = 1 / b
-    total, small, k = arb(0), term * arb(2) ** -ctx.prec, 0
-    while term.abs_lower() > small and (2 * k + 1) < b * b:
-        total += term
-        k += 1
-        term *= -(2 * k - 1) / (b * b)
-    return total + arb(0, term.abs_upper())
+    return mills_ratio(ball(x))

@@ -102,7 +102,7 @@ def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
 
 
 def _peak(curve: _Curve, last: float) -> float:
-    """Return about the largest value of D_a / a: on a coarse row of orders, then around its best."""
+    """Return about the largest D_a / a: on a coarse row of orders, then around its best."""
     ends = [math.log(FIRST - 1.0), math.log(last - 1.0)]
     count = max(2, math.ceil((ends[1] - ends[0]) / SPACING))
     places = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
