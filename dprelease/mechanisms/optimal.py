@@ -109,8 +109,36 @@ class Optimal(Symmetric):
         ------
         BudgetError
             DP-MECH-001 for a scale whose law would be too long, or whose epsilon is above 20;
-            DP-MECH-005 for a delta out of range, a shift above 512, another measure.
+            DP-MECH-005 for a delta out of range, a shift above 512, another measure, or a scale at
+            which the linear program has no certified solution.
         """
+        scale, delta, power = cls._checked(scale, sensitivity, place, **shape)
+        try:
+            return cls(scale, _solved(scale, delta, sensitivity.largest_shift, power))
+        except ArithmeticError:
+            cls._refuse("scale", "one at which the linear program is solved to its digits", place)
+
+    @classmethod
+    def admits(
+        cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
+    ) -> bool:
+        """Return whether scale, shift and shape are in range; solves nothing."""
+        try:
+            cls._checked(scale, sensitivity, None, **shape)
+        except BudgetError:
+            return False
+        return True
+
+    @classmethod
+    def _checked(
+        cls,
+        scale: float,
+        sensitivity: Sensitivity,
+        place: Place | None,
+        /,
+        **shape: str | float,
+    ) -> tuple[float, float, int]:
+        """Return scale, delta, and the power of the error; raise BudgetError as `design`."""
         scale = float(scale)
         cls._certify({"scale": scale}, place)
         for name in shape.keys() - {"delta", "optimise"}:
@@ -127,10 +155,12 @@ class Optimal(Symmetric):
             cls._refuse("optimise", " or ".join(MEASURES), place)
         shift = sensitivity.largest_shift
         if shift > LARGEST_SHIFT:
+            coarser = -(-shift // LARGEST_SHIFT)
             cls._refuse(
                 "largest shift",
-                f"at most {LARGEST_SHIFT} lattice steps (finer lattices gain next to nothing: take "
-                "the staircase, or a truncated Laplace law)",
+                f"at most {LARGEST_SHIFT} lattice steps, and is {shift:,}: declare a `step` for "
+                f"the column that is {coarser:,} times as large (finer lattices gain next to "
+                "nothing), or take the staircase or a truncated Laplace law",
                 place,
             )
         longest = (whole_masses.LONGEST - 4 * shift) / math.log1p(1 / (2 * delta))
@@ -142,7 +172,7 @@ class Optimal(Symmetric):
                 least=shift / LARGEST_EPSILON,
                 largest=f"{longest:.6g}",
             )
-        return cls(scale, _solved(scale, delta, shift, 1 if measure == "mae" else 2))
+        return scale, delta, 1 if measure == "mae" else 2
 
     @classmethod
     def _delta(cls, value: str | float, place: Place | None) -> float:

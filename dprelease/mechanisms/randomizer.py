@@ -130,6 +130,20 @@ class Randomizer(ABC):
         """
         return cls.of(place, scale=scale, **shape)
 
+    @classmethod
+    def admits(
+        cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
+    ) -> bool:
+        """Return whether `design` may be asked for this law: False where it surely has none.
+
+        Laws that take work to make answer from their ranges alone.
+        """
+        try:
+            cls.design(scale, sensitivity, **shape)
+        except BudgetError:
+            return False
+        return True
+
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """Return (name, decimal text) of every field; `of(**dict(parameters))` is equal to self."""

@@ -27,7 +27,7 @@ from flint import arb
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, Mechanism, certain, number
-from dprelease.mechanisms.randomizer import ONE_STEP
+from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
 from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats
@@ -129,6 +129,18 @@ class TruncatedLaplace(Mechanism):
             if debias == "false"
             else cls.of(place, scale=scale, lower=-lower, upper=upper, center=round(law.mean))
         )
+
+    @classmethod
+    def admits(
+        cls,
+        scale: float,
+        sensitivity: Sensitivity = ONE_STEP,
+        /,
+        **shape: str | float,  # noqa: ARG003 - the ends are found for any
+    ) -> bool:
+        """Return whether the scale is in range; looks for no ends."""
+        least = max(LEAST_SCALE, sensitivity.largest_shift / MOST_EPSILON)
+        return least <= scale <= LARGEST_SCALE
 
     @classmethod
     def _length(

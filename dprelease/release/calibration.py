@@ -14,7 +14,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import exact, round_down
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.choice import delta_of_cell
+from dprelease.release.candidates import delta_of_cell
 from dprelease.release.draft import Draft, Shape, solve, typical_error
 from dprelease.release.guarantee import check_budget
 from dprelease.schema.release import BudgetSpec

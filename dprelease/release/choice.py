@@ -4,50 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.mechanisms.optimal import LARGEST_SHIFT
 from dprelease.privacy.budget import Budget
-from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.draft import Draft, Factors, Shape, priced
-from dprelease.release.shares import Share, spend
-from dprelease.release.wish import Options, Wish
-
-FEW_CELLS = 8
-"""Cells up to which laws that spend a delta of their own can be the best."""
+from dprelease.release.candidates import (
+    Candidate,
+    cells_of,
+    delta_share,
+    families_of,
+    line_of,
+    open_number,
+)
+from dprelease.release.draft import Draft, Factors
+from dprelease.release.expected import Charged, Pricing
+from dprelease.release.shares import Share
+from dprelease.release.wish import Wish
 
 PROMISING = 1.25
 """Families whose first shape is within this of the best have their shapes searched."""
 
 MOST_GROUPS, MOST_FAMILIES = 6, 4
+
 BETTER = 1 - 1e-3
 """A column of its own kind changes its mechanism for a gain of a part in a thousand."""
 
-ALONE = Fraction(1, 10**10)
-"""Least delta at which what the accountant allows for its own errors is well below 1/1024 of it."""
+SHAPED = 1 - 2e-4
+"""And its shape for a gain of a fifth of that, which is about what rough prices tell apart."""
 
-COARSE = 64
-"""Steps that sensitivities are scaled down to while candidates are compared."""
+STEPS = 3
+"""Parabolas through the best shape and its neighbours."""
 
-DOUBLES = frozenset({"laplace", "gaussian", "offset_symmetric_gaussian", "asymmetric_laplace"})
-"""What `auto` leaves out unless it is allowed by name: rounded twins of laws on the integers, which
-are no better, and asymmetric noise, whose best k is 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A family with a shape."""
-
-    family: str
-    shape: tuple[tuple[str, str | float], ...] = ()
-
-    @classmethod
-    def of(cls, family: str, shape: Shape) -> Candidate:
-        """Return the candidate of a mapping."""
-        return cls(family, tuple(sorted(shape.items())))
+CLOSE, MOST_CLOSE = 1.01, 5
+"""Choices that roughly are within this of the best are priced truly, up to so many."""
 
 
 def drafts_of(
@@ -56,16 +47,20 @@ def drafts_of(
     budget: Budget,
     *,
     unlimited: bool = False,
+    charged: Charged | None = None,
     known: Factors | None = None,
 ) -> tuple[list[Draft], list[str]]:
     """Return the drafts of least expected error, and how each was chosen.
 
-    Columns of a kind share one candidate. First one candidate for all open columns: the one whose
-    errors, each in units of its column's sensitivity and times its weight, have the least sum while
-    the whole release spends its whole budget. Then each kind by itself, where that gains. If all
+    Columns of a kind share one candidate. For each promising family, one shape for all open
+    columns, then one for each kind, then finer ones between; the least error is that whose sum over
+    all columns, each in units of its sensitivity and times its weight, is least while the release
+    spends its whole budget. Then each kind may have another family, where that gains. If all
     columns settle themselves by an accuracy, the candidate of the least price.
 
-    Candidates are compared by rough prices; `known` learns where the factor of the drafts is.
+    Candidates are compared by rough prices; those that are close, by true ones, and what can't be
+    made is none. `charged`: what a ledger counts, see `Pricing`; `known` learns where the factor of
+    the drafts is.
 
     Raises
     ------
@@ -74,12 +69,12 @@ def drafts_of(
     """
     for wish in wishes:
         wish.check(budget)
-    search = _Search(wishes, share, budget, unlimited, {} if known is None else known)
+    factors = {} if known is None else known
+    search = _Search(Pricing(wishes, share, budget, unlimited, charged, factors))
     if search.groups:
         search.run()
-    return [search.draft(i) for i in range(len(wishes))], [
-        search.how(i) for i in range(len(wishes))
-    ]
+    drafts = search.pricing.drafts(search.columns(search.chosen))
+    return drafts, [search.how(i, draft) for i, draft in enumerate(drafts)]
 
 
 @dataclass
@@ -88,242 +83,269 @@ class _Group:
 
     columns: list[int]
     families: tuple[str, ...]
-    is_auto: bool
-    measure: str
-    chosen: Candidate
+    wish: Wish
+
+    @property
+    def is_auto(self) -> bool:
+        return self.wish.is_auto
+
+
+DECLARED = "declared; its shape: least expected error"
+
+Chosen = tuple[Candidate, ...]
+"""One candidate for each group."""
 
 
 @dataclass
 class _Search:
-    wishes: Sequence[Wish]
-    share: Share
-    budget: Budget
-    unlimited: bool
-    factors: Factors
-    rough: bool = True
+    pricing: Pricing
     groups: list[_Group] = field(default_factory=list)
-    _known: dict[tuple[Candidate, ...], float] = field(default_factory=dict)
+    chosen: Chosen = ()
+    _errors: dict[Chosen, float] = field(default_factory=dict)
     _notes: dict[int, str] = field(default_factory=dict)
-    _good: list[dict[int, Candidate]] = field(default_factory=list)
+    _settled: list[Chosen] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.delta = _delta_share(self.wishes, self.budget)
+        self.wishes = self.pricing.wishes
+        self.delta = delta_share(self.wishes, self.pricing.budget)
+        self.fixed = {}
         kinds: dict[object, list[int]] = {}
         for i, wish in enumerate(self.wishes):
-            if wish.is_auto or len(self._line(wish.measure.mechanism.name, wish)) > 1:
+            line = [] if wish.is_auto else self._line(wish.measure.mechanism.name, wish)
+            if len(line) == 1:
+                self.fixed[i] = line[0]
+            else:
                 kinds.setdefault(_kind(wish), []).append(i)
-        cells = sum(
-            _cells(self.wishes[i].measure.sensitivity) for found in kinds.values() for i in found
-        )
-        for found in kinds.values():
+        self._group(list(kinds.values()))
+
+    def _group(self, kinds: list[list[int]], *, all_of_them: bool = False) -> None:
+        open_wishes = (self.wishes[i] for found in kinds for i in found)
+        cells = sum(cells_of(wish.measure.sensitivity) for wish in open_wishes)
+        self.groups = []
+        for found in kinds:
             wish = self.wishes[found[0]]
-            families = self._families(wish, cells)
-            first = self._line(families[0], wish)[0]
-            measure = wish.options.measure
-            self.groups.append(_Group(found, families, wish.is_auto, measure, first))
-        self._group_of = {i: group for group in self.groups for i in group.columns}
-
-    def _families(self, wish: Wish, cells: int) -> tuple[str, ...]:
-        if not wish.is_auto:
-            return (wish.measure.mechanism.name,)
-        found = tuple(
-            name
-            for name in registry.names()
-            if self._admits(wish.options, registry.get(name), cells)
-        )
-        if not found:
-            raise BudgetError(
-                "DP-BUDGET-004",
-                place=wish.place,
-                reason="no mechanism keeps what `auto` is asked to keep",
-            )
-        return found
-
-    def _admits(self, options: Options, kind: type[Randomizer], cells: int) -> bool:
-        if not options.admit(kind) or (self.budget.needs_pure_noise and not kind.pure):
-            return False
-        if self.budget.needs_concentration and kind.bounded:
-            return False
-        if options.allowed:
-            return True
-        if kind.bounded and not (cells <= FEW_CELLS or "bounded" in options.constraints):
-            return False
-        return kind.name not in DOUBLES and (self.budget.delta > 0 or not _only_composed(kind))
+            budget = self.pricing.budget
+            families = families_of(wish, budget, cells, all_of_them=all_of_them)
+            if not families:
+                reason = "no mechanism keeps what `auto` is asked to keep"
+                raise BudgetError("DP-BUDGET-004", place=wish.place, reason=reason)
+            self.groups.append(_Group(found, families, wish))
+        self.chosen = tuple(self._first(group) for group in self.groups)
 
     def _line(self, family: str, wish: Wish) -> list[Candidate]:
-        """Return the candidates of a family, good ones first."""
-        kind = registry.randomizer(family)
-        declared = dict(wish.shape)
-        names = {shape.name for shape in kind.shapes}
-        if "delta" in names and "delta" not in declared and self.delta:
-            declared["delta"] = repr(float(self.delta))
-        found = dict.fromkeys(
-            Candidate.of(family, {**searched, **declared}) for searched in kind.search
-        )
-        return list(found)
+        return line_of(family, wish, self.delta)
+
+    def _first(self, group: _Group, family: str = "") -> Candidate:
+        """Return a family's first candidate; of a group that does not admit it, its own first."""
+        name = family if family in group.families else group.families[0]
+        return self._line(name, group.wish)[0]
+
+    def columns(self, chosen: Chosen) -> list[Candidate]:
+        """Return the candidates of all columns."""
+        found = dict(self.fixed)
+        for group, candidate in zip(self.groups, chosen, strict=True):
+            found.update(dict.fromkeys(group.columns, candidate))
+        return [found[i] for i in range(len(self.wishes))]
 
     def run(self) -> None:
-        """Choose; with fine prices where rough ones leave no candidate."""
+        """Choose; among all families where the usual ones leave nothing that can be made."""
         self._choose()
-        if math.isinf(self._error({})):
-            self.rough = False
-            self._known.clear()
+        if self._settle():
+            return
+        first = self.pricing.reason(self.columns(self.chosen))
+        if any(group.is_auto for group in self.groups):
+            self._errors.clear()
+            self._group([group.columns for group in self.groups], all_of_them=True)
             self._choose()
-        if math.isinf(self._error({})):
-            raise self._reason()
+            if self._settle():
+                return
+        place = self.wishes[self.groups[0].columns[0]].place
+        reason = "no candidate keeps what is asked"
+        raise first or BudgetError("DP-BUDGET-004", place=place, reason=reason)
 
     def _choose(self) -> None:
-        """Choose: all groups together, then shapes, then each kind by itself."""
-        autos = [group for group in self.groups if group.is_auto]
-        if autos:
-            self._together(autos)
-        for group in self.groups:
+        """Choose roughly: all groups together, then shapes, then each kind by itself."""
+        autos = [i for i, group in enumerate(self.groups) if group.is_auto]
+        declared: dict[object, list[int]] = {}
+        for i, group in enumerate(self.groups):
             if not group.is_auto:
-                self._climb([group], group.families[0])
-        for group in autos[:MOST_GROUPS] if len(autos) > 1 else []:
-            self._apart(group)
+                line = tuple(self._line(group.families[0], group.wish))
+                declared.setdefault(line, []).append(i)
+        for places in declared.values():
+            self._shape(places)
+        if autos:
+            self._by_family(autos)
+            for place in autos[:MOST_GROUPS] if len(autos) > 1 else []:
+                self._apart(place)
 
-    def _reason(self) -> BudgetError:
-        try:
-            spend(
-                self.share,
-                [self.draft(i) for i in range(len(self.wishes))],
-                self.budget,
-                unlimited=self.unlimited,
-            )
-        except BudgetError as error:
-            return error
-        wish = self.wishes[self.groups[0].columns[0]]
-        return BudgetError(
-            "DP-BUDGET-004", place=wish.place, reason="no candidate keeps what is asked"
-        )
-
-    def _together(self, autos: list[_Group]) -> None:
-        """Give all groups one candidate, and note the others."""
-        families = dict.fromkeys(name for group in autos for name in group.families)
-        first = {name: self._try(autos, name) for name in families}
-        ranked = sorted(first, key=lambda name: first[name])
-        best: dict[str, tuple[float, dict[int, Candidate]]] = {}
-        for name in ranked:
-            self._try(autos, name)
-            if first[name] <= PROMISING * first[ranked[0]]:
-                self._climb([group for group in autos if name in group.families], name)
-            best[name] = (self._error({}), {id(g): g.chosen for g in autos})
+    def _by_family(self, autos: list[int]) -> None:
+        """Give all groups one family, the best; keep what the best few come to."""
+        names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
+        first = {name: self._with(dict(self._each(autos, name))) for name in names}
+        errors = {name: self._error(chosen) for name, chosen in first.items()}
+        best = min(errors.values())
+        for name in sorted(names, key=lambda name: errors[name]):
+            if errors[name] <= PROMISING * best and math.isfinite(errors[name]):
+                self.chosen = first[name]
+                self._shape([i for i in autos if name in self.groups[i].families])
+                first[name], errors[name] = self.chosen, self._error(self.chosen)
         # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
-        order = sorted(best, key=lambda name: (float(f"{best[name][0]:.9g}"), name))
-        self._good = [best[name][1] for name in order[:MOST_FAMILIES]]
-        for group in autos:
-            group.chosen = self._good[0][id(group)]
-        least = best[order[0]][0]
+        order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
+        self.chosen = first[order[0]]
+        self._note(autos, order, errors)
+        self._settled = [first[name] for name in order[:MOST_FAMILIES]]
+
+    def _each(self, places: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
+        return [(i, self._first(self.groups[i], family)) for i in places]
+
+    def _note(self, autos: list[int], order: list[str], errors: Mapping[str, float]) -> None:
+        least = errors[order[0]]
         beside = [
-            f"{name} +{100 * max(0.0, best[name][0] / least - 1):.3f} %"
+            f"{name} +{100 * max(0.0, errors[name] / least - 1):.3f} %"
             for name in order[1:4]
-            if math.isfinite(best[name][0]) and least > 0
+            if math.isfinite(errors[name]) and least > 0
         ]
-        for group in autos:
-            note = f"auto: least {group.measure}"
+        for i in autos:
+            note = self._least(self.groups[i])
             if beside:
                 note += f"; beside it {', '.join(beside)}"
-            self._notes.update(dict.fromkeys(group.columns, note))
+            self._notes[i] = note
 
-    def _try(self, groups: list[_Group], family: str) -> float:
-        """Give the groups that admit it the family's first candidate; return the error."""
-        for group in groups:
-            name = family if family in group.families else group.families[0]
-            group.chosen = self._line(name, self.wishes[group.columns[0]])[0]
-        return self._error({})
+    def _least(self, group: _Group) -> str:
+        counted = self.pricing.charged
+        charge = "" if counted is None else f" for the {counted.value} that the ledger counts"
+        return f"auto: least {group.wish.options.measure}{charge}"
 
-    def _climb(self, groups: list[_Group], family: str, start: Candidate | None = None) -> None:
-        """Move along the family's shapes, from the first or `start`, while the error falls."""
-        line = self._line(family, self.wishes[groups[0].columns[0]])
-        ordered = sorted(
-            line, key=lambda candidate: [float(v) for _, v in candidate.shape if _is_number(v)]
-        )
-        place = ordered.index(start or line[0])
-        error = self._error(dict.fromkeys(map(id, groups), ordered[place]))
+    def _shape(self, places: Sequence[int]) -> None:
+        """Search the shapes of groups that have one family: of all, then of each, then finer."""
+        self._climb(places)
+        if 1 < len(places) <= MOST_GROUPS:
+            for place in places:
+                self._climb([place])
+        shared: dict[Candidate, list[int]] = {}
+        for place in places:
+            shared.setdefault(self.chosen[place], []).append(place)
+        for alike in shared.values():
+            self._refine(alike)
+
+    def _climb(self, places: Sequence[int]) -> None:
+        """Move along a family's shapes from what groups have, while the error falls."""
+        row = self._row(places[0])
+        start = self.chosen[places[0]]
+        at = row.index(start) if start in row else 0
+        error = self._error(self.chosen)
         for step in (1, -1):
             moved = False
-            while 0 <= place + step < len(ordered):
-                found = self._error(dict.fromkeys(map(id, groups), ordered[place + step]))
-                if found >= error:
+            while 0 <= at + step < len(row):
+                tried = self._with(dict.fromkeys(places, row[at + step]))
+                found = self._error(tried)
+                if not found < error * (SHAPED if len(places) < len(self.groups) else 1.0):
                     break
-                place, error, moved = place + step, found, True
+                at, error, moved, self.chosen = at + step, found, True, tried
             if moved:
                 break
-        for group in groups:
-            group.chosen = ordered[place]
 
-    def _apart(self, group: _Group) -> None:
-        """Let one group leave the common candidate where that gains."""
-        before, kept = self._error({}), group.chosen
-        best = (before * BETTER, kept)
-        for shapes in self._good:
-            found = self._error({id(group): shapes[id(group)]})
-            best = min(best, (found, shapes[id(group)]), key=lambda pair: pair[0])
-        group.chosen = best[1]
-        if best[1] is not kept:
-            self._climb([group], best[1].family, best[1])
-            best = (self._error({}), group.chosen)
-        if best[1] is not kept:
-            gain = 100 * (1 - best[0] / before)
-            note = f"auto: least {group.measure}; the release gains {gain:.3g} % over {kept.family}"
-            self._notes.update(dict.fromkeys(group.columns, note))
+    def _row(self, place: int) -> list[Candidate]:
+        """Return the candidates of a group's present family, by their numbers."""
+        group = self.groups[place]
+        line = self._line(self.chosen[place].family, group.wish)
+        return sorted(line, key=Candidate.numbers)
 
-    def _error(self, instead: Mapping[int, Candidate]) -> float:
-        """Return the release's error, with other candidates for some groups (by id)."""
-        chosen = tuple(instead.get(id(group), group.chosen) for group in self.groups)
-        if chosen not in self._known:
-            kept = [group.chosen for group in self.groups]
-            for group, candidate in zip(self.groups, chosen, strict=True):
-                group.chosen = candidate
-            self._known[chosen] = self._priced_error()
-            for group, candidate in zip(self.groups, kept, strict=True):
-                group.chosen = candidate
-        return self._known[chosen]
+    def _refine(self, places: Sequence[int]) -> None:
+        """Try the lowest point of a parabola through the best shape and its neighbours."""
+        row = self._row(places[0])
+        start, name = self.chosen[places[0]], open_number(row)
+        if name is None or start not in row or math.isinf(self._error(self.chosen)):
+            return
 
-    def _priced_error(self) -> float:
-        drafts = [_coarse(self.draft(i)) for i in range(len(self.wishes))]
-        try:
-            found = spend(
-                self.share,
-                drafts,
-                self.budget,
-                unlimited=self.unlimited,
-                known=self.factors,
-                rough=self.rough,
-            )
-        except BudgetError:
-            return math.inf
-        total, counted = 0.0, False
-        known: dict[tuple[Options, Randomizer], float] = {}
-        for wish, law, draft in zip(self.wishes, found, drafts, strict=True):
-            if draft.width is not None:
-                continue
-            counted = True
-            if (wish.options, law) not in known:
-                known[wish.options, law] = wish.options.error(law)
-            error = known[wish.options, law] / draft.sensitivity.largest_shift
-            total += error * float(draft.weight)
-        if counted:
-            return total
-        return self.budget.price(
-            [priced(m, d.sensitivity) for m, d in zip(found, drafts, strict=True)]
+        def at(value: float) -> tuple[float, float]:
+            tried = dict.fromkeys(places, start.but(name, value))
+            return value, self._error(self._with(tried))
+
+        near = row[max(0, row.index(start) - 1) : row.index(start) + 2]
+        points = [at(float(dict(candidate.shape)[name])) for candidate in near]
+        if len(points) == 2:
+            points.append(at(float(f"{(points[0][0] + points[1][0]) / 2:.6g}")))
+        for _ in range(STEPS):
+            value = _lowest(sorted(points))
+            if value is None or any(math.isclose(value, x, rel_tol=1e-3) for x, _ in points):
+                break
+            points.append(at(value))
+        value, error = min(points, key=lambda point: point[1])
+        if error < self._error(self.chosen):
+            self.chosen = self._with(dict.fromkeys(places, start.but(name, value)))
+
+    def _apart(self, place: int) -> None:
+        """Let one group leave the common family where that gains."""
+        before, kept = self._error(self.chosen), self.chosen
+        tried = [self._with({place: other[place]}) for other in self._settled]
+        best = min(tried, key=self._error)
+        if not self._error(best) < before * BETTER:
+            return
+        self.chosen = best
+        self._climb([place])
+        self._refine([place])
+        gain = 100 * (1 - self._error(self.chosen) / before)
+        family = kept[place].family
+        least = self._least(self.groups[place])
+        self._notes[place] = f"{least}; the release gains {gain:.3g} % over {family}"
+
+    def _with(self, instead: Mapping[int, Candidate]) -> Chosen:
+        return tuple(instead.get(i, candidate) for i, candidate in enumerate(self.chosen))
+
+    def _error(self, chosen: Chosen) -> float:
+        if chosen not in self._errors:
+            self._errors[chosen] = self.pricing.rough(self.columns(chosen))
+        return self._errors[chosen]
+
+    def _settle(self) -> bool:
+        """Choose truly among what is roughly close to the best; return whether it can be made.
+
+        What can't be made gives way to the next of all that was tried.
+        """
+        ranked = sorted(
+            dict.fromkeys([*self._settled, *self._twins(), self.chosen]), key=self._error
         )
+        limit, made = math.inf, list[tuple[float, Chosen]]()
+        for chosen in ranked:
+            rough = self._error(chosen)
+            if rough > limit or math.isinf(rough) or len(made) == MOST_CLOSE:
+                break
+            true = self.pricing.true(self.columns(chosen))
+            if math.isfinite(true):
+                limit = min(limit, CLOSE * rough)
+                made.append((true, chosen))
+        if not made:
+            made = self._any(set(ranked))
+        if made:
+            self.chosen = min(made, key=lambda pair: pair[0])[1]
+        return bool(made)
 
-    def draft(self, i: int) -> Draft:
-        """Return the draft of a column."""
-        wish, group = self.wishes[i], self._group_of.get(i)
-        if group is None:
-            (candidate,) = self._line(wish.measure.mechanism.name, wish)
-        else:
-            candidate = group.chosen
-        return wish.draft(candidate.family, dict(candidate.shape))
+    def _any(self, seen: set[Chosen]) -> list[tuple[float, Chosen]]:
+        """Return the first of all other choices that can be made, roughly best first."""
+        for chosen in sorted(self._errors, key=self._error):
+            if chosen not in seen and math.isfinite(self._error(chosen)):
+                true = self.pricing.true(self.columns(chosen))
+                if math.isfinite(true):
+                    return [(true, chosen)]
+        return []
 
-    def how(self, i: int) -> str:
+    def _twins(self) -> list[Chosen]:
+        """Return the choice with rounded laws in place of those on the integers, if better."""
+        instead: dict[int, Candidate] = {}
+        for i, group in enumerate(self.groups):
+            twin = self.chosen[i].twin
+            if group.is_auto and twin and group.wish.options.admit(registry.get(twin.family)):
+                instead[i] = twin
+        chosen = self._with(instead)
+        return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
+
+    def how(self, i: int, draft: Draft) -> str:
         """Return how a column's mechanism was chosen."""
-        if self.wishes[i].fixes(self.draft(i)):
+        if self.wishes[i].fixes(draft):
             return "declared"
-        return self._notes.get(i, "declared; its shape: least expected error")
+        place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
+        return self._notes.get(-1 if place is None else place, DECLARED)
 
 
 def _kind(wish: Wish) -> object:
@@ -332,58 +354,29 @@ def _kind(wish: Wish) -> object:
     largest = sensitivity.largest_shift
     moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
     declared = tuple(sorted(wish.measure.mechanism.shape.items()))
-    # One step is the lattice's own scale; finer lattices are alike.
-    fine = largest if largest <= 2 else 3
     accurate = wish.measure.wanted is not None
-    return wish.measure.mechanism.name, declared, sensitivity.slots, moves, fine, accurate
+    weight = wish.measure.weight
+    name = wish.measure.mechanism.name
+    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate, weight
 
 
-def _cells(sensitivity: Sensitivity) -> int:
-    return sensitivity.slots * max(move.cells for move in sensitivity.moves)
+def _fineness(largest: int) -> int:
+    """Return how fine a lattice is: a step or two are told apart, finer ones are alike."""
+    if largest <= 2:
+        return largest
+    return 3 if largest <= LARGEST_SHIFT else 4
 
 
-def _only_composed(kind: type[Randomizer]) -> bool:
-    """Return whether a law gains under composition alone: never the best of a pure budget."""
-    return kind.name == "symmetric_alpha_stable"
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(str(value))
-    except ValueError:
-        return False
-    return True
-
-
-def _delta_share(wishes: Sequence[Wish], budget: Budget) -> Fraction:
-    """Return the delta of one cell of laws that need one: equal shares of the budget's."""
-    cells = sum(
-        _cells(wish.measure.sensitivity)
-        for wish in wishes
-        if wish.is_auto
-        or any(s.name == "delta" for s in registry.randomizer(wish.measure.mechanism.name).shapes)
-    )
-    return delta_of_cell(budget.delta, cells) if cells else Fraction(0)
-
-
-def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
-    """Return the delta of one cell's law; the rest is what composing the cells needs."""
-    if cells == 1 and delta >= ALONE:
-        return delta * Fraction(1023, 1024)
-    return delta / (2 * cells)
-
-
-def _coarse(draft: Draft) -> Draft:
-    """Return the draft with shifts of at most `COARSE` steps, so that alike columns merge.
-
-    A draft with a declared accuracy, or with lengths in its shape, keeps its lattice.
-    """
-    largest = draft.sensitivity.largest_shift
-    lengths = {shape.name for shape in draft.kind.shapes if shape.in_units} & draft.shape.keys()
-    if largest <= COARSE or draft.width is not None or lengths:
-        return draft
-    moves = tuple(
-        Move(max(1, round(move.shift * COARSE / largest)), move.cells)
-        for move in draft.sensitivity.moves
-    )
-    return replace(draft, sensitivity=replace(draft.sensitivity, moves=moves))
+def _lowest(points: list[tuple[float, float]]) -> float | None:
+    """Return where the parabola through the lowest point and its neighbours is lowest."""
+    at = min(range(len(points)), key=lambda i: points[i][1])
+    if not 0 < at < len(points) - 1:
+        return None
+    (x0, y0), (x1, y1), (x2, y2) = points[at - 1 : at + 2]
+    if not math.isfinite(y0 + y2):
+        return None
+    left, right = (x1 - x0) * (y1 - y2), (x1 - x2) * (y1 - y0)
+    if left == right:
+        return None
+    found = x1 - ((x1 - x0) * left - (x1 - x2) * right) / (2 * (left - right))
+    return float(f"{found:.6g}") if x0 < found < x2 else None

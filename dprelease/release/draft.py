@@ -63,31 +63,46 @@ class Draft:
         scale = round_up(self.base * Fraction(factor))
         return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
 
+    def admits(self, factor: float) -> bool:
+        """Return False where there surely is no law of scale factor x base; makes none."""
+        scale = round_up(self.base * Fraction(factor))
+        return self.kind.admits(scale, self.sensitivity, **self.shape)
+
     def accurate(self) -> Randomizer:
         """Return the mechanism with the most noise whose margin of error is at most `width`.
 
         Raises
         ------
         BudgetError
-            DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`.
+            DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`, if there is no law
+            at any scale that was tried.
         """
         width = self.width or Fraction(0)
+        made = False
+        problem: BudgetError | None = None
 
+        @cache
         def fits(factor: float) -> bool:
+            nonlocal made, problem
             try:
-                return self.at(factor).half_width(self.confidence) <= width
-            except BudgetError:
+                law = self.at(factor)
+            except BudgetError as error:
+                problem = problem or error
                 return False
+            made = True
+            return law.half_width(self.confidence) <= width
 
         found = _largest_factor(fits, float(width / self.base))
-        if found is None:
-            raise BudgetError(
-                "DP-BUDGET-008",
-                place=self.place,
-                column=self.place.key.rpartition(".")[2],
-                moe=f"{float(width):.6g} lattice steps",
-            )
-        return self.at(found)
+        if found is not None:
+            return self.at(found)
+        if problem is not None and not made:
+            raise problem
+        raise BudgetError(
+            "DP-BUDGET-008",
+            place=self.place,
+            column=self.place.key.rpartition(".")[2],
+            moe=f"{float(width):.6g} lattice steps",
+        )
 
 
 def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None:
