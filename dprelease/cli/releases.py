@@ -65,14 +65,18 @@ def init(
 def check(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
+        from dprelease.release.engine import left_open
         from dprelease.release.prepare import prepare
         from dprelease.schema.load import read_declaration
 
-        queries, _ = prepare(read_declaration(release))
+        declaration = read_declaration(release)
+        queries, _ = prepare(declaration)
         columns = sum(len(query.measures) for query in queries)
-        answer = {"ok": True, "queries": len(queries), "columns": columns}
+        opened = left_open(declaration)
+        answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
         words = f"{release.name} is in order: {len(queries)} queries, {columns} columns."
-        respond(as_json, answer, words)
+        lines = [words, *(f"Spark leaves open: {what}." for what in opened)]
+        respond(as_json, answer, "\n".join(lines))
 
 
 def plan(

@@ -10,6 +10,16 @@ from dprelease.schema.load import Declaration
 ENGINES = ("duckdb", "spark")
 
 
+def left_open(declaration: Declaration) -> list[str]:
+    """Return what the engine shows to others than those who get the release; starts no engine."""
+    spec = declaration.spec
+    if spec.engine != "spark":
+        return []
+    from dprelease.exact.spark.exposure import left_open as by_spark
+
+    return by_spark(spec.spark.master, spec.spark.config)
+
+
 def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
     """Return the declaration as if it named this engine; its texts stay as they are.
 

@@ -316,3 +316,12 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
     columns = {"id": {"type": "integer"}, "v": column}
     given = {"privacy_unit": {"id": "id"}} if unit else {}
     both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])
+
+
+def test_an_application_that_runs_is_left_as_it_is_and_told_of(spark: Any) -> None:
+    """Its web page is off, and its files are not encrypted."""
+    warned = pytest.warns(spark_session.ExposedWarning, match="in the clear")
+    with warned as told, spark_session.session(spark_session.Settings()) as found:
+        assert found.sparkContext is spark.sparkContext
+    assert "web UI" not in str(told[0].message)
+    assert spark.range(3).count() == 3

@@ -6,12 +6,19 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact.spark.exposure import left_open_by
+from dprelease.exact.spark.private import (
+    end_java,
+    forget_folders,
+    has_java,
+    private_settings,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,10 +57,27 @@ class Settings:
     """A folder that all executors reach, and as confidential as the data."""
     config: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_remote(self) -> bool:
+        """Return whether a server of Spark Connect is named."""
+        return (self.master or "").startswith("sc://")
+
+
+class ExposedWarning(UserWarning):
+    """A Spark that was configured elsewhere tells others more than the release does."""
+
 
 @contextmanager
 def session(settings: Settings) -> Iterator[SparkSession]:
     """Yield a session of its own: of the application that runs already, or of a new one.
+
+    A new one is private, and its folder is removed; of one that runs, or of a server, it is told
+    what stays open.
+
+    Warns
+    -----
+    ExposedWarning
+        If somebody else configured Spark so that others see more than the release.
 
     Raises
     ------
@@ -66,14 +90,39 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     running, mode = SparkSession.getActiveSession(), os.environ.get(CONNECT)
-    found = attempt(lambda: _started(settings, running), _not_started())
+    own = running is None and not settings.is_remote
+    with ExitStack() as stack:
+        config: Mapping[str, str] = settings.config
+        if own:
+            config = stack.enter_context(private_settings(settings.master, config))
+            stack.enter_context(_java())
+        found = attempt(lambda: _started(settings, config, running), _not_started())
+        try:
+            if not own:
+                _tell_open(found)
+            yield found
+        finally:
+            if running is None or not is_classic(found):  # else the application would stop
+                attempt(found.stop, _not_started())
+            if mode is None:
+                os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
+
+
+@contextmanager
+def _java() -> Iterator[None]:
+    """Leave no Java that was not there before, nor any that remembers this run's folders."""
+    before = has_java()
+    attempt(forget_folders, _not_started())
     try:
-        yield found
+        yield
     finally:
-        if running is None or not is_classic(found):  # else the application would stop
-            attempt(found.stop, _not_started())
-        if mode is None:
-            os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
+        attempt(forget_folders if before else end_java, _not_started())
+
+
+def _tell_open(spark: SparkSession) -> None:
+    found = attempt(lambda: left_open_by(spark), _not_started())
+    if found:
+        warnings.warn(f"Spark was configured elsewhere: {'; '.join(found)}", ExposedWarning, 5)
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -90,24 +139,25 @@ def _not_started() -> DataError:
     return DataError("DP-SPARK-003", problem=problem, remedy=remedy)
 
 
-def _started(settings: Settings, running: SparkSession | None) -> SparkSession:
+def _started(
+    settings: Settings, config: Mapping[str, str], running: SparkSession | None
+) -> SparkSession:
     if running is not None:
         again: Any = running
         found = running.newSession() if is_classic(running) else again.cloneSession()
     else:
-        found = _new(settings)
+        found = _new(settings, config)
     for name, value in FIXED.items():
         found.conf.set(name, value)
     return found
 
 
-def _new(settings: Settings) -> SparkSession:
+def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder.appName("dprelease")
     master = settings.master or ""
-    remote = master.startswith("sc://")
-    if remote:
+    if settings.is_remote:
         builder = builder.remote(master)
     else:
         for name, value in QUIET.items():
@@ -117,9 +167,9 @@ def _new(settings: Settings) -> SparkSession:
         if not master or master.startswith("local"):
             # Workers of this machine have to find what this process found.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name, value in settings.config.items():
+    for name, value in config.items():
         builder = builder.config(name, value)
-    found: SparkSession = builder.create() if remote else builder.getOrCreate()
+    found: SparkSession = builder.create() if settings.is_remote else builder.getOrCreate()
     return found
 
 

@@ -1,0 +1,38 @@
+"""What Spark's own configuration on this machine says, read without starting Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Self
+
+FILE = "spark-defaults.conf"
+
+
+class Defaults(dict[str, str]):
+    """Settings of `spark-defaults.conf`; a release's own go before them."""
+
+    @classmethod
+    def read(cls) -> Self:
+        """Return what Spark would read; nothing where the file is not there, or not text."""
+        try:
+            text = (_folder() / FILE).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return cls()
+        lines = (line.strip() for line in text.splitlines())
+        pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line)
+        return cls((name, rest[0]) for name, *rest in pairs if rest and name[0] not in "#!")
+
+
+def _folder() -> Path:
+    """Return the folder of Spark's configuration."""
+    named = os.environ.get("SPARK_CONF_DIR")
+    if named:
+        return Path(named)
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        return Path(home) / "conf"
+    found = find_spec("pyspark")
+    return Path(found.origin).parent / "conf" if found and found.origin else Path("conf")

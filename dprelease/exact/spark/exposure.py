@@ -1,0 +1,89 @@
+"""What a cluster's own configuration leaves open to others, in words; starts no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dprelease.exact.spark.defaults import Defaults
+from dprelease.exact.spark.private import CLOSED, is_local
+
+RECORDS = "how many records each task read"
+OPEN = {
+    "spark.ui.enabled": (
+        "true",
+        f"the web UI listens on every interface, without a password, and shows {RECORDS}",
+    ),
+    "spark.eventLog.enabled": ("true", f"event logs tell {RECORDS}"),
+    "spark.io.encryption.enabled": (
+        "false",
+        "shuffle and spill files hold ids and values in the clear",
+    ),
+}
+"""What a setting opens, and by which value."""
+
+SPARKS_OWN = {
+    "spark.ui.enabled": "true",
+    "spark.eventLog.enabled": "false",
+    "spark.io.encryption.enabled": "false",
+}
+"""What holds where nobody says anything."""
+
+LISTENERS = (
+    "spark.extraListeners",
+    "spark.sql.queryExecutionListeners",
+    "spark.plugins",
+    "spark.metrics.conf",
+)
+FOLDERS = (
+    "executors work in folders of the cluster (SPARK_LOCAL_DIRS of a worker, YARN's local folders, "
+    "a pod's volumes): who reads them, and what removes them after a kill, is its own"
+)
+SERVER = (
+    "the server of Spark Connect is configured by itself: nothing of spark.ui.enabled, "
+    "spark.eventLog.enabled, spark.io.encryption.enabled and spark.local.dir can be set from here"
+)
+
+
+def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
+    """Return what stays open if Spark is started with these settings; empty if nothing does."""
+    defaults = Defaults.read()
+    known = {**defaults, **CLOSED, **config}
+    named = master or known.get("spark.remote") or known.get("spark.master") or "local[*]"
+    if named.startswith("sc://"):
+        return [SERVER]
+    found = _opened(known)
+    if not is_local(named):
+        found += [*_network(known), FOLDERS]
+    return found
+
+
+def left_open_by(spark: Any) -> list[str]:
+    """Return what a Spark that somebody else configured leaves open, as it says itself."""
+    return _opened({name: str(spark.conf.get(name, own)) for name, own in SPARKS_OWN.items()})
+
+
+def _opened(known: Mapping[str, str]) -> list[str]:
+    words = [
+        f"{what} ({name} is {value})"
+        for name, (value, what) in OPEN.items()
+        if known.get(name, "").strip().lower() == value
+    ]
+    listeners = [name for name in LISTENERS if known.get(name)]
+    return words + [f"{name} names something that hears {RECORDS}" for name in listeners]
+
+
+def _network(known: Mapping[str, str]) -> list[str]:
+    words = []
+    if known.get("spark.authenticate", "false").lower() != "true":
+        words.append(
+            "whoever reaches the ports of driver and executors may ask them for rows "
+            "(spark.authenticate is not true)"
+        )
+    ciphers = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+    if not any(known.get(name, "false").lower() == "true" for name in ciphers):
+        words.append(
+            "rows, and the key of encrypted local files, cross the network in the clear "
+            f"(neither {ciphers[0]} nor {ciphers[1]} is true)"
+        )
+    return words

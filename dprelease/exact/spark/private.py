@@ -1,0 +1,141 @@
+"""What keeps a Spark of our own private: its settings, and the folder that it works in.
+
+Of its own accord Spark serves a web page on every interface, without a password, that tells how
+many records each task read; and it writes what it moves between tasks, ids among it, in the clear,
+for all to read, into folders that stay after a kill.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import DataError
+from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.exact.spark.defaults import Defaults
+
+SCRATCH = "dprelease-spark-"
+LOCAL_DIR = "spark.local.dir"
+LOCAL_DIRS = "SPARK_LOCAL_DIRS"
+"""What Spark takes before `spark.local.dir`, where it is in the environment."""
+
+PATIENCE = 30.0
+
+CLOSED = {
+    "spark.ui.enabled": "false",
+    "spark.eventLog.enabled": "false",  # the same counts, in files
+    "spark.io.encryption.enabled": "true",
+    "spark.io.encryption.keySizeBits": "256",
+}
+"""Settings of any Spark that is started here, unless the release declares others."""
+
+ALONE = {
+    # What one machine does alone is nobody's business on the network, nor another user's here.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
+"""Settings beside these where driver and executors are one process."""
+
+
+def is_local(master: str) -> bool:
+    """Return whether driver and executors are one process of this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+@contextmanager
+def private_settings(master: str | None, config: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield settings for a Spark of this process, with private folders that are then removed.
+
+    Folders that a killed run left are removed as well.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-003 if the folders can't be made.
+    """
+    defaults = Defaults.read()
+    alone = is_local(master or config.get("spark.master") or defaults.get("spark.master", "local"))
+    with ExitStack() as stack:
+        folders = [stack.enter_context(_folder(path)) for path in _parents(config, defaults)]
+        told = ",".join(map(str, folders))
+        stack.enter_context(_environment(told))
+        yield CLOSED | (ALONE if alone else {}) | dict(config) | {LOCAL_DIR: told}
+
+
+def has_java() -> bool:
+    """Return whether a Java of pyspark's is there already."""
+    from pyspark import SparkContext
+
+    known: Any = SparkContext
+    return known._gateway is not None
+
+
+def forget_folders() -> None:
+    """Let Java look its folders up again: it would write into those of an earlier session."""
+    from pyspark import SparkContext
+
+    known: Any = SparkContext
+    if known._jvm is not None:
+        utils = getattr(known._jvm, "org.apache.spark.util.Utils$")
+        getattr(utils, "MODULE$").clearLocalRootDirs()
+
+
+def end_java() -> None:
+    """End Java: one that stays would hand this run's settings on to sessions of others."""
+    from pyspark import SparkContext
+
+    known: Any = SparkContext
+    gateway, known._gateway, known._jvm = known._gateway, None, None
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # it ends with that, and removes its files
+        try:
+            gateway.proc.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+
+
+def _parents(config: Mapping[str, str], defaults: Defaults) -> list[Path]:
+    """Return where the private folders are made: where Spark would have worked."""
+    told = config.get(LOCAL_DIR) or os.environ.get(LOCAL_DIRS) or defaults.get(LOCAL_DIR, "")
+    names = [name.strip() for name in told.split(",") if name.strip()]
+    return [Path(name) for name in names or [tempfile.gettempdir()]]
+
+
+@contextmanager
+def _folder(parent: Path) -> Iterator[Path]:
+    made: Path | None = None
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        remove_stale(parent, SCRATCH)
+        made = make_private(parent, SCRATCH)
+    except OSError:
+        made = None
+    if made is None:
+        problem = f"no folder can be made in a folder of {LOCAL_DIR}"
+        raise DataError("DP-SPARK-003", problem=problem, remedy=f"name another as {LOCAL_DIR}")
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def _environment(folders: str) -> Iterator[None]:
+    """Name the folders in the environment as well, for the Java that is started meanwhile."""
+    before = os.environ.get(LOCAL_DIRS)
+    os.environ[LOCAL_DIRS] = folders
+    try:
+        yield
+    finally:
+        os.environ.pop(LOCAL_DIRS)
+        if before is not None:
+            os.environ[LOCAL_DIRS] = before
