@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dprelease.cli.outlook import ledger_told
 from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, table
 from dprelease.errors import Findings, QueryError
 
@@ -99,25 +100,27 @@ def plan(
         declaration = read_declaration(release)
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
-        _, found = prepare(declaration)
+        queries, found = prepare(declaration)
+        charged = ledger_told(declaration, queries, found)
         if declaration.spec.mode == "local":
             from dprelease.cli.local import local_plan_words
 
-            respond(as_json, found.to_json(), local_plan_words(found))
+            told = {**found.to_json(), "ledger": charged.answer}
+            respond(as_json, told, "\n\n".join([local_plan_words(found), *charged.words]))
             return
         if plot is not None:
             from dprelease.release.plan_drawing import draw_plan
 
             draw_plan(declaration, found, plot)
         if as_json:  # each form takes prices of its own
-            respond(True, found.to_json(), "")
+            respond(True, {**found.to_json(), "ledger": charged.answer}, "")
             return
         words = _plan_words(found)
         if declaration.spec.federated is not None:
             from dprelease.cli.federated import federated_words
 
             words = f"{federated_words(found)}\n\nAll honest parties together:\n\n{words}"
-        respond(False, None, words)
+        respond(False, None, "\n\n".join([words, *charged.words]))
 
 
 def run(

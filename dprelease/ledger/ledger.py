@@ -149,7 +149,7 @@ class Ledger:
         with Store.open(self.path) as store:
             accounts = State.of(store.entries()).accounts
             # Prices take long and need no lock: accounts never change.
-            priced = [self._priced(accounts, charge) for charge in charges]
+            priced = [self.priced(accounts, charge) for charge in charges]
             with store.transaction():
                 self._recover_dead(store)
                 state = State.of(store.entries())
@@ -164,7 +164,8 @@ class Ledger:
                 }
                 return Reservation(store.append(body))
 
-    def _priced(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
+    def priced(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
+        """Return a charge and its price; raises as `reserve` for what the accounts can't count."""
         account = accounts.get(charge.table)
         if account is None:
             close = get_close_matches(charge.table, accounts, n=1)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
 from dprelease.schema.load import Declaration, read_declaration
+
+if TYPE_CHECKING:
+    from dprelease.release.outlook import Outlook
 
 
 class Release:
@@ -30,6 +34,18 @@ class Release:
             If a query has no bounded meaning, or nothing fits the budget.
         """
         return prepare(self.declaration)[1]
+
+    def outlook(self) -> tuple[Outlook, ...] | None:
+        """Return what the release's ledger has left for it, table by table; None without a ledger.
+
+        Raises
+        ------
+        DpReleaseError
+            As `plan`; LedgerError for a ledger that is not there, or can't pay for these tables.
+        """
+        from dprelease.release.outlook import outlooks
+
+        return outlooks(self.declaration, *prepare(self.declaration))
 
     def run(
         self,

@@ -1,0 +1,42 @@
+"""What a plan says of the release's ledger on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.errors import LedgerError
+
+if TYPE_CHECKING:
+    from dprelease.query.resolve import Query
+    from dprelease.release.plan import Plan
+    from dprelease.schema.load import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the ledger has left, as JSON values and in words; nothing where there is no ledger."""
+
+    answer: Mapping[str, object] | None = None
+    words: tuple[str, ...] = ()
+
+
+def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Told:
+    """Return what a release's ledger has left for a plan.
+
+    A plan needs no ledger: one that is elsewhere, or that would refuse a run, is told as a problem.
+    """
+    if declaration.spec.ledger is None:
+        return Told()
+    from dprelease.release.outlook import outlooks
+
+    name = Path(declaration.spec.ledger).name
+    try:
+        tables = outlooks(declaration, queries, plan) or ()
+    except LedgerError as error:
+        problem = f"Warning: a run would be refused by its ledger. {error.code}  {error.cause}"
+        return Told({"file": name, "problem": error.code, "tables": []}, (problem,))
+    answer = {"file": name, "problem": None, "tables": [one.to_json() for one in tables]}
+    return Told(answer, ("\n".join(f"{name}, {one.words}" for one in tables),))

@@ -1,0 +1,223 @@
+"""What a ledger has left for a release, and how far it would go: told by plans, charged by nobody.
+
+Looks at the ledger alone, never at data: what a lasting budget has left says nothing about people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dprelease.errors import DpReleaseError
+from dprelease.mechanisms import registry
+from dprelease.numerics.rounding import finite
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
+from dprelease.release.charging import charges_of
+from dprelease.release.draft import typical_error
+from dprelease.release.plan import FEW_KINDS, Plan, make_plan
+from dprelease.release.shares import shares_of
+from dprelease.schema.load import Declaration
+from dprelease.schema.mechanism import MechanismSpec
+from dprelease.schema.release import PRIVATE_KEYS
+
+if TYPE_CHECKING:  # a release without a ledger needs no SQLite
+    from dprelease.ledger.account import Charge
+    from dprelease.ledger.ledger import State
+
+LESS = 0.95
+"""Noise that takes more than this part of the price is not worth a line."""
+
+TIE = 0.99
+"""Of kinds whose prices are as near as this, the first one is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cheaper:
+    """Noise that takes less of a ledger, under the release's own budget, and errs more."""
+
+    mechanism: str
+    price: float
+    fits: int
+    errors: float
+    """How many times as large errors are, by the geometric mean over all noisy vectors."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the alternative as JSON values."""
+        return {
+            "mechanism": self.mechanism,
+            "price": self.price,
+            "fits": self.fits,
+            "errors": self.errors,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What one table's lasting budget has left for a release.
+
+    `price`: what the release would be charged; infinite where its noise can't be counted so.
+    `takes_all`: it fits only as the first release, and takes the whole. `fits`: how many releases
+    like it would be paid for, this one among them.
+    """
+
+    table: str
+    counted: str
+    amount: Fraction
+    left: Fraction
+    price: float
+    takes_all: bool
+    fits: int
+    cheaper: Cheaper | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outlook as JSON values; an infinite price is null."""
+        return {
+            "table": self.table,
+            "counted": self.counted,
+            "amount": float(self.amount),
+            "left": float(self.left),
+            "price": finite(self.price),
+            "takes_all": self.takes_all,
+            "fits": self.fits,
+            "cheaper": None if self.cheaper is None else self.cheaper.to_json(),
+        }
+
+    @property
+    def words(self) -> str:
+        """Return the outlook in a sentence or two."""
+        what = f"{self.table}: {_short(self.left)} of {_short(self.amount)} {self.counted} is left"
+        if self.takes_all:
+            would = "; this release would take all of it, as the first one may: no other fits."
+        elif math.isinf(self.price):
+            would = f"; this release can't be charged: its noise has no bound in {self.counted}."
+        elif self.fits == 0:
+            would = f"; this release would take {self.price:.4g}, and be refused."
+        else:
+            would = f"; this release would take {self.price:.4g}: {self.fits} like it fit."
+        return what + would + self._cheaper_words()
+
+    def _cheaper_words(self) -> str:
+        found = self.cheaper
+        if found is None:
+            return ""
+        return (
+            f" With {found.mechanism} noise it would take {found.price:.4g}, and {found.fits} "
+            f"would fit, with errors {found.errors:.3g} times as large."
+        )
+
+
+def _short(amount: Fraction) -> str:
+    return f"{float(amount):.6g}"
+
+
+def outlooks(
+    declaration: Declaration, queries: Sequence[Query], plan: Plan
+) -> tuple[Outlook, ...] | None:
+    """Return what the ledger of a release has left, table by table; None if it names none.
+
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-001 to 008 for a ledger that is not there, or can't pay for these tables.
+    """
+    if declaration.spec.ledger is None:
+        return None
+    from dprelease.ledger.ledger import Ledger
+
+    ledger = Ledger(declaration.folder / declaration.spec.ledger)
+    state = ledger.state()
+    found = []
+    for charge in charges_of(queries, plan):
+        _, cost = ledger.priced(state.accounts, charge)
+        found.append(_outlook(state, charge, cost))
+    others = list(_others(declaration, queries, plan))
+    return tuple(replace(one, cheaper=_cheapest(one, state, others, plan)) for one in found)
+
+
+def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
+    from dprelease.ledger.account import fits_alone
+
+    account, left = state.accounts[charge.table], state.left(charge.table)
+    fits = _fitting(left, cost)
+    untouched = not any(True for _ in state.charges(charge.table))
+    takes_all = fits == 0 and untouched and fits_alone(account, charge.events)
+    return Outlook(
+        charge.table, account.counted, account.amount, left, cost, takes_all, fits or int(takes_all)
+    )
+
+
+def _fitting(left: Fraction, cost: float) -> int:
+    """Return how many charges of `cost` a ledger would take; it adds them up exactly."""
+    return left // Fraction(cost) if 0.0 < cost < math.inf else 0
+
+
+def _others(
+    declaration: Declaration, queries: Sequence[Query], plan: Plan
+) -> Iterator[tuple[str, Plan]]:
+    """Yield the plan of a release of aggregates with each other noise, under the same budget.
+
+    Not of families with a shape to search, which take long and are for `auto` to find, nor of
+    bounded noise: neither a pure epsilon nor a rho bounds its loss.
+    """
+    kinds = {(column.priced.key, column.priced.sensitivity) for column in plan.columns}
+    if declaration.spec.mode != "central" or len(kinds) > FEW_KINDS:
+        return
+    for name in registry.names():
+        kind = registry.get(name)
+        if len(kind.search) > 1 or kind.bounded:
+            continue
+        changed = [replace(query, measures=_with(query, name)) for query in queries]
+        share = shares_of(declaration.spec, changed)
+        try:
+            yield name, make_plan(changed, declaration.spec.budget, share=share)
+        except DpReleaseError:
+            continue  # this noise can't be made for this budget
+
+
+def _with(query: Query, name: str) -> tuple[Measure, ...]:
+    """Return the measures of a query with other noise; what is chosen, and keys, stay as they are.
+
+    An accuracy that a column declares stays, too: it decides how much noise there is.
+    """
+    noise = MechanismSpec(name=name)
+    return tuple(
+        replace(measure, mechanism=noise)
+        if measure.is_vector and measure.asked_by != PRIVATE_KEYS
+        else measure
+        for measure in query.measures
+    )
+
+
+def _cheapest(
+    one: Outlook, state: State, others: Sequence[tuple[str, Plan]], plan: Plan
+) -> Cheaper | None:
+    """Return the noise that fits and takes least; None if none takes much less."""
+    from dprelease.ledger.account import price
+
+    account, best = state.accounts[one.table], None
+    limit = one.price * LESS
+    for name, other in others:
+        events = [
+            column.event
+            for column in other.columns
+            if any(table.identity == one.table for table in column.query.charged)
+        ]
+        cost = price(account, events)
+        fits = _fitting(one.left, cost)
+        if cost < limit and fits:
+            limit, best = cost * TIE, Cheaper(name, cost, fits, _errors(other, plan))
+    return best
+
+
+def _errors(other: Plan, plan: Plan) -> float:
+    """Return how many times as large the errors of a plan are as those of another."""
+    logs = [
+        math.log(typical_error(new.mechanism) / typical_error(old.mechanism))
+        for new, old in zip(other.columns, plan.columns, strict=True)
+        if new.measure.is_vector
+    ]
+    return math.exp(sum(logs) / len(logs)) if logs else 1.0

@@ -1,0 +1,209 @@
+"""What a plan says of its ledger is what the ledger then does."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import BudgetError, LedgerError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from dprelease.release.charging import charges_of
+from dprelease.release.outlook import LESS, Outlook
+from dprelease.release.prepare import prepare
+from dprelease.schema.load import read_declaration
+
+TABLE = "office/people"
+SCHEMA = """\
+table: people
+owner: office
+privacy_unit: {id: person}
+columns:
+  person: {type: integer}
+  city: {type: category, values: [Bern, Oslo], nulls: Bern, others: Bern}
+  age: {type: integer, lower: 0, upper: 100, nulls: 0}
+"""
+COLUMNS = """\
+queries:
+  q:
+    from: people
+    group_by: [city]
+    columns: {n: {count: "*"}, total: {sum: age}, middle: {median: age}}
+"""
+RECORDS = "mode: local\nrecords: {p: {from: people, columns: [city, age]}}\n"
+
+
+def release(
+    folder: Path,
+    budget: str,
+    mechanism: str = "discrete_laplace",
+    asked: str = COLUMNS,
+    ledger: str = "l",
+) -> dprelease.Release:
+    folder.mkdir(exist_ok=True)
+    schema = SCHEMA.replace("privacy_unit: {id: person}\n", "") if asked == RECORDS else SCHEMA
+    (folder / "people.yaml").write_text(schema)
+    text = f"title: T\ntables: [people.yaml]\nbudget: {{{budget}}}\nmechanism: {mechanism}\n"
+    path = folder / "release.yaml"
+    path.write_text(text + asked + f"output: out\nledger: {ledger}\n")
+    return dprelease.read_release(path)
+
+
+def open_ledger(folder: Path, neighbours: str = "add_remove", **budget: str) -> Ledger:
+    amounts: dict[str, Any] = {"epsilon": None, "delta": Fraction(0), "rho": None}
+    amounts |= {name: Fraction(text) for name, text in budget.items()}
+    folder.mkdir(exist_ok=True)
+    found = Ledger(folder / "l")
+    unit = "person" if neighbours == "add_remove" else "each row"
+    found.open_account(Account(TABLE, neighbours, unit, **amounts))
+    return found
+
+
+def only(found: dprelease.Release) -> Outlook:
+    (one,) = found.outlook() or ()
+    return one
+
+
+def paid(folder: Path, ledger: Ledger, most: int = 60) -> int:
+    """Return how many releases of a file a ledger pays for."""
+    declaration = read_declaration(folder / "release.yaml")
+    charges = charges_of(*prepare(declaration))
+    for number in range(most):
+        try:
+            ledger.reserve(charges, "T")
+        except (BudgetError, LedgerError):
+            return number
+    return most
+
+
+RELEASES = {
+    "pure": ("epsilon: 1", "discrete_laplace"),
+    "pure, with a delta": ("epsilon: 1, delta: 1e-9", "discrete_laplace"),
+    "approximate": ("epsilon: 1, delta: 1e-9", "discrete_gaussian"),
+    "rho": ("rho: 0.03", "discrete_gaussian"),
+}
+LEDGERS = {
+    "pure": {"epsilon": "7/2"},
+    "no more than one": {"epsilon": "1"},
+    "approximate": {"epsilon": "4", "delta": "1e-9"},
+    "small": {"epsilon": "1.05", "delta": "1e-9"},
+    "rho": {"rho": "0.25"},
+    "too small": {"rho": "0.001"},
+}
+
+
+@pytest.mark.parametrize("has_paid", [False, True])
+@pytest.mark.parametrize("ledger", LEDGERS)
+@pytest.mark.parametrize("name", RELEASES)
+def test_as_many_fit_as_the_plan_says(
+    tmp_path: Path, name: str, ledger: str, has_paid: bool
+) -> None:
+    """Before the first release, and after one; so do those with the noise that is said to be less."""
+    held = open_ledger(tmp_path, **LEDGERS[ledger])
+    if has_paid:
+        release(tmp_path, "epsilon: 0.01", "discrete_laplace")
+        paid(tmp_path, held, most=1)
+    budget, mechanism = RELEASES[name]
+    found = release(tmp_path, budget, mechanism)
+    before = len(held.history())
+    told = only(found)
+    assert len(held.history()) == before  # a plan charges nothing
+    assert told.left == held.state().left(TABLE)
+    kept = held.path.read_bytes()
+    assert paid(tmp_path, held) == told.fits
+    if told.takes_all:
+        assert (told.fits, has_paid) == (1, False)
+        assert held.state().left(TABLE) == 0
+    if told.cheaper is not None:
+        held.path.write_bytes(kept)
+        less = only(release(tmp_path, budget, told.cheaper.mechanism))
+        assert less.price == told.cheaper.price < LESS * told.price
+        assert paid(tmp_path, held) == less.fits == told.cheaper.fits > 0
+
+
+def test_gaussian_noise_takes_less_of_a_rho(tmp_path: Path) -> None:
+    open_ledger(tmp_path, rho="0.5")
+    told = only(release(tmp_path, "epsilon: 1, delta: 1e-9"))
+    assert told.cheaper is not None
+    assert told.cheaper.mechanism == "discrete_gaussian"
+    assert told.cheaper.price < told.price / 4
+    assert 2 < told.cheaper.errors < 5
+    assert only(release(tmp_path, "rho: 0.1", "discrete_gaussian")).cheaper is None
+
+
+def test_single_records_are_told_too(tmp_path: Path) -> None:
+    open_ledger(tmp_path, "replace", epsilon="4")
+    told = only(release(tmp_path, "epsilon: 1, neighbours: replace", asked=RECORDS))
+    assert (told.fits, told.cheaper) == (4, None)
+    assert told.price == pytest.approx(1, rel=1e-3)
+
+
+def plan_words(tmp_path: Path, *more: str) -> str:
+    done = CliRunner().invoke(cli.app, ["plan", str(tmp_path / "release.yaml"), *more])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_command_says_it(tmp_path: Path) -> None:
+    held = open_ledger(tmp_path, epsilon="5/2")
+    release(tmp_path, "epsilon: 1")
+    words = plan_words(tmp_path)
+    assert "l, office/people: 2.5 of 2.5 epsilon is left; this release would take " in words
+    assert ": 2 like it fit." in words
+    paid(tmp_path, held, most=2)
+    told = json.loads(plan_words(tmp_path, "--json"))["ledger"]
+    assert told["problem"] is None
+    assert told["tables"][0]["fits"] == 0
+    assert "and be refused." in plan_words(tmp_path)
+    release(tmp_path, "epsilon: 1, delta: 1e-9", "discrete_gaussian")
+    words = plan_words(tmp_path)
+    assert "this release can't be charged: its noise has no bound in epsilon" in words
+    assert "With " not in words  # nothing pure fits into the half that is left
+    open_ledger(tmp_path / "pure", epsilon="2")
+    release(tmp_path / "pure", "epsilon: 1, delta: 1e-9", "discrete_gaussian")
+    assert "With discrete_laplace noise it would take " in plan_words(tmp_path / "pure")
+    whole = tmp_path / "whole"
+    open_ledger(whole, epsilon="1.05", delta="1e-9")
+    release(whole, "epsilon: 1, delta: 1e-9")
+    assert "would take all of it, as the first one may: no other fits." in plan_words(whole)
+    local = tmp_path / "local"
+    open_ledger(local, "replace", epsilon="3")
+    release(local, "epsilon: 1, neighbours: replace", asked=RECORDS)
+    assert ": 3 like it fit." in plan_words(local)
+
+
+@pytest.mark.parametrize(
+    ("opened", "code"),
+    [
+        ({}, "DP-LEDGER-001"),
+        ({"table": "office/others"}, "DP-LEDGER-006"),
+        ({"unit": "household"}, "DP-LEDGER-008"),
+    ],
+)
+def test_a_plan_needs_no_ledger(tmp_path: Path, opened: dict[str, str], code: str) -> None:
+    """It says what a run would be refused for, and everything else as ever."""
+    if opened:
+        named = {"table": TABLE, "neighbours": "add_remove", "unit": "person", **opened}
+        account = Account(epsilon=Fraction(1), delta=Fraction(0), rho=None, **named)
+        Ledger(tmp_path / "l").open_account(account)
+    found = release(tmp_path, "epsilon: 1")
+    assert f"a run would be refused by its ledger. {code}" in plan_words(tmp_path)
+    assert json.loads(plan_words(tmp_path, "--json"))["ledger"]["problem"] == code
+    with pytest.raises(LedgerError, match=code):
+        found.outlook()
+
+
+def test_without_a_ledger_nothing_is_said(tmp_path: Path) -> None:
+    release(tmp_path, "epsilon: 1")
+    path = tmp_path / "release.yaml"
+    path.write_text(path.read_text().replace("ledger: l\n", ""))
+    assert dprelease.read_release(path).outlook() is None
+    assert json.loads(plan_words(tmp_path, "--json"))["ledger"] is None
+    assert "ledger" not in plan_words(tmp_path)
