@@ -16,6 +16,8 @@ import pytest
 
 import dprelease
 from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
 
 SCHEMA: dict[str, Any] = {
     "table": "people",
@@ -81,6 +83,82 @@ def test_the_budget_is_shared_and_never_exceeded() -> None:
     other.dp.count(epsilon=1)
     with pytest.raises(BudgetError, match="no row was read"):
         other.dp.count(epsilon="1e-6")
+
+
+RHO_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "rho": ({"rho": "0.02"}, "0.02"),
+    "rho, told at a delta": (
+        {"rho": "0.02", "delta": "1e-6", "mechanism": "discrete_laplace"},
+        "0.02",
+    ),
+    "rho, Gaussian": ({"rho": "0.02", "mechanism": "discrete_gaussian"}, "0.02"),
+    # Discrete Laplace noise of epsilon e: about e tanh(e / 2), its Kullback-Leibler divergence.
+    "epsilon": ({"epsilon": "0.2", "mechanism": "discrete_laplace"}, "0.02"),
+    "epsilon and delta": (
+        {"epsilon": "0.5", "delta": "1e-9", "mechanism": "discrete_gaussian"},
+        "0.0044",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RHO_QUESTIONS)
+@pytest.mark.parametrize("ask", ["count", "sql", "agg"])
+def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:
+    """It is charged what is asked for, or the rho of what is asked; its ledger as much."""
+    ledger = Ledger(tmp_path / "l")
+    rows = Account("office/people", "add_remove", "each row", None, Fraction(0), Fraction(1))
+    ledger.open_account(rows)
+    session = dprelease.Session(
+        {**SCHEMA, "owner": "office"}, rho="0.05", delta="1e-9", ledger=ledger.path
+    )
+    df = frame()
+    df.dp.use(session)
+    terms, price = RHO_QUESTIONS[name]
+    questions: dict[str, Callable[[], pd.DataFrame]] = {
+        "count": lambda: df.dp.count(**terms),
+        "sql": lambda: df.dp.sql("SELECT COUNT(*) AS n FROM people", **terms),
+        "agg": lambda: df.dp.groupby("state").agg({"age": "count"}, **terms),
+    }
+    assert "rho 0.05 left" in repr(session)
+    for number in range(1, 3):
+        told = questions[ask]().attrs["dprelease_answer"]["guarantee"]
+        assert session.spent.rho is not None
+        assert session.remaining.rho == Fraction("0.05") - session.spent.rho
+        assert float(session.spent.rho) == pytest.approx(number * float(price), rel=0.02)
+        # The session charges what was declared, or to the last digit what the ledger counts.
+        charged = ledger.state().spent("office/people")
+        if "rho" in terms:
+            assert session.spent.rho == number * Fraction(price)
+            assert 0.998 * session.spent.rho < charged <= session.spent.rho
+            assert told["delta"] == {"1e-6": "0.000001"}.get(terms.get("delta"), "0.000000001")
+        else:
+            assert session.spent.rho == charged
+    if price == "0.02":
+        with pytest.raises(BudgetError, match=r"DP-BUDGET-090.*rho 0.0[12]"):
+            questions[ask]()
+        assert len(list(ledger.state().charges("office/people"))) == 2
+
+
+def test_epsilon_or_rho() -> None:
+    for budget in ({}, {"epsilon": 1, "rho": 1}):
+        with pytest.raises(SessionError, match="DP-SESSION-011"):
+            dprelease.Session(SCHEMA, **budget)
+    for rho in (0, -1, float("nan"), "x"):
+        with pytest.raises(SessionError, match="DP-SESSION-006"):
+            dprelease.Session(SCHEMA, rho=rho)
+    df, session = registered()
+    for price in ({}, {"rho": 1}, {"epsilon": 1, "rho": 1}):
+        with pytest.raises(SessionError, match="DP-SESSION-011"):
+            df.dp.count(**price)
+    assert session.spent.epsilon == 0
+    session = dprelease.Session(SCHEMA, rho=5)
+    df = frame()
+    df.dp.use(session)
+    assert "rho 0.1" in df.dp.explain("count", rho="0.1").attrs["dprelease_answer"]["price"]
+    unbounded = {"epsilon": 1, "delta": "1e-6", "mechanism": "truncated_laplace"}
+    with pytest.raises(BudgetError, match="DP-BUDGET-010"):
+        df.dp.count(**unbounded)
+    assert session.spent.rho == 0
 
 
 def test_charged_before_the_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Required, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from dprelease.accessor.session import Number, Session, Spending, amount
-from dprelease.errors import SessionError
+from dprelease.accessor.session import Number, Session, Spending, amount, spending
+from dprelease.errors import BudgetError, SessionError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
 from dprelease.ledger.account import Charge
 from dprelease.numerics.entropy import Entropy
+from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
 from dprelease.release.answer import answered
@@ -42,14 +45,16 @@ COLUMN = "answer"
 class Terms(TypedDict, total=False):
     """How a question is asked and paid for.
 
-    `epsilon`, `delta`: its price; a float stands for the decimal that it prints as. `by`: key
+    `epsilon`, `delta`: its price; a float stands for the decimal that it prints as. `rho`: its
+    price where the session counts in rho, `delta` then only says where epsilon is told. `by`: key
     columns. `mechanism`: a name, or a mapping of a name and its shape; "auto" leaves it to the
     plan. `confidence` of the margins of error. `private_keys`: keys are found in the data, which
     needs a delta.
     """
 
-    epsilon: Required[Number]
+    epsilon: Number | None
     delta: Number
+    rho: Number | None
     by: str | Sequence[str]
     mechanism: Noise
     confidence: float
@@ -96,10 +101,8 @@ def answer(
 
 def planned(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
     """Return the plan of a question, and what it will be charged; reads no row."""
-    price = _price(terms)
-    query = _query(session, question, terms)
-    budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
-    return make_plan([query], budget), price
+    _ = _budget(session, terms)  # a price that can't be is refused first
+    return _priced(session, _query(session, question, terms), terms)
 
 
 def answer_sql(
@@ -123,9 +126,7 @@ def answer_sql(
         _asked(session, selected.columns, selected.group_by, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
     query = _asked(session, selected.columns, selected.group_by, joined, derive, terms)
-    price = _price(terms)
-    budget = BudgetSpec(epsilon=price.epsilon, delta=price.delta, neighbours=session.neighbours)
-    plan = make_plan([query], budget)
+    plan, price = _priced(session, query, terms)
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)
         with _charged(session, plan, price, "this statement"):
@@ -147,9 +148,38 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     return found
 
 
-def _price(terms: Terms) -> Spending:
+def _budget(session: Session, terms: Terms) -> BudgetSpec:
+    """Return the budget of one question."""
     delta = amount(terms.get("delta", 0), "delta", zero=True)
-    return Spending(amount(terms["epsilon"], "epsilon"), delta)
+    asked = spending("A question", terms.get("epsilon"), delta, terms.get("rho"))
+    if asked.rho is None:
+        return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
+    if session.budget.rho is None:
+        found = "a rho, in a session that counts epsilon"
+        raise SessionError("DP-SESSION-011", what="A question", found=found)
+    told = delta or session.delta
+    return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
+
+
+def _priced(session: Session, query: Query, terms: Terms) -> tuple[Plan, Spending]:
+    """Return the plan of a query, and its price in what the session counts.
+
+    Where a session in rho is asked for an epsilon, the price is the rho of the noise itself, at
+    most epsilon^2 / 2 for a pure one.
+
+    Raises BudgetError DP-BUDGET-010 if the noise has no rho.
+    """
+    budget = _budget(session, terms)
+    plan = make_plan([query], budget)
+    if session.budget.rho is None:
+        return plan, Spending(budget.epsilon or Fraction(0), budget.delta)
+    if budget.rho is not None:
+        return plan, Spending(rho=budget.rho)
+    for column in plan.columns:
+        if math.isinf(rho_of([column.priced])):
+            name, mechanism = column.measure.name, column.mechanism.name
+            raise BudgetError("DP-BUDGET-010", column=name, mechanism=mechanism)
+    return plan, Spending(rho=Fraction(rho_of([column.priced for column in plan.columns])))
 
 
 @contextmanager

@@ -37,9 +37,10 @@ class Rows:
     """The registered rows that satisfy every predicate; asks the session's questions.
 
     Every question takes `Terms`: `epsilon`, and if need be `delta`, `by`, `mechanism`,
-    `confidence`, `private_keys`. The session is charged before the answer is drawn. Answers have a
-    row for each cell of the declared keys, empty cells included, in declared order, and tell in
-    `attrs["dprelease_answer"]` their guarantee, margins of error and mechanisms.
+    `confidence`, `private_keys`; where the session counts in rho, `rho` in place of `epsilon`. The
+    session is charged before the answer is drawn. Answers have a row for each cell of the declared
+    keys, empty cells included, in declared order, and tell in `attrs["dprelease_answer"]` their
+    guarantee, margins of error and mechanisms.
 
     Raises, every question:
 

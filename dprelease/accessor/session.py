@@ -30,12 +30,32 @@ _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """An amount of budget: exact epsilon and delta."""
+    """An amount of budget, exact: an epsilon and a delta, or a rho."""
 
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+    def __add__(self, other: Spending) -> Spending:
+        """Return the sum of two amounts of one kind."""
+        rho = None if self.rho is None or other.rho is None else self.rho + other.rho
+        return Spending(self.epsilon + other.epsilon, self.delta + other.delta, rho)
+
+    def __sub__(self, other: Spending) -> Spending:
+        """Return the difference of two amounts of one kind."""
+        rho = None if self.rho is None or other.rho is None else self.rho - other.rho
+        return Spending(self.epsilon - other.epsilon, self.delta - other.delta, rho)
+
+    def within(self, left: Spending) -> bool:
+        """Return whether this amount can be paid from what is left; never from another kind."""
+        if self.rho is None or left.rho is None:
+            same = self.rho is left.rho
+            return same and self.epsilon <= left.epsilon and self.delta <= left.delta
+        return self.rho <= left.rho
 
     def __str__(self) -> str:
+        if self.rho is not None:
+            return f"rho {float(self.rho):g}"
         return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
 
 
@@ -53,12 +73,26 @@ def amount(value: Number, what: str, *, zero: bool = False) -> Fraction:
     return found
 
 
+def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | None) -> Spending:
+    """Return what is declared by an epsilon or a rho.
+
+    Raises SessionError DP-SESSION-006 for what is no number above zero, 011 unless it is one of
+    them.
+    """
+    if (epsilon is None) == (rho is None):
+        raise SessionError("DP-SESSION-011", what=what, found="none" if rho is None else "both")
+    if rho is not None:
+        return Spending(rho=amount(rho, "rho"))
+    return Spending(amount(epsilon or 0, "epsilon"), delta)
+
+
 class Session:
     """A privacy budget for the people of one table, shared by all frames registered with it.
 
-    Answers compose by adding epsilons and deltas, which holds also when each question depends on
-    the answers before it (Dwork, Rothblum and Vadhan 2010; Rogers et al. 2016, basic composition).
-    The session lives in one process; it refuses to be copied, pickled or used after a fork.
+    Answers compose by adding epsilons and deltas, or by adding rhos, which holds also when each
+    question depends on the answers before it (Dwork, Rothblum and Vadhan 2010, and Rogers et al.
+    2016, basic composition; Feldman and Zrnic 2021, arXiv 2008.11193v4, for rho). The session lives
+    in one process; it refuses to be copied, pickled or used after a fork.
 
     Parameters
     ----------
@@ -66,6 +100,9 @@ class Session:
         Path of a table schema, or the same as a mapping.
     epsilon, delta
         The whole budget. A float stands for the decimal that it prints as.
+    rho
+        The whole budget, in place of an epsilon: questions are asked with a rho, or with an epsilon
+        whose noise is then charged for its rho. `delta`: where answers report their epsilon.
     neighbours
         "add_remove" or "replace".
     ledger
@@ -74,7 +111,8 @@ class Session:
     Raises
     ------
     SessionError
-        DP-SESSION-006 if the budget is not a number above zero.
+        DP-SESSION-006 if the budget is not a number above zero, DP-SESSION-011 unless there is one
+        of epsilon and rho.
     DeclarationError
         If the schema is not valid.
     """
@@ -83,8 +121,9 @@ class Session:
         self,
         schema: str | Path | Mapping[str, object],
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number = 0,
+        rho: Number | None = None,
         neighbours: str = "add_remove",
         ledger: str | Path | None = None,
     ) -> None:
@@ -95,11 +134,12 @@ class Session:
         if neighbours not in list(Neighbours):
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
-        self.budget = Spending(amount(epsilon, "epsilon"), amount(delta, "delta", zero=True))
+        self.delta = amount(delta, "delta", zero=True)
+        self.budget = spending("A session", epsilon, self.delta, rho)
         self.ledger = None if ledger is None else Ledger(ledger)
         if self.ledger is not None and self.table.owner is None:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
-        self._spent = Spending(Fraction(0), Fraction(0))
+        self._spent = self.budget - self.budget
         self._frames: dict[str, pd.DataFrame] = {}
         self._first = ""
         self._lock = threading.Lock()
@@ -118,9 +158,7 @@ class Session:
     @property
     def remaining(self) -> Spending:
         """Return what is left of the budget."""
-        return Spending(
-            self.budget.epsilon - self._spent.epsilon, self.budget.delta - self._spent.delta
-        )
+        return self.budget - self._spent
 
     def charge(self, price: Spending, what: str) -> None:
         """Add `price` to what is spent, if the whole of it fits.
@@ -136,11 +174,9 @@ class Session:
             raise SessionError("DP-SESSION-005", what="this is another process")
         with self._lock:
             left = self.remaining
-            if price.epsilon > left.epsilon or price.delta > left.delta:
+            if not price.within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
-            self._spent = Spending(
-                self._spent.epsilon + price.epsilon, self._spent.delta + price.delta
-            )
+            self._spent += price
 
     @property
     def first(self) -> str:

@@ -55,6 +55,10 @@ TEMPLATES: dict[str, Template] = {
             "df.dp.use(session, row_wise=True)."
         ),
     ),
+    "DP-SESSION-011": Template(
+        cause="{what} has one of epsilon and rho; here it has {found}.",
+        fix="give one: a session in epsilon is asked with an epsilon, one in rho with either.",
+    ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",
