@@ -7,9 +7,13 @@ import re
 import shlex
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+
+from dprelease.ledger.account import largest_rho
+from dprelease.privacy.renyi import zcdp_epsilon
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -85,6 +89,39 @@ def test_a_lasting_budget_and_an_automatic_mechanism(folder: Path) -> None:
     assert "statistics-office/people" in run(
         folder, "-m", "dprelease", "ledger", "show", "ledger.sqlite"
     )
+
+
+def test_a_year_of_monthly_releases(folder: Path) -> None:
+    """The README's ledger pays for twelve of the README's monthly releases, and for no thirteenth."""
+    init = re.search(r"ledger init .*\n.*--epsilon (\S+) --delta (\S+)", README)
+    monthly = re.search(
+        r"`(budget: \{rho: (\S+), delta: (\S+)\})`, each .* epsilon (\S+) at", README
+    )
+    assert init is not None
+    assert monthly is not None
+    budget, rho, delta, alone = monthly.groups()
+    epsilon, at = init.groups()
+    assert delta == at
+    whole = float(largest_rho(Fraction(epsilon), Fraction(delta)))
+    assert whole // float(rho) == 12
+    assert f"is a rho of {whole - 5e-5:.4f}" in README
+    assert 0.99 * float(alone) < zcdp_epsilon(float(rho), float(delta)) <= float(alone)
+    init_words = ["ledger.sqlite", "--table", "people", "--owner", "statistics-office"]
+    init_words += ["--unit", "person_id", "--epsilon", epsilon, "--delta", delta]
+    run(folder, "-m", "dprelease", "ledger", "init", *init_words)
+    schema, release, *_ = blocks("yaml")
+    (folder / "people.yaml").write_text(schema + "owner: statistics-office\n", encoding="utf-8")
+    ledger = "mechanism: discrete_gaussian\nledger: ledger.sqlite\n"
+    text = re.sub(r"budget: \{.*\}", budget, release) + ledger
+    (folder / "release.yaml").write_text(text, encoding="utf-8")
+    (shown,) = blocks("text")
+    said = run(folder, "-m", "dprelease", "plan", "release.yaml").splitlines()[-1]
+    assert re.sub(r"take \S+:", "", said) == re.sub(r"take \S+:", "", " ".join(shown.split()))
+    text = release + "ledger: ledger.sqlite\n"
+    (folder / "release.yaml").write_text(text, encoding="utf-8")
+    said = run(folder, "-m", "dprelease", "plan", "release.yaml").splitlines()[-1]
+    assert "would take all of it" in said
+    assert "noise it would take" in said
 
 
 def test_a_computed_column_and_a_public_table(folder: Path) -> None:

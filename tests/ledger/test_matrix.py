@@ -18,9 +18,9 @@ import pytest
 import dprelease
 from dprelease.accessor.rows import QUESTIONS
 from dprelease.accessor.shapes import FUNCTIONS
-from dprelease.errors import QueryError
+from dprelease.errors import LedgerError, QueryError
 from dprelease.ledger.account import Account
-from dprelease.ledger.ledger import PUBLISH, Ledger
+from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms import registry
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import resolve
@@ -159,7 +159,7 @@ class World:
         if self.path is None:
             return 0
         held = Ledger(self.path).state().reservations.values()
-        return sum(r.is_charged and (PUBLISH in r.steps or not for_good) for r in held)
+        return sum(r.is_charged and (bool(r.steps) or not for_good) for r in held)
 
     def check_release(self, published: Path) -> set[str]:
         """Check the ledger, and return the mechanisms of a release."""
@@ -337,9 +337,20 @@ def test_questions(
 @pytest.mark.parametrize("unit", UNITS)
 def test_questions_by_keys_that_are_not_public(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     world = World(tmp_path, unit, has_ledger=has_ledger)
-    frame, _ = world.session(epsilon=EPSILON, delta=DELTA)
-    found = frame.dp.groupby("job").agg(
-        n=("*", "count"), m=("pay", "median"), private_keys=True, epsilon=EPSILON, delta=DELTA
-    )
-    assert "baker" in found.index
+    frame, session = world.session(epsilon=100, delta="0.01")
+
+    def ask() -> pd.DataFrame:
+        found: pd.DataFrame = frame.dp.groupby("job").agg(
+            n=("*", "count"), m=("pay", "median"), private_keys=True, epsilon=EPSILON, delta=DELTA
+        )
+        return found
+
+    assert "baker" in ask().index
     world.check(3)
+    if (
+        has_ledger
+    ):  # a selection has neither a pure epsilon nor a rho: only a first answer takes all
+        with pytest.raises(LedgerError, match=r"DP-LEDGER-010.*private_keys"):
+            ask()
+        assert session.spent.epsilon == int(EPSILON)
+        world.check(3)
