@@ -137,14 +137,18 @@ def run(
     engine: Annotated[
         EngineName | None, typer.Option(help="What reads the data, in place of the declared one.")
     ] = None,
+    party: Annotated[
+        int | None, typer.Option(help="The number of the party that runs a federated release.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json):
         from dprelease.release.engine import on_engine
+        from dprelease.release.federated.party import as_party
         from dprelease.schema.load import read_declaration
 
-        declaration = on_engine(read_declaration(release), engine)
+        declaration = as_party(on_engine(read_declaration(release), engine), party)
         if dry_run:
             texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())

@@ -17,4 +17,8 @@ TEMPLATES: dict[str, Template] = {
         cause="The messages don't belong together: {problem}.",
         fix="give one folder of each party, all of the same release.",
     ),
+    "DP-FED-004": Template(
+        cause="{problem}.",
+        fix="agree on a number for each party, from 1 on, and give each run its own: `--party 3`.",
+    ),
 }

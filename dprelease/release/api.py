@@ -54,11 +54,13 @@ class Release:
         overwrite: bool = False,
         frames: Mapping[str, object] | None = None,
         engine: str | None = None,
+        party: int | None = None,
     ) -> Path:
         """Publish the release and return its folder.
 
         `frames` gives pandas or Arrow frames by table name, in place of the declared sources, or by
         the name in `source: {frame: name}`. `engine`: duckdb or spark, not the declared one.
+        `party`: the number of the party whose messages these are, of a federated release.
 
         Raises
         ------
@@ -66,10 +68,11 @@ class Release:
             Any of the tree; nothing is published then.
         """
         from dprelease.release.engine import on_engine
+        from dprelease.release.federated.party import as_party
         from dprelease.release.pipeline import run
 
         target = None if output is None else Path(output)
-        declaration = on_engine(self.declaration, engine)
+        declaration = as_party(on_engine(self.declaration, engine), party)
         return run(declaration, output=target, overwrite=overwrite, frames=frames)
 
 

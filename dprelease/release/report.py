@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
-from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.rounding import exact
-from dprelease.query.measure import Measure
 from dprelease.release import manifest
 from dprelease.release.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
@@ -49,8 +45,14 @@ class Report:
 
     def found(self, code: str, key: str = "", **fields: object) -> None:
         """Add a finding, at a key of the manifest."""
-        place = Place(manifest.NAME, None, key)
-        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
+        place = Place(manifest.NAME, None, printable(key))
+        shown = {name: printable(str(value)) for name, value in fields.items()}
+        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **shown))
+
+
+def printable(text: str) -> str:
+    """Return a text that anybody may have written without what moves a terminal's cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def resolved_again(
@@ -88,29 +90,12 @@ def is_written(report: Report, query: str, columns: Sequence[tuple[str, str]], r
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    path = report.path / f"{query}.parquet"
     try:
-        held = pq.ParquetFile(report.path / f"{query}.parquet")
+        if not path.is_file():
+            return False
+        held = pq.ParquetFile(path)
         found = [(column.name, str(column.type)) for column in held.schema_arrow]
         return found == list(columns) and held.metadata.num_rows == rows
     except (OSError, pa.ArrowException):
         return False
-
-
-def check_words(report: Report, record: Mapping[str, Any], words: Mapping[str, object]) -> None:
-    """Compare what the manifest says in words."""
-    for name, wanted in words.items():
-        if record[name] != wanted:
-            problem = f"{name} is not what follows from the declaration"
-            report.found("DP-VERIFY-002", problem=problem)
-
-
-def has_shape(mechanism: Randomizer, measure: Measure) -> bool:
-    """Return whether the declared shape parameters that a law records are the declared ones."""
-    recorded = dict(mechanism.parameters)
-    lengths = {shape.name for shape in mechanism.shapes if shape.in_units}
-    for name, text in measure.mechanism.shape.items():
-        if name in recorded:
-            wanted = exact(text) / measure.step if name in lengths else exact(text)
-            if not math.isclose(wanted, float(recorded[name]), rel_tol=1e-12):
-                return False
-    return True

@@ -40,6 +40,8 @@ class Declaration:
     document: Document
     tables: dict[str, Declared]
     texts: dict[str, str] = field(default_factory=dict)
+    party: int | None = None
+    """Which party runs it, of a federated release; all of them have the same texts."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path of the release file."""

@@ -26,10 +26,11 @@ from dprelease.numerics.lattice import refine, sample
 from dprelease.privacy.federated import rounding_exponent, steepest
 from dprelease.privacy.stable import largest_loss
 from dprelease.release import manifest
+from dprelease.release.federated.party import as_party
 from dprelease.release.federated.plan import prepare_federated
 from dprelease.release.pipeline import run
 from dprelease.release.verify import Report, verify
-from dprelease.schema.load import read_declaration
+from dprelease.schema.load import Declaration, read_declaration
 from tests.mechanisms.laws import law_of
 from tests.replay import Keyed, Replay
 
@@ -70,7 +71,13 @@ def write(folder: Path, party: int, release: str = RELEASE) -> Path:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     base = tmp_path_factory.mktemp("parties")
     paths = (write(base / str(party), party) for party in range(4))
-    return [run(read_declaration(path), bits=Keyed(str(path.parent.name))) for path in paths]
+    return [
+        run(declared(path, party), bits=Keyed(str(party))) for party, path in enumerate(paths, 1)
+    ]
+
+
+def declared(path: Path, party: int = 1) -> Declaration:
+    return as_party(read_declaration(path), party)
 
 
 def codes(report: Report) -> set[str]:
@@ -203,7 +210,7 @@ def test_the_plan_keeps_to_the_budget_for_the_honest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("budget", ["{epsilon: 1, delta: 1e-6}", "{epsilon: 0.1}"])
 def test_other_budgets(tmp_path: Path, budget: str) -> None:
     path = write(tmp_path, 0, RELEASE.replace("{epsilon: 1}", budget))
-    report = verify(run(read_declaration(path), bits=Keyed("x")))
+    report = verify(run(declared(path), bits=Keyed("x")))
     assert report.ok, [str(finding) for finding in report.findings]
 
 
@@ -230,7 +237,7 @@ def test_the_sum_of_all_parties(folders: list[Path]) -> None:
 
 def test_messages_that_do_not_belong_together(folders: list[Path], tmp_path: Path) -> None:
     other = write(tmp_path / "other", 0, RELEASE.replace("epsilon: 1", "epsilon: 2"))
-    stranger = run(read_declaration(other), bits=Keyed("other"))
+    stranger = run(declared(other, 4), bits=Keyed("other"))
     copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
     for given in (
         folders[:3],
@@ -254,13 +261,13 @@ def test_messages_that_do_not_belong_together(folders: list[Path], tmp_path: Pat
     [
         (lambda r: r["trust"][1]["guarantee"].update(epsilon="0.5"), "DP-VERIFY-008"),
         (lambda r: r["trust"][1].update(rounding_epsilon=0.0), "DP-VERIFY-008"),
-        (lambda r: r.update(honest=4), "DP-VERIFY-008"),
-        (lambda r: r.update(parties=5), "DP-VERIFY-007"),
+        (lambda r: r.update(honest=4), "DP-VERIFY-002"),
+        (lambda r: r.update(parties=5), "DP-VERIFY-002"),
         (lambda r: r["trust_words"].pop(), "DP-VERIFY-002"),
         (lambda r: r["measurements"][0].update(refined=1), "DP-VERIFY-007"),
         (lambda r: r["measurements"][0].update(refined=3), "DP-VERIFY-007"),
         (lambda r: r["measurements"][1]["parameters"].update(alpha="1.7"), "DP-VERIFY-007"),
-        (lambda r: r["measurements"][1]["parameters"].update(scale="1.0"), "DP-VERIFY-007"),
+        (lambda r: r["measurements"][1]["parameters"].update(scale="1.0"), "DP-VERIFY-008"),
         (lambda r: r["measurements"].pop(), "DP-VERIFY-007"),
         (lambda r: r["files"][0].update(rows=3), "DP-VERIFY-006"),
         (lambda r: r["declaration"]["texts"].update({"people.yaml": "x"}), "DP-VERIFY-002"),
@@ -311,7 +318,9 @@ def test_the_command_line(tmp_path: Path) -> None:
         json.loads(call(cli.app, ["plan", release, "--json"]).stdout)["federated"]["parties"] == 4
     )
     assert "dp_source" in call(cli.app, ["run", release, "--dry-run"]).stdout
-    assert call(cli.app, ["run", release]).exit_code == 0
+    assert "DP-FED-004" in call(cli.app, ["run", release]).stderr
+    assert call(cli.app, ["run", release, "--party", "5"]).exit_code == 3
+    assert call(cli.app, ["run", release, "--party", "4"]).exit_code == 0
     done = call(cli.app, ["verify", str(tmp_path / "out/share")])
     assert (done.exit_code, "if 3 of 4 parties are honest" in done.stdout) == (0, True)
 

@@ -263,7 +263,7 @@ def column(record: dict[str, Any], name: str) -> dict[str, Any]:
         (lambda r: r["measurements"].append(r["measurements"][0]), "DP-VERIFY-002"),
         (lambda r: r["guarantee"].update(epsilon="0.5"), "DP-VERIFY-008"),
         (lambda r: r["privacy_parameters"].update(epsilon="0.5"), "DP-VERIFY-008"),
-        (lambda r: r["reading"].update(least_total_error=1.0), "DP-VERIFY-008"),
+        (lambda r: r["reading"].update(least_total_error=1.0), "DP-VERIFY-002"),
         (lambda r: r["model"].update(order="The order is random."), "DP-VERIFY-002"),
         (lambda r: r["unprotected_quantities"].clear(), "DP-VERIFY-002"),
         (lambda r: r["treatments"].clear(), "DP-VERIFY-002"),

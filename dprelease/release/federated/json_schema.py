@@ -38,6 +38,7 @@ class ShareRecord(Part):
     chosen_by: str
     sum_scale: str
     sum_margin_95: str
+    largest: str
 
 
 class FederatedManifest(Part):
@@ -48,6 +49,7 @@ class FederatedManifest(Part):
     tool: Tool
     declaration: DeclarationRecord
     dp_variant: Literal["pure", "approximate"]
+    party: int
     parties: int
     honest: int
     trust: list[TrustRecord]

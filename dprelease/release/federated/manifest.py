@@ -28,8 +28,10 @@ TRUST = [
     "is bounded for every output, and is in epsilon (`rounding_epsilon`) and delta.",
 ]
 POST_PROCESSING = [
+    "Before its noise is added, each true value of a party saturates at `largest`, so that those "
+    "of all parties together fit 62 bits. No unit moves a value any farther for that.",
     "The sum of messages modulo 2^64, as a signed number, over `refined`, times the step, is the "
-    "estimate; nothing else is done to it."
+    "estimate; nothing else is done to it.",
 ]
 
 
@@ -38,11 +40,13 @@ def build(
     queries: Sequence[Query],
     plan: FederatedPlan,
     digests: Mapping[str, str],
+    party: int,
 ) -> dict[str, Any]:
-    """Return the sealed manifest of a party's messages, whose files have these digests."""
+    """Return the sealed manifest of the messages of a party, whose files have these digests."""
     spec = declaration.spec.federated
     record = {
         **manifest.opening(FORMAT, declaration),
+        "party": party,
         "parties": plan.parties,
         "honest": spec.least if spec else plan.parties,
         "trust": trust_records(plan.trusts),
@@ -78,6 +82,7 @@ def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
         "chosen_by": share.chosen_by,
         "sum_scale": repr(share.sum_law(parties).scale),
         "sum_margin_95": plain_text(share.margin(parties)),
+        "largest": plain_text(share.reach(parties) * share.measure.step),
     }
 
 

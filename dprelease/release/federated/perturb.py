@@ -13,17 +13,21 @@ from dprelease.release.federated.plan import ShareColumn
 
 
 def messages(
-    exact: ExactTable, columns: Sequence[ShareColumn], bits: BitSource
+    exact: ExactTable, columns: Sequence[ShareColumn], parties: int, bits: BitSource
 ) -> dict[str, Integers]:
     """Return each vector times its refinement plus a fresh share of noise, modulo 2^64.
 
-    Nothing saturates: the sum of all messages modulo 2^64 has to be a function of the sum of the
-    integers themselves, and of nothing else.
+    True values saturate first, where those of all parties together would no longer fit: each cell
+    by itself, so that no unit moves it farther than before. Noise never does: the sum of all
+    messages modulo 2^64 has to be a function of the sum of the integers themselves, and of nothing
+    else.
     """
     found = {}
     for column in columns:
         name = column.measure.name
         noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
-        fine = exact.vector(name).view(np.uint64) * np.uint64(column.refined)
+        reach = column.reach(parties)
+        true = np.clip(exact.vector(name), -reach, reach)
+        fine = true.view(np.uint64) * np.uint64(column.refined)
         found[name] = (fine + noise).view(np.int64)
     return found

@@ -12,6 +12,7 @@ from flint import ctx
 from dprelease.errors import BudgetError, DpReleaseError, Place, raise_all
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics.balls import ball
+from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text, round_down, round_up
 from dprelease.privacy.federated import rounding_exponent
 from dprelease.query.aggregate import Count, CountDistinct, Sum
@@ -58,6 +59,14 @@ class ShareColumn:
         """Return how many cells one unit can move."""
         sensitivity = self.measure.sensitivity
         return sensitivity.slots * max(move.cells for move in sensitivity.moves)
+
+    def reach(self, parties: int) -> int:
+        """Return where each party's true values saturate, in the column's own steps.
+
+        The sum of so many of them stays within 2^62 steps of the parties' lattice; noise has as
+        much room again before a sum modulo 2^64 could be another one.
+        """
+        return LIMIT // (parties * self.refined)
 
     def margin(self, parties: int, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of a sum of all parties, in the column's unit.
@@ -112,6 +121,7 @@ class FederatedPlan(Plan):
                         "parameters": dict(share.law.parameters),
                         "refined": share.refined,
                         "margin_95_of_the_sum": plain_text(share.margin(self.parties)),
+                        "largest": plain_text(share.reach(self.parties) * share.measure.step),
                     }
                     for share in self.shares
                 ],

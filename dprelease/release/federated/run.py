@@ -15,6 +15,7 @@ from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query
 from dprelease.release.arrays import key_values, taken, wrapped
 from dprelease.release.federated import manifest
+from dprelease.release.federated.party import party_of
 from dprelease.release.federated.perturb import messages
 from dprelease.release.federated.plan import prepare_federated, resolve_federated
 from dprelease.release.folder import publish, refuse_existing, staging
@@ -36,6 +37,7 @@ def run_federated(
     progress: Callable[[str], None],
 ) -> Path:
     """Write one party's messages and return their folder; raises as `pipeline.run`."""
+    party = party_of(declaration)
     queries, plan = resolve_federated(declaration), prepare_federated(declaration)
     target = output or declaration.folder / declaration.spec.output
     refuse_existing(target, overwrite)
@@ -45,12 +47,13 @@ def run_federated(
         digests: dict[str, str] = {}
         for query in queries:
             progress(query.name)
-            found = messages(engines[query.name].run(query), plan.of_shares(query.name), source)
+            shares = plan.of_shares(query.name)
+            found = messages(engines[query.name].run(query), shares, plan.parties, source)
             path = folder / f"{query.name}.parquet"
             write_parquet(_to_arrow(query, found), path)
             digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
-        record = manifest.build(declaration, queries, plan, digests)
+        record = manifest.build(declaration, queries, plan, digests, party)
         (folder / NAME).write_bytes(canonical(record))
         publish(folder, target)
     return target

@@ -1,38 +1,42 @@
-"""Checks one party's messages from their folder alone: shapes, shares, and what holds for whom."""
+"""Checks one party's messages: their manifest made again, and what holds for whom."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.numerics.rounding import exact
-from dprelease.privacy.event import Event
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.release.federated import manifest
 from dprelease.release.federated.plan import (
     MOST_REFINED,
+    FederatedPlan,
     ShareColumn,
     resolve_federated,
     trusts_of,
 )
-from dprelease.release.guarantee import within
-from dprelease.release.manifest import UNPROTECTED, told
-from dprelease.release.report import Report, check_words, is_written, resolved_again
-from dprelease.schema.load import Declaration
+from dprelease.release.guarantee import budget_of, within
+from dprelease.release.manifest import sha256_of
+from dprelease.release.published_keys import has_keys, has_nulls
+from dprelease.release.rebuilt import check_rebuilt, matched
+from dprelease.release.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.release.report import Report, is_written, resolved_again
+from dprelease.schema.load import Declaration, declaration_from_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import pyarrow as pa
 
 
 def check_federated(report: Report, record: dict[str, Any]) -> None:
     """Add to a report what is found about a party's messages whose digests have been checked.
 
-    The declaration is resolved again; files have its keys and columns; every share is one of the
-    declared noise for the sensitivity that follows; and what holds for how many honest parties is
-    priced again, rounding included, within the budget.
+    Their manifest is made again from the declaration and the recorded shares, which are ones that
+    it admits; files have its keys and columns; and what holds for how many honest parties is priced
+    again, rounding included, within the budget.
     """
     found = resolved_again(
         report,
@@ -44,87 +48,100 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     if found is None:
         return
     declaration, queries = found
-    _check_files(report, record, queries)
+    check_messages(report, queries)
     shares = _shares(report, record, queries)
-    words = {
-        "trust_words": manifest.TRUST,
-        "post_processing": manifest.POST_PROCESSING,
-        "unprotected_quantities": UNPROTECTED,
-        **told(queries),
-    }
-    check_words(report, record, words)
-    if shares is not None:
-        _check_trust(report, record, declaration, shares)
+    plan = None if shares is None else _plan(report, record, declaration, shares)
+    if plan is None:
+        return
+    files = {file["query"]: file["sha256"] for file in record["files"]}
+    digests = {query.name: files.get(query.name, "") for query in queries}
+    party = min(max(record["party"], 1), plan.parties)  # any of them: only the party knows
+    check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
 
 
-def _check_files(report: Report, record: dict[str, Any], queries: Sequence[Query]) -> None:
-    recorded = {file["query"]: file for file in record["files"]}
+def check_messages(report: Report, queries: Sequence[Query]) -> None:
+    """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
-        file = recorded.get(query.name, {"sha256": ""})
-        same = file == manifest.file_record(query, file["sha256"])
-        columns = manifest.messages_schema(query)
-        if not same or not is_written(report, query.name, columns, query.keys.size):
+        if not _is_message(report, query):
             report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
-    if len(record["files"]) != len(queries):
-        report.found("DP-VERIFY-006", name="files")
-    report.checked.append("rows and columns of every table follow from the declaration")
+    report.checked.append("rows, columns and keys of every table follow from the declaration")
+
+
+def _is_message(report: Report, query: Query) -> bool:
+    path = report.path / f"{query.name}.parquet"
+    columns = manifest.messages_schema(query)
+    there = is_written(report, query.name, columns, query.keys.size)
+    return there and has_keys(path, query) and not has_nulls(path)
+
+
+def declared_queries(record: dict[str, Any]) -> tuple[Query, ...]:
+    """Return the queries of a manifest that was verified."""
+    held = record["declaration"]
+    return resolve_federated(declaration_from_texts(held["texts"], held["release"]))
+
+
+def checked_messages(folder: Path, record: dict[str, Any], query: Query) -> pa.Table | None:
+    """Return a party's messages to one query; None unless they are what its manifest says."""
+    import pyarrow.parquet as pq
+
+    (file,) = (file for file in record["files"] if file["query"] == query.name)
+    path = folder / f"{query.name}.parquet"
+    if not _is_message(Report(folder), query) or sha256_of(path) != file["sha256"]:
+        return None
+    return pq.read_table(path)
 
 
 def _shares(
     report: Report, record: dict[str, Any], queries: Sequence[Query]
-) -> list[ShareColumn] | None:
+) -> tuple[ShareColumn, ...] | None:
     """Return the recorded shares; None if one does not follow from the declaration."""
-    recorded = {(held["query"], held["column"]): held for held in record["measurements"]}
     wanted = [(query, measure) for query in queries for measure in query.measures]
     found = []
-    for query, measure in wanted:
-        held = recorded.pop((query.name, measure.name), None)
+    for (query, measure), held in zip(
+        wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
+    ):
         share = None if held is None else _share(query, measure, held)
-        if share is None or manifest.measurement(share, record["parties"]) != held:
-            report.found("DP-VERIFY-007", what="noise", query=query.name, column=measure.name)
+        if share is None:
+            name = {"query": query.name, "column": measure.name}
+            report.found("DP-VERIFY-007", "measurements", what="noise", **name)
         else:
             found.append(share)
-    for name, column in recorded:
-        report.found("DP-VERIFY-007", what="noise", query=name, column=column)
-    report.checked.append("sensitivities, shares and margins follow from the declaration")
-    whole = len(found) == len(wanted) == len(record["measurements"])
-    return found if whole else None
+    return tuple(found) if len(found) == len(wanted) else None
 
 
 def _share(query: Query, measure: Measure, held: dict[str, Any]) -> ShareColumn | None:
-    try:
-        law = registry.law_of(Event.from_json(held))
-    except DpReleaseError:
-        return None
-    refined = held["refined"]
+    law, refined = recorded_law(held, registry.law_of), held["refined"]
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
     if not isinstance(law, SymmetricAlphaStable) or not power:
         return None
-    declared = measure.mechanism.shape.get("alpha")
-    if declared is not None and float(exact(declared)) != law.alpha:
+    if not is_asked_for(law, measure) or not is_chosen_so(held["chosen_by"], law, measure):
         return None
     return ShareColumn(query, measure, law, refined, held["chosen_by"])
 
 
-def _check_trust(
-    report: Report, record: dict[str, Any], declaration: Declaration, shares: Sequence[ShareColumn]
-) -> None:
+def _plan(
+    report: Report,
+    record: dict[str, Any],
+    declaration: Declaration,
+    shares: tuple[ShareColumn, ...],
+) -> FederatedPlan | None:
+    """Return what holds for whom; None, and a finding, if that is not within the budget."""
     spec, budget = declaration.spec.federated, declaration.spec.budget
     assert spec is not None  # looked at before
     recorded = record["trust"][0]["guarantee"]["epsilon"] if record["trust"] else "nothing"
     try:
         trusts = trusts_of(shares, spec, budget)
-    except DpReleaseError:
-        report.found("DP-VERIFY-008", found="too much for rounding", recorded=recorded)
-        return
+    except (DpReleaseError, OverflowError):
+        report.found("DP-VERIFY-008", "trust", found="too much for rounding", recorded=recorded)
+        return None
     counted = next(trust for trust in trusts if trust.honest == spec.least)
     report.guarantee = counted.guarantee
-    same = record["trust"] == manifest.trust_records(trusts)
-    same = same and (record["parties"], record["honest"]) == (spec.parties, spec.least)
-    if not same or not within(counted.guarantee, budget):
+    if not within(counted.guarantee, budget):
         found = repr(counted.guarantee.epsilon)
-        report.found("DP-VERIFY-008", found=found, recorded=recorded)
+        report.found("DP-VERIFY-008", "trust", found=found, recorded=recorded)
+        return None
     report.checked.append(
         f"the sum costs what is said if {spec.least} of {spec.parties} parties are honest, "
         "within the budget"
     )
+    return FederatedPlan((), counted.guarantee, budget_of(budget), (), shares, trusts, spec.parties)

@@ -1,38 +1,31 @@
-"""Checks a local release from its folder alone: types, noise, laws of estimates and the price."""
+"""Checks a local release: its manifest made again, its records' values, and its price."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from flint import ctx
 
-from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.privacy.event import Event
 from dprelease.query.records import RecordColumn, Records, resolve_records
-from dprelease.release.draft import priced
-from dprelease.release.guarantee import Guarantee, guarantee_of, within
+from dprelease.release.guarantee import Guarantee, budget_of
 from dprelease.release.local import manifest
-from dprelease.release.local.plan import LocalColumn, local_reading
-from dprelease.release.manifest import composition
-from dprelease.release.report import Report, check_words, has_shape, is_written, resolved_again
-from dprelease.schema.mechanism import AUTO
-from dprelease.schema.release import BudgetSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from dprelease.release.local.plan import LocalColumn, LocalPlan
+from dprelease.release.rebuilt import check_rebuilt, ledger_record, matched, priced_again
+from dprelease.release.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.release.report import Report, is_written, resolved_again
 
 
 def check_local(report: Report, record: dict[str, Any]) -> None:
     """Add to a report what is found about a local release whose digests have been checked.
 
-    The manifest's declaration is resolved again; files have its columns and types, as many records
-    as the manifest says, and only declared values; every noise is one that was declared, for the
-    sensitivity that follows; errors and laws of estimates are computed again; the events cost what
-    the guarantee says, within the budget.
+    Its manifest is made again from the declaration and the recorded laws, which are declared ones;
+    files have its columns and types, as many records as the manifest says, and only values that can
+    be published; the events cost what the guarantee says, within the budget.
     """
     found = resolved_again(
         report,
@@ -44,29 +37,31 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     if found is None:
         return
     declaration, parts = found
-    sizes = {file["query"]: file["rows"] for file in record["files"]}
-    _check_files(report, record, parts)
-    _check_measurements(report, record, parts, sizes)
-    words = {
-        "model": manifest.MODEL,
-        "treatments": [manifest.treatment(part) for part in parts],
-        "post_processing": manifest.POST_PROCESSING,
-        "unprotected_quantities": manifest.UNPROTECTED,
-    }
-    check_words(report, record, words)
-    _check_guarantee(report, record, declaration.spec.budget)
+    files = {file["query"]: file for file in record["files"]}
+    sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
+    digests = {part.name: files.get(part.name, {"sha256": ""})["sha256"] for part in parts}
+    is_whole = _check_files(report, parts, sizes)
+    columns = _columns(report, record, parts)
+    if columns is None or not is_whole:
+        return
+    budget = declaration.spec.budget
+    guarantee = priced_again(report, record, columns, budget)
+    if guarantee is None:
+        return
+    report.checked.append("one record costs what the guarantee says, within the budget")
+    plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
+    paid = ledger_record(declaration, record)
+    check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
+    _ask_again(report, [column.event for column in columns], guarantee)
 
 
-def _check_files(report: Report, record: dict[str, Any], parts: Sequence[Records]) -> None:
-    recorded = {file["query"]: file for file in record["files"]}
-    for part in parts:
-        file = recorded.get(part.name)
-        same = file is not None and file == manifest.file_record(part, file["sha256"], file["rows"])
-        if file is None or not same or not _holds(report, part, file["rows"]):
-            report.found("DP-VERIFY-006", name=f"{part.name}.parquet")
-    if len(record["files"]) != len(parts):
-        report.found("DP-VERIFY-006", name="files")
+def _check_files(report: Report, parts: Sequence[Records], sizes: dict[str, int]) -> bool:
+    """Return whether all files are there, with what can be published."""
+    wrong = [part for part in parts if not _holds(report, part, sizes[part.name])]
+    for part in wrong:
+        report.found("DP-VERIFY-006", name=f"{part.name}.parquet")
     report.checked.append("columns, values and numbers of records follow from the declaration")
+    return not wrong
 
 
 def _holds(report: Report, part: Records, rows: int) -> bool:
@@ -85,74 +80,41 @@ def _holds(report: Report, part: Records, rows: int) -> bool:
     return all(declared_values(table.column(column.name), column) for column in part.columns)
 
 
-def _check_measurements(
-    report: Report, record: dict[str, Any], parts: Sequence[Records], sizes: dict[str, int]
-) -> None:
-    recorded = {(held["query"], held["column"]): held for held in record["measurements"]}
-    if len(recorded) != len(record["measurements"]):
-        report.found("DP-VERIFY-002", problem="a column is recorded twice")
-    for part in parts:
-        for column in part.columns:
-            held = recorded.pop((part.name, column.name), None)
-            problem = _problem(part, column, held, sizes.get(part.name, 0))
-            if problem is not None:
-                report.found("DP-VERIFY-007", what=problem, query=part.name, column=column.name)
-    for query, name in recorded:
-        report.found("DP-VERIFY-007", what="noise", query=query, column=name)
-    report.checked.append("sensitivities, errors and laws of estimates follow from the declaration")
-
-
-def _problem(
-    part: Records, column: RecordColumn, held: dict[str, Any] | None, records: int
-) -> str | None:
-    """Return what does not follow from the declaration; None if everything does."""
-    if held is None:
-        return "noise"
-    event = Event.from_json(held)
-    if event.sensitivity != column.measure.sensitivity:
-        return "sensitivity"
-    law = _law(event)
-    if law is None or not _is_declared(law, column):
-        return "mechanism"
-    planned = LocalColumn(part.query, column.measure, law, held["chosen_by"], column)
-    if manifest.measurement(planned, records) != held:
-        return "error or law of estimates"
-    return None
-
-
-def _law(event: Event) -> Mechanism | None:
-    try:
-        return registry.record_law_of(event)
-    except DpReleaseError:
-        return None
+def _columns(
+    report: Report, record: dict[str, Any], parts: Sequence[Records]
+) -> tuple[LocalColumn, ...] | None:
+    """Return the declared columns with the recorded noise; None if one has none it may have."""
+    wanted = [(part, column) for part in parts for column in part.columns]
+    found = []
+    for (part, column), held in zip(
+        wanted, matched(report, record, [(p.name, c.name) for p, c in wanted]), strict=True
+    ):
+        law = None if held is None else recorded_law(held, registry.record_law_of)
+        name = {"query": part.name, "column": column.name}
+        if held is None or law is None or not _is_declared(law, column):
+            report.found("DP-VERIFY-007", "measurements", what="mechanism", **name)
+            continue
+        if not _is_chosen_so(held["chosen_by"], law, column):
+            report.found("DP-VERIFY-007", "measurements", what="choice", **name)
+        found.append(LocalColumn(part.query, column.measure, law, held["chosen_by"], column))
+    return tuple(found) if len(found) == len(wanted) else None
 
 
 def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
     """Return whether a law is the declared one, with the declared shape or number of values."""
-    spec = column.measure.mechanism
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
         return is_response and getattr(law, "values", 0) == column.values
-    return spec.name in (AUTO, law.name) and has_shape(law, column.measure)
+    return is_asked_for(law, column.measure)
 
 
-def _check_guarantee(report: Report, record: dict[str, Any], budget: BudgetSpec) -> None:
-    try:
-        events = [Event.from_json(held) for held in record["measurements"]]
-        laws = [(registry.record_law_of(event), event.sensitivity) for event in events]
-        found = guarantee_of([priced(law, moves) for law, moves in laws], budget)
-    except DpReleaseError:
-        return  # a mechanism that can't be priced has been found above
-    report.guarantee = found
-    if not _same(record, found) or not within(found, budget):
-        recorded = record["guarantee"]["epsilon"]
-        report.found("DP-VERIFY-008", found=repr(found.epsilon), recorded=recorded)
-    report.checked.append("one record costs what the guarantee says, within the budget")
-    if math.isfinite(found.epsilon) and within(found, budget):
-        _ask_again(report, events, found)
+def _is_chosen_so(words: str, law: Mechanism, column: RecordColumn) -> bool:
+    if column.is_response:  # the number of values is declared, and nothing else is open
+        return words == "declared"
+    return is_chosen_so(words, law, column.measure)
 
 
-def _ask_again(report: Report, events: list[Event], claimed: Guarantee) -> None:
+def _ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
     """Price the noise a second time, from the masses of what is answered.
 
     Numbers as `second_opinion` does; for a pure claim, randomized response by the ratio of two
@@ -183,13 +145,3 @@ def _response_price(event: Event) -> float:
         kept = law.tail(0, upper=False)
         other = law.tail(1, upper=False) - kept
         return float((kept / other).log().lower()) * (1 - 2.0**-50)
-
-
-def _same(record: dict[str, Any], found: Guarantee) -> bool:
-    told = {"epsilon": repr(found.epsilon), "delta": found.to_json()["delta"]}
-    return bool(
-        record["guarantee"] == found.to_json()
-        and record["privacy_parameters"] == told
-        and record["composition"] == composition(found)
-        and record["reading"] == local_reading(found)
-    )

@@ -1,0 +1,66 @@
+"""Whether a ledger paid for a release: for its noise, and for its very manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dprelease.ledger.chain import Entry
+from dprelease.ledger.ledger import COMMIT, PUBLISH, RESERVE, Ledger, events_of
+from dprelease.privacy.event import Event
+from dprelease.release.charging import ledger_of
+
+BOUND = "the ledger paid for the release, for its noise, and holds the digest of its manifest"
+UNBOUND = (
+    "the ledger paid for the release and for its noise, but holds no digest of its manifest: the "
+    "run was cut off as it published, so that the ledger can't tell its tables from others"
+)
+
+
+def paid_for(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
+    """Return why a ledger did not pay for a manifest, or None; and what it says of it.
+
+    Raises LedgerError for a file that is no ledger, or whose chain is broken.
+    """
+    held = record.get("ledger")
+    problem = ledger_of(path, held)
+    if held is None or problem is not None:
+        return problem, ""
+    steps = [e for e in Ledger(path).history() if e.body.get("id") == held["reservation"]]
+    return _other_noise(steps, record) or _other_manifest(steps, record), _words(steps)
+
+
+def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
+    """Return whether the reservation was made for other noise than the manifest records."""
+    charged = {
+        repr(event)
+        for entry in steps
+        if entry.kind == RESERVE
+        for charge in entry.body["charges"]
+        for event in events_of(charge)
+    }
+    recorded = {repr(Event.from_json(held)) for held in record["measurements"]}
+    return None if recorded == charged else "its reservation was made for other noise"
+
+
+def _manifests(steps: list[Entry]) -> list[str]:
+    """Return the digests that were written when the release was readable; usually one."""
+    return [entry.body["manifest"] for entry in steps if entry.body.get("manifest")]
+
+
+def _other_manifest(steps: list[Entry], record: dict[str, Any]) -> str | None:
+    known = _manifests(steps)
+    if known:
+        same = known == [record["digest"]]
+        return None if same else "the manifest that it paid for has another digest"
+    if any(entry.kind == COMMIT for entry in steps) and not _published(steps):
+        return "the run that it paid for failed and released nothing"
+    return None
+
+
+def _published(steps: list[Entry]) -> bool:
+    return any(entry.kind == PUBLISH for entry in steps)
+
+
+def _words(steps: list[Entry]) -> str:
+    return BOUND if _manifests(steps) else UNBOUND

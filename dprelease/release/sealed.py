@@ -1,0 +1,76 @@
+"""Reads the manifest of a folder that anybody may have written: strict, total, no blocking."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from dprelease.errors import Place, State, VerificationError
+from dprelease.release import manifest
+from dprelease.release.federated.json_schema import FederatedManifest
+from dprelease.release.federated.manifest import FORMAT as FEDERATED
+from dprelease.release.json_schema import Manifest
+from dprelease.release.local.json_schema import LocalManifest
+from dprelease.release.local.manifest import FORMAT as LOCAL
+
+FORMS: dict[str, tuple[str, type[BaseModel]]] = {
+    manifest.FORMAT: ("manifest", Manifest),
+    LOCAL: ("local_manifest", LocalManifest),
+    FEDERATED: ("federated_manifest", FederatedManifest),
+}
+"""The forms of manifests that are known, and the name of each one's JSON Schema."""
+
+
+def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
+    """Return the manifest of a folder: canonical bytes with their own digest, of a known form.
+
+    `forms`: the formats that are expected; any known one without them.
+
+    Raises
+    ------
+    VerificationError
+        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for another
+        format. Nothing else is raised, whatever is in the folder.
+    """
+    raw = _raw(folder / manifest.NAME)
+    try:
+        record: Any = json.loads(raw, parse_constant=_refuse_constant)
+        same = isinstance(record, dict) and manifest.canonical(record) == raw
+    except (ValueError, RecursionError):
+        raise _refused("DP-VERIFY-002", problem="it is not strict JSON") from None
+    if not same:
+        raise _refused("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+    if record.get("digest") != manifest.digest_of(record):
+        raise _refused("DP-VERIFY-002", problem="its digest does not match")
+    found, known = record.get("format"), forms or tuple(FORMS)
+    if not isinstance(found, str) or found not in known:
+        raise _refused("DP-VERIFY-003", found=str(found)[:40], known=", ".join(known))
+    name, form = FORMS[found]
+    try:
+        form.model_validate(record)
+    except (ValidationError, RecursionError):
+        problem = f"it does not fit schemas/json/{name}.schema.json"
+        raise _refused("DP-VERIFY-002", problem=problem) from None
+    return dict(record)
+
+
+def _raw(path: Path) -> bytes:
+    """Return the bytes of a regular file: a pipe or a device would never end."""
+    try:
+        if path.is_file():
+            return path.read_bytes()
+    except OSError:
+        pass
+    raise _refused("DP-VERIFY-001")
+
+
+def _refused(code: str, **fields: str) -> VerificationError:
+    named: dict[str, Any] = dict(fields)
+    return VerificationError(code, place=Place(manifest.NAME), state=State.RELEASED, **named)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
