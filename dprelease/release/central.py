@@ -42,7 +42,8 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
     paid = ledger_record(declaration, record)
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, written, paid))
-    ask_again(report, [column.event for column in columns], guarantee)
+    if report.ok:  # what is refused already needs no second price
+        ask_again(report, [column.event for column in columns], guarantee)
 
 
 def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, manifest.Written]:
@@ -61,7 +62,7 @@ def _check_tables(
 ) -> None:
     for query in queries:
         rows = written[query.name].rows
-        there = is_written(report, query.name, schema_of(query), rows)
+        there = is_written(report.path, query.name, schema_of(query), rows)
         if not there or not has_keys(report.path / f"{query.name}.parquet", query):
             report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
     report.checked.append("rows, columns and keys of every table follow from the declaration")

@@ -85,12 +85,12 @@ def resolved_again(
     return None
 
 
-def is_written(report: Report, query: str, columns: Sequence[tuple[str, str]], rows: int) -> bool:
+def is_written(folder: Path, query: str, columns: Sequence[tuple[str, str]], rows: int) -> bool:
     """Return whether a query's file has these columns, name and Arrow type, and so many rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = report.path / f"{query}.parquet"
+    path = folder / f"{query}.parquet"
     try:
         if not path.is_file():
             return False

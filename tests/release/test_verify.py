@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.privacy.event import Event
+from dprelease.query.measure import Measure
 from dprelease.query.resolve import resolve
 from dprelease.release import manifest
+from dprelease.release.draft import priced
+from dprelease.release.guarantee import budget_of, guarantee_of, within
 from dprelease.release.pipeline import run
-from dprelease.release.plan import PlannedColumn, price
+from dprelease.release.plan import Plan, PlannedColumn, price
 from dprelease.release.verify import Report, verify
-from dprelease.schema.load import read_declaration
+from dprelease.schema.load import declaration_from_texts, read_declaration
 from tests.release.build import RELEASE, publish, write
 from tests.replay import Keyed
 
@@ -110,13 +115,28 @@ def first(record: dict[str, Any]) -> dict[str, Any]:
     return record["measurements"][0]
 
 
+def move(record: dict[str, Any], i: int) -> dict[str, Any]:
+    found: dict[str, Any] = record["measurements"][i]["sensitivity"]["moves"][0]
+    return found
+
+
 def half_the_noise(record: dict[str, Any]) -> None:
     parameters = first(record)["parameters"]
     parameters["scale"] = repr(float(parameters["scale"]) / 2)
 
 
 FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
-    "sensitivity": ("DP-VERIFY-007", lambda r: first(r)["sensitivity"].update(slots=1)),
+    "fewer slots": ("DP-VERIFY-007", lambda r: first(r)["sensitivity"].update(slots=1)),
+    "a smaller shift": ("DP-VERIFY-007", lambda r: move(r, 1).update(shift=10000)),
+    "a larger shift": ("DP-VERIFY-007", lambda r: move(r, 1).update(shift=40000)),
+    "no shift": ("DP-VERIFY-007", lambda r: move(r, 0).update(shift=0)),
+    "fewer cells": ("DP-VERIFY-007", lambda r: move(r, 2).update(cells=0)),
+    "more cells": ("DP-VERIFY-007", lambda r: move(r, 2).update(cells=2)),
+    "no move": ("DP-VERIFY-007", lambda r: r["measurements"][1]["sensitivity"]["moves"].clear()),
+    "a move twice": (
+        "DP-VERIFY-007",
+        lambda r: r["measurements"][1]["sensitivity"]["moves"].append(move(r, 1)),
+    ),
     "less noise": ("DP-VERIFY-008", half_the_noise),
     "margin": ("DP-VERIFY-007", lambda r: first(r).update(margin_95="1")),
     "mechanism": ("DP-VERIFY-007", lambda r: first(r).update(mechanism="laplace")),
@@ -163,6 +183,122 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
 
     forge(copy, change)
     assert "DP-VERIFY-007" in codes(verify(copy))
+
+
+def rebuilt(folder: Path, change: Callable[[Measure], Measure], factor: float) -> None:
+    """Write the manifest of a planner that believes in other sensitivities.
+
+    All that it says fits together, and the noise of what was changed is so much smaller.
+    """
+    record = json.loads((folder / manifest.NAME).read_text())
+    held = record["declaration"]
+    declaration = declaration_from_texts(held["texts"], held["release"])
+    queries = tuple(
+        replace(query, measures=tuple(change(measure) for measure in query.measures))
+        for query in resolve(declaration)
+    )
+    honest = {m.name: m for query in resolve(declaration) for m in query.measures}
+    columns = []
+    measured = ((query, measure) for query in queries for measure in query.measures)
+    for (query, measure), noise in zip(measured, record["measurements"], strict=True):
+        parameters = dict(noise["parameters"])
+        if measure != honest[measure.name]:
+            parameters["scale"] = repr(float(parameters["scale"]) * factor)
+        law = registry.randomizer(noise["mechanism"]).of(**parameters)
+        columns.append(PlannedColumn(query, measure, law, noise["chosen_by"]))
+    budget = declaration.spec.budget
+    guarantee = guarantee_of([column.priced for column in columns], budget)
+    assert within(guarantee, budget)
+    written = {f["query"]: manifest.Written(f["sha256"], f["rows"]) for f in record["files"]}
+    plan = Plan(tuple(columns), guarantee, budget_of(budget))
+    made = manifest.build(declaration, queries, plan, written)
+    (folder / manifest.NAME).write_bytes(manifest.canonical(made))
+
+
+@pytest.mark.parametrize("column", ["people", "pay", "rows"])
+@pytest.mark.parametrize("part", ["slots", "shift"])
+def test_wrong_sensitivities_that_fit_the_price(copy: Path, column: str, part: str) -> None:
+    """A planner at fault, or a forger who makes everything again: half the shift, half the noise."""
+
+    def change(measure: Measure) -> Measure:
+        held = measure.sensitivity
+        if measure.name != column:
+            return measure
+        if part == "slots":
+            return replace(measure, sensitivity=replace(held, slots=max(1, held.slots // 2)))
+        moves = tuple(replace(m, shift=max(1, m.shift // 2)) for m in held.moves)
+        return replace(measure, sensitivity=replace(held, moves=moves))
+
+    rebuilt(copy, lambda measure: measure, 1.0)
+    assert verify(copy).ok
+    rebuilt(copy, change, 0.5 if part == "shift" and column != "people" else 1.0)
+    same = (column, part) in {("people", "shift"), ("rows", "slots")}  # these are 1, and stay it
+    assert verify(copy).ok is same
+
+
+def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> None:
+    """Noise that nothing declared, at the end or among the others; the guarantee counts it."""
+    record = json.loads((copy / manifest.NAME).read_text())
+    budget = declaration_from_texts(
+        record["declaration"]["texts"], record["declaration"]["release"]
+    ).spec.budget
+    for query, column in (("by_city", "salary"), ("hidden", "people")):
+        for place in (0, len(record["measurements"])):
+            forged = json.loads(json.dumps(record))
+            held = {**first(forged), "query": query, "column": column, "mechanism": "laplace"}
+            held["parameters"] = {"scale": repr(2.0**50)}
+            forged["measurements"].insert(place, held)
+            events = [Event.from_json(found) for found in forged["measurements"]]
+            vectors = [priced(registry.law_of(e), e.sensitivity) for e in events]
+            guarantee = guarantee_of(vectors, budget)
+            assert within(guarantee, budget)
+            forged |= manifest.priced_at(guarantee)
+            (copy / manifest.NAME).write_bytes(manifest.canonical(manifest.sealed(forged)))
+            report = verify(copy)
+            assert "DP-VERIFY-007" in codes(report)
+            assert any(f"{query}.{column}" in finding.cause for finding in report.findings)
+
+
+def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
+    """What `auto` may choose, and a declared margin of error, as far as the record can tell."""
+    text = RELEASE.replace("mechanism: gaussian, ", "moe: 40, mechanism: discrete_gaussian, ")
+    auto = "mechanism: {name: auto, allowed: [discrete_laplace, staircase], measure: rmse}"
+    path = write(tmp_path)
+    path.write_text(text.replace("mechanism: laplace", auto))
+    folder = run(read_declaration(path), bits=Keyed("declared"))
+    assert verify(folder).ok
+    record = json.loads((folder / manifest.NAME).read_text())
+    pay, rows = record["measurements"][1], record["measurements"][2]
+    assert pay["mechanism"] in ("discrete_laplace", "staircase")
+    for held, change in (
+        (pay, {"mechanism": "laplace", "parameters": {"scale": "80000.0"}}),
+        (
+            pay,
+            {"mechanism": "symmetric_alpha_stable", "parameters": {"scale": "9e4", "alpha": "1.8"}},
+        ),
+        (pay, {"mechanism": "exponential", "parameters": {"scale": "9e4", "candidates": "2.0"}}),
+        (rows, {"parameters": {"scale": repr(2 * float(rows["parameters"]["scale"]))}}),
+    ):
+        kept = dict(held)
+        held.update(change)
+        (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.sealed(record)))
+        found = [f.cause for f in verify(folder).findings if f.code == "DP-VERIFY-007"]
+        assert found == [
+            f"The recorded mechanism of {held['query']}.{held['column']} does not follow from the "
+            "declaration."
+        ]
+        held.clear()
+        held.update(kept)
+
+
+def test_keys_of_tables_are_the_declared_ones(copy: Path) -> None:
+    """Whoever writes a table and its digest still can't change what its rows stand for."""
+    path = copy / "by_city.parquet"
+    table = pq.read_table(path)
+    for keys in (["Oslo", "Bern", "Rome"], ["Bern", "Oslo", "Paris"], ["Bern", "Oslo", None]):
+        pq.write_table(table.set_column(0, "city", pa.array(keys)), path, store_schema=False)
+        forge(copy, lambda r: r["files"][0].update(sha256=manifest.sha256_of(path)))
+        assert "DP-VERIFY-006" in codes(verify(copy)), keys
 
 
 def test_a_smaller_budget_in_a_forged_declaration_is_exceeded(copy: Path) -> None:

@@ -138,6 +138,6 @@ def _numbers(name: str, sums: Integers, unit: Fraction) -> list[float]:
     What decides is the sum modulo 2^64 and nothing else: nobody learns more than from the sum.
     """
     whole = [int(value) for value in sums.tolist()]
-    if any(abs(value) > LIMIT for value in whole):
+    if any(abs(value) >= LIMIT for value in whole):
         _refuse(f"the sums of {name} do not fit 64 bits")
     return [float(value * unit) for value in whole]

@@ -62,15 +62,15 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
 def check_messages(report: Report, queries: Sequence[Query]) -> None:
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
-        if not _is_message(report, query):
+        if not _is_message(report.path, query):
             report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
-def _is_message(report: Report, query: Query) -> bool:
-    path = report.path / f"{query.name}.parquet"
+def _is_message(folder: Path, query: Query) -> bool:
+    path = folder / f"{query.name}.parquet"
     columns = manifest.messages_schema(query)
-    there = is_written(report, query.name, columns, query.keys.size)
+    there = is_written(folder, query.name, columns, query.keys.size)
     return there and has_keys(path, query) and not has_nulls(path)
 
 
@@ -86,7 +86,7 @@ def checked_messages(folder: Path, record: dict[str, Any], query: Query) -> pa.T
 
     (file,) = (file for file in record["files"] if file["query"] == query.name)
     path = folder / f"{query.name}.parquet"
-    if not _is_message(Report(folder), query) or sha256_of(path) != file["sha256"]:
+    if not _is_message(folder, query) or sha256_of(path) != file["sha256"]:
         return None
     return pq.read_table(path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,11 +15,13 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.rounding import finite
 from dprelease.privacy.event import Event
-from dprelease.query.records import RecordColumn, resolve_records
+from dprelease.query.records import RecordColumn, Records, resolve_records
 from dprelease.release import manifest
 from dprelease.release.local.laws import FrequencyLaw, MeanLaw
 from dprelease.release.local.manifest import FORMAT
+from dprelease.release.local.verify import holds_records
 from dprelease.release.local.write import public_values
+from dprelease.release.sealed import read_sealed
 from dprelease.schema.load import declaration_from_texts
 
 if TYPE_CHECKING:
@@ -81,11 +82,11 @@ def local_estimate(
     if not 0.0 < confidence < 1.0:
         raise ValueError("a confidence lies between 0 and 1")
     folder = Path(path)
-    held = _manifest(folder)
+    held = read_sealed(folder, FORMAT)
     event = _event(held, column, records)
-    declared = _column(held, event)
+    part, declared = _column(held, event)
     law = _law(event)
-    values = _read(folder, held, event)
+    values = _read(folder, held, part, event.column)
     if not len(values):
         raise ValueError("there is no record to estimate from")
     if isinstance(law, RandomizedResponse):
@@ -98,25 +99,6 @@ def _refuse(code: str, **fields: str) -> NoReturn:
     raise VerificationError(code, place=Place(manifest.NAME), **named)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        raw = (folder / manifest.NAME).read_bytes()
-    except OSError:
-        raw = b""
-    if not raw:
-        _refuse("DP-VERIFY-001")
-    held: Any = None
-    try:
-        held = json.loads(raw)
-    except ValueError:
-        held = None
-    if not isinstance(held, dict) or held.get("digest") != manifest.digest_of(held):
-        _refuse("DP-VERIFY-002", problem="its digest does not match")
-    if held.get("format") != FORMAT:
-        _refuse("DP-VERIFY-003", found=str(held.get("format"))[:40], known=FORMAT)
-    return held
-
-
 def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
     events = [Event.from_json(found) for found in held["measurements"]]
     fitting = [e for e in events if e.column == column and records in (None, e.query)]
@@ -126,14 +108,14 @@ def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
     return fitting[0]
 
 
-def _column(held: dict[str, Any], event: Event) -> RecordColumn:
+def _column(held: dict[str, Any], event: Event) -> tuple[Records, RecordColumn]:
     declared = held["declaration"]
     try:
         declaration = declaration_from_texts(declared["texts"], declared["release"])
         for part in resolve_records(declaration):
             for column in part.columns:
                 if (part.name, column.name) == (event.query, event.column):
-                    return column
+                    return part, column
     except (DpReleaseError, KeyError):
         pass
     _refuse("DP-VERIFY-009", why="the column is not declared")
@@ -147,14 +129,16 @@ def _law(event: Event) -> Mechanism:
     _refuse("DP-VERIFY-009", why=why)
 
 
-def _read(folder: Path, held: dict[str, Any], event: Event) -> pa.ChunkedArray:
+def _read(folder: Path, held: dict[str, Any], part: Records, name: str) -> pa.ChunkedArray:
     import pyarrow.parquet as pq
 
-    (file,) = [found for found in held["files"] if found["query"] == event.query]
-    path = folder / f"{event.query}.parquet"
-    if not path.is_file() or manifest.sha256(path.read_bytes()) != file["sha256"]:
-        _refuse("DP-VERIFY-004", name=path.name)
-    return pq.read_table(path, columns=[event.column]).column(0)
+    path = folder / f"{part.name}.parquet"
+    for file in held["files"]:
+        if file["query"] != part.name or not holds_records(folder, part, file["rows"]):
+            continue
+        if manifest.sha256_of(path) == file["sha256"]:
+            return pq.read_table(path, columns=[name]).column(0)
+    _refuse("DP-VERIFY-004", name=path.name)
 
 
 def _mean(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from flint import ctx
@@ -52,29 +53,30 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
     paid = ledger_record(declaration, record)
     check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
-    _ask_again(report, [column.event for column in columns], guarantee)
+    if report.ok:  # what is refused already needs no second price
+        _ask_again(report, [column.event for column in columns], guarantee)
 
 
 def _check_files(report: Report, parts: Sequence[Records], sizes: dict[str, int]) -> bool:
     """Return whether all files are there, with what can be published."""
-    wrong = [part for part in parts if not _holds(report, part, sizes[part.name])]
+    wrong = [part for part in parts if not holds_records(report.path, part, sizes[part.name])]
     for part in wrong:
         report.found("DP-VERIFY-006", name=f"{part.name}.parquet")
     report.checked.append("columns, values and numbers of records follow from the declaration")
     return not wrong
 
 
-def _holds(report: Report, part: Records, rows: int) -> bool:
+def holds_records(folder: Path, part: Records, rows: int) -> bool:
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from dprelease.release.local.write import declared_values, schema_of_records
 
-    if not is_written(report, part.name, schema_of_records(part), rows):
+    if not is_written(folder, part.name, schema_of_records(part), rows):
         return False
     try:
-        table = pq.ParquetFile(report.path / f"{part.name}.parquet").read()
+        table = pq.ParquetFile(folder / f"{part.name}.parquet").read()
     except (OSError, pa.ArrowException):
         return False
     return all(declared_values(table.column(column.name), column) for column in part.columns)

@@ -1,0 +1,102 @@
+"""What a ledger says of a release: paid for, for this noise, and this very manifest."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dprelease.ledger.account import Charge
+from dprelease.ledger.ledger import Ledger, Reservation, events_of
+from dprelease.privacy.event import Event
+from dprelease.release.verify import verify
+from tests.release.forging import publish, read, seal
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish(tmp_path_factory.mktemp("paid"), "paid")
+
+
+def bound_to(folder: Path, ledger: Ledger, reservation: Reservation) -> None:
+    """Bind a release to another reservation, and seal it again."""
+    entry = reservation.entry
+    record = read(folder)
+    record["ledger"] |= {
+        "reservation": reservation.id,
+        "entry": entry.number,
+        "digest": entry.digest,
+    }
+    seal(folder, record)
+
+
+def cut_off(ledger: Ledger, made: Reservation) -> None:
+    ledger.publish(made)
+
+
+def settled(ledger: Ledger, made: Reservation) -> None:
+    ledger.publish(made)
+    ledger.fail(made)
+
+
+ENDS: dict[str, tuple[Callable[[Ledger, Reservation], None], str | None]] = {
+    "cut off as it published": (cut_off, None),
+    "settled afterwards": (settled, None),
+    "failed before it published": (lambda ledger, made: ledger.fail(made), "released nothing"),
+    "given back": (lambda ledger, made: ledger.cancel(made), "given back"),
+    "another manifest": (lambda ledger, made: ledger.commit(made, "0" * 64), "another digest"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_how_the_run_ended(end: str, published: Path, tmp_path: Path) -> None:
+    """A run that was cut off is told of as such: its noise is bound, its tables are not."""
+    folder = Path(shutil.copytree(published, tmp_path / "copy"))
+    path = Path(shutil.copy(published.parent / "ledger.sqlite", tmp_path))
+    ledger = Ledger(path)
+    (first,) = ledger.state().reservations.values()
+    charges = [
+        Charge(c["table"], "add_remove", "person", tuple(events_of(c)))
+        for c in first.entry.body["charges"]
+    ]
+    made = ledger.reserve(charges, "again")
+    close, wanted = ENDS[end]
+    close(ledger, made)
+    bound_to(folder, ledger, made)
+    report = verify(folder, ledger=path)
+    assert report.ok is (wanted is None)
+    if wanted is None:
+        assert "holds no digest of its manifest" in report.checked[-1]
+    else:
+        (finding,) = report.findings
+        assert (finding.code, wanted in finding.cause) == ("DP-VERIFY-010", True)
+
+
+@pytest.mark.parametrize("other", ["less noise", "more noise", "another column", "nothing"])
+def test_what_was_charged_is_what_was_published(
+    other: str, published: Path, tmp_path: Path
+) -> None:
+    """Also where the ledger holds no digest: it holds the noise that was charged."""
+    folder = Path(shutil.copytree(published, tmp_path / "copy"))
+    path = Path(shutil.copy(published.parent / "ledger.sqlite", tmp_path))
+    ledger = Ledger(path)
+    (held,) = read(folder)["measurements"]
+    factor = {"less noise": 0.5, "more noise": 2.0}.get(other, 1.0)
+    held["parameters"]["scale"] = repr(float(held["parameters"]["scale"]) * factor)
+    if other == "another column":
+        held["column"] = "cells"
+    events = () if other == "nothing" else (Event.from_json(held),)
+    made = ledger.reserve([Charge("office/people", "add_remove", "person", events)], "another")
+    ledger.publish(made)
+    bound_to(folder, ledger, made)
+    assert verify(folder).ok
+    (finding,) = verify(folder, ledger=path).findings
+    assert "for other noise" in finding.cause
+
+
+def test_a_release_that_names_no_ledger_was_not_paid_for(published: Path, tmp_path: Path) -> None:
+    folder = publish(tmp_path, "central")
+    (finding,) = verify(folder, ledger=published.parent / "ledger.sqlite").findings
+    assert "names no ledger" in finding.cause

@@ -1,0 +1,350 @@
+"""What parties send and what is made of it: keys, types, numbers, trust, noise to the last bit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import dprelease
+from dprelease.errors import BudgetError
+from dprelease.exact.table import ExactTable
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.numerics import stable
+from dprelease.numerics.lattice import LIMIT, sample
+from dprelease.privacy.federated import rounding_exponent
+from dprelease.privacy.stable import largest_loss
+from dprelease.release import manifest
+from dprelease.release.draft import priced
+from dprelease.release.federated.perturb import messages
+from dprelease.release.federated.plan import FederatedPlan, ShareColumn, prepare_federated
+from dprelease.release.guarantee import guarantee_of
+from dprelease.release.verify import verify
+from dprelease.schema.load import read_declaration
+from tests.release.forging import publish, read, seal
+from tests.replay import Keyed, Replay
+
+ERROR_RATE = 1e-9
+PARTIES = 3
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    base = tmp_path_factory.mktemp("parties")
+    return [publish(base / str(party), "party", party) for party in range(1, PARTIES + 1)]
+
+
+@pytest.fixture
+def copies(folders: list[Path], tmp_path: Path) -> list[Path]:
+    return [Path(shutil.copytree(f, tmp_path / str(i))) for i, f in enumerate(folders)]
+
+
+@pytest.fixture(scope="module")
+def plan(folders: list[Path]) -> FederatedPlan:
+    return prepare_federated(read_declaration(folders[0].parent / "release.yaml"))
+
+
+def rewritten(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change a party's table, and its digest in a manifest that is sealed again."""
+    path = folder / "by_city.parquet"
+    pq.write_table(change(pq.read_table(path)), path, store_schema=False)
+    forged(folder, lambda r: r["files"][0].update(sha256=manifest.sha256_of(path)))
+
+
+def forged(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    record = read(folder)
+    change(record)
+    seal(folder, record)
+
+
+def put(name: str, make: Callable[[list[Any]], pa.Array]) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        place = table.column_names.index(name)
+        return table.set_column(place, name, make(table.column(name).to_pylist()))
+
+    return change
+
+
+TABLES: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "reordered": lambda t: t.take([1, 0, 2]),
+    "one row, which would be added to all": lambda t: t.slice(0, 1),
+    "no row": lambda t: t.slice(0, 0),
+    "a row too many": lambda t: pa.concat_tables([t, t.slice(0, 1)]),
+    "another key": put("city", lambda v: pa.array([*v[:-1], "Paris"])),
+    "a key twice": put("city", lambda v: pa.array([v[0], v[0], v[2]])),
+    "a key that is missing": put("city", lambda v: pa.array([*v[:-1], None])),
+    "keys of another type": put("city", lambda v: pa.array(v, pa.binary())),
+    "a message that is missing": put("rows", lambda v: pa.array([*v[:-1], None])),
+    "floats": put("rows", lambda v: pa.array(v, pa.float64())),
+    "decimals": put("rows", lambda v: pa.array(v, pa.decimal128(20, 0))),
+    "32 bits": put("rows", lambda v: pa.array([1, 2, 3], pa.int32())),
+    "unsigned": put("rows", lambda v: pa.array([1, 2, 3], pa.uint64())),
+    "lists": put("rows", lambda v: pa.array([[x] for x in v])),
+    "columns in another order": lambda t: t.select(["city", "pay", "rows"]),
+    "a column too few": lambda t: t.drop_columns(["pay"]),
+    "a column too many": lambda t: t.append_column("more", t.column("rows")),
+}
+
+
+@pytest.mark.parametrize("party", [0, 2])
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_are_no_messages(name: str, party: int, copies: list[Path]) -> None:
+    """Whichever party sends them, with digests that fit."""
+    rewritten(copies[party], TABLES[name])
+    with pytest.raises(BudgetError, match="DP-FED-003"):
+        dprelease.federated_sum(copies)
+    assert not verify(copies[party]).ok
+
+
+def declare(old: str, new: str) -> Callable[[dict[str, Any]], None]:
+    """Return the forgery of a declaration, with its digest made again."""
+
+    def change(record: dict[str, Any]) -> None:
+        held = record["declaration"]
+        held["texts"]["release.yaml"] = text = held["texts"]["release.yaml"].replace(old, new)
+        held["sha256"]["release.yaml"] = manifest.sha256(text.encode())
+
+    return change
+
+
+MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "another number of parties": lambda r: r.update(parties=2),
+    "another party's number": lambda r: r.update(party=2),
+    "no party's number": lambda r: r.update(party=0),
+    "a party that is none": lambda r: r.update(party=PARTIES + 1),
+    "a huge number": lambda r: r.update(parties=10**300, party=10**300),
+    "another version": lambda r: r["tool"].update(version="0.0.9"),
+    "another tool": lambda r: r["tool"].update(name="other"),
+    "another title": declare("all registers", "some registers"),
+    "another comment in what is declared": declare("title:", "# hello\ntitle:"),
+    "another budget": declare("epsilon: 1", "epsilon: 0.5"),
+    "another number of parties, declared": declare("parties: 3", "parties: 4"),
+    "another step": lambda r: r["measurements"][1].update(step="1"),
+    "a finer lattice": lambda r: r["measurements"][0].update(
+        refined=2 * r["measurements"][0]["refined"]
+    ),
+    "another margin": lambda r: r["measurements"][0].update(sum_margin_95="1"),
+    "another promise": lambda r: r["trust"].pop(),
+    "another file": lambda r: r["files"][0].update(rows=4),
+    "a longer name": lambda r: r["files"][0].update(name="x" * 300),
+    "another format": lambda r: r.update(format="dprelease-federated-manifest/2"),
+}
+
+
+@pytest.mark.parametrize("party", [0, 2])
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_manifests_that_differ(name: str, party: int, copies: list[Path]) -> None:
+    forged(copies[party], MANIFESTS[name])
+    with pytest.raises(BudgetError, match="DP-FED-003"):
+        dprelease.federated_sum(copies)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in MANIFESTS if n not in ("another version", "another tool")]
+)
+def test_manifests_that_all_parties_forge_alike(name: str, copies: list[Path]) -> None:
+    """So that they agree with each other, but not with what they declare."""
+    for copy in copies:
+        forged(copy, MANIFESTS[name])
+    if name in ("another title", "another comment in what is declared"):
+        forged(copies[0], lambda r: r.update(title="People"))  # else it is a release of its own
+    with pytest.raises(BudgetError, match="DP-FED-003"):
+        dprelease.federated_sum(copies)
+
+
+def test_which_parties_are_there(copies: list[Path], tmp_path: Path) -> None:
+    """One twice and one missing, by folder, by another run of the same party, by an edited number."""
+    again = publish(tmp_path / "again", "party", 2, key="another run")
+    edited = Path(shutil.copytree(copies[1], tmp_path / "edited"))
+    forged(edited, lambda r: r.update(party=3))
+    one, two, three = copies
+    for given in (
+        [one, two],
+        [one, two, two],
+        [one, two, again],
+        [one, two, edited],
+        [*copies, again],
+    ):
+        with pytest.raises(BudgetError, match="DP-FED-003"):
+            dprelease.federated_sum(given)
+    whole = dprelease.federated_sum([one, two, three])
+    assert whole.equals(dprelease.federated_sum([three, one, two]))
+    assert dprelease.federated_sum([one, again, three])["city"].tolist() == ["Bern", "Oslo", "Rome"]
+
+
+def test_other_versions_of_libraries_are_no_other_release(copies: list[Path]) -> None:
+    whole = dprelease.federated_sum(copies)
+    forged(copies[2], lambda r: r["tool"]["dependencies"].update(numpy="9.9"))
+    assert dprelease.federated_sum(copies).equals(whole)
+
+
+@pytest.mark.parametrize(
+    ("sent", "fits"),
+    [
+        ([2**61, 2**61 - 1, 0], True),
+        ([2**61, 2**61, 0], False),
+        ([2**62, 2**62, 2**62], False),
+        ([-(2**63), 0, 0], False),
+        ([-(2**61), -(2**61), 1], True),
+        ([2**63 - 1, 2**63 - 1, 2], True),  # 2^64 in all: messages wrap, sums are what count
+    ],
+)
+def test_sums_that_64_bits_do_not_hold(sent: list[int], fits: bool, copies: list[Path]) -> None:
+    """Refused by the sum modulo 2^64 alone; which message it was decides nothing."""
+    for copy, value in zip(copies, sent, strict=True):
+        rewritten(copy, put("rows", lambda v, value=value: pa.array([value, *v[1:]])))
+    if not fits:
+        with pytest.raises(BudgetError, match="do not fit 64 bits"):
+            dprelease.federated_sum(copies)
+        return
+    refined = read(copies[0])["measurements"][0]["refined"]
+    whole = (sum(sent) + 2**63) % 2**64 - 2**63
+    assert dprelease.federated_sum(copies)["rows"][0] == whole / refined
+
+
+def test_the_sum_is_the_truth_and_everybodys_noise(
+    folders: list[Path], plan: FederatedPlan
+) -> None:
+    """Each party's stream drawn again: what is published is their noise off, to the last bit."""
+    found = dprelease.federated_sum(folders)
+    # 400 persons, 100 of each of four cities, the last of which stands for Rome; 2 of 3 rows count.
+    true = {"rows": [PARTIES * 200, PARTIES * 200, PARTIES * 400]}
+    noise = {share.measure.name: np.zeros(3, dtype=object) for share in plan.shares}
+    for party in range(1, PARTIES + 1):
+        bits = Keyed(f"forged party {party}")
+        for share in plan.of_shares("by_city"):
+            noise[share.measure.name] += sample(share.law, 3, bits, modular=True).astype(object)
+    share = next(s for s in plan.shares if s.measure.name == "rows")
+    assert share.measure.sensitivity.slots == 2
+    off = [Fraction(int(n), share.refined) for n in noise["rows"]]
+    assert found["rows"].tolist() == [
+        float(count + step) for count, step in zip(true["rows"], off, strict=True)
+    ]
+    assert all(noise["rows"] != 0)
+    assert set(found["rows_moe"]) == {float(share.margin(PARTIES))}
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
+def test_margins_of_sums_hold_and_are_not_wide(alpha: float, plan: FederatedPlan) -> None:
+    """1 in 20 sums lies outside, not 4 or 6 in 100: a margin that is 5 % off would be seen."""
+    law, times = SymmetricAlphaStable(900.0, alpha), 400_000
+    share = replace(plan.shares[0], law=law)
+    draws = sample(law, PARTIES * times, Keyed(f"margin {alpha}"), modular=True)
+    sums = np.abs(draws.reshape(PARTIES, times).sum(axis=0).astype(np.float64))
+    width = float(share.margin(PARTIES) * share.refined / share.measure.step)
+    for factor, holds in ((1.0, True), (0.95, False), (1.05, False)):
+        missed = int((sums > width * factor).sum())
+        p_value = stats.binomtest(missed, times, 0.05).pvalue
+        assert bool(p_value > ERROR_RATE) is holds, (factor, missed)
+
+
+def by_hand(plan: FederatedPlan, honest: int) -> float:
+    """Return the pure epsilon of so many shares: closed forms, every coordinate and rounding."""
+    total = 0.0
+    for share in plan.shares:
+        (move,) = share.measure.sensitivity.moves
+        scale = share.law.scale * honest ** (1 / share.law.alpha)
+        loss = largest_loss(share.law.alpha, move.shift * share.refined / scale)
+        rounding = rounding_exponent(share.law.alpha, share.law.scale, honest)
+        total += share.measure.sensitivity.slots * move.cells * (loss + 2 * rounding)
+    return total
+
+
+def test_what_holds_for_whom_is_priced_for_as_many(plan: FederatedPlan) -> None:
+    """All, those that the budget counts on, and one: by closed forms, and each above the next."""
+    assert [trust.honest for trust in plan.trusts] == [3, 2, 1]
+    for trust in plan.trusts:
+        wanted = by_hand(plan, trust.honest)
+        assert wanted <= trust.guarantee.epsilon <= wanted * (1 + 1e-6), trust.honest
+        assert trust.guarantee.pure_epsilon == trust.guarantee.epsilon
+    # So a number that was priced as the next larger one is far off.
+    assert by_hand(plan, 1) > 1.3 * by_hand(plan, 2) > 1.3 * by_hand(plan, 3)
+
+
+def test_a_message_alone_costs_what_its_share_costs(tmp_path: Path) -> None:
+    """Under (epsilon, delta) as well: the last line of trust is the law of one party's noise."""
+    publish(tmp_path, "party")
+    path = tmp_path / "release.yaml"
+    path.write_text(path.read_text().replace("epsilon: 1}", "epsilon: 1, delta: 1e-6}"))
+    declaration = read_declaration(path)
+    plan = prepare_federated(declaration)
+    budget = declaration.spec.budget
+
+    def fine(share: ShareColumn) -> Any:
+        held = share.measure.sensitivity
+        return replace(
+            held, moves=tuple(replace(m, shift=m.shift * share.refined) for m in held.moves)
+        )
+
+    vectors = [priced(share.law, fine(share)) for share in plan.shares]
+    alone = guarantee_of(vectors, budget)
+    one = plan.trusts[-1]
+    assert (one.honest, one.rounding) == (1, 0.0)
+    assert alone.epsilon <= one.guarantee.epsilon < 1.01 * alone.epsilon
+
+
+def share_of(
+    plan: FederatedPlan, name: str, law: SymmetricAlphaStable, refined: int
+) -> ShareColumn:
+    found = next(share for share in plan.shares if share.measure.name == name)
+    return replace(found, law=law, refined=refined)
+
+
+def test_messages_wrap_where_noise_is_beyond_64_bits(plan: FederatedPlan) -> None:
+    """Cauchy noise from known words, computed by hand to 200 digits: not one step is lost."""
+    law = SymmetricAlphaStable(2.0**40, 1.0)
+    share = share_of(plan, "rows", law, 8)
+    words, fill = [12345, 1 << 63 | 77, 3], 987654321
+    exact = ExactTable("by_city", 3, {"rows": np.array([7, -9, 10**6])})
+    sent = messages(exact, [share], PARTIES, Replay(words, fill=fill))["rows"]
+    with mpmath.workdps(200):
+        tail = [mpmath.mpf(w % 2**63) / 2**64 + mpmath.mpf(fill) / 2**128 for w in words]
+        # P(Y >= y) = u: y = scale / tan(pi u); the words after the second change no integer here.
+        noise = [int(mpmath.nint(2**40 / mpmath.tan(mpmath.pi * u))) for u in tail]
+    noise[1] = -noise[1]
+    assert all(abs(found) > 2 * LIMIT for found in noise)
+    for value, true, drawn in zip(sent.tolist(), [7, -9, 10**6], noise, strict=True):
+        near = (value - 8 * true - drawn + 2**63) % 2**64 - 2**63
+        # 128 bits of a tail of 2^-50 fix a number of 2^88 to 2^10 steps: saturated it would be 2^62.
+        assert abs(near) < 2**24, (value, drawn)
+
+
+def test_true_values_saturate_where_sums_would_not_fit(plan: FederatedPlan) -> None:
+    """Beyond its reach a value is the reach, cell by cell: no neighbour moves farther than before."""
+    share = share_of(plan, "rows", SymmetricAlphaStable(0.01, 1.9), 2**20)
+    reach = share.reach(PARTIES)
+    assert PARTIES * reach * 2**20 <= LIMIT < PARTIES * (reach + 1) * 2**20
+    true = np.array([reach, reach + 1, 2**62, -reach, -(2**62), 5])
+    exact = ExactTable("by_city", 6, {"rows": true})
+    sent = messages(exact, [share], PARTIES, Replay([], fill=(1 << 62) + 12345))["rows"]
+    bare = ExactTable("by_city", 6, {"rows": np.zeros(6, dtype=np.int64)})
+    noise = messages(bare, [share], PARTIES, Replay([], fill=(1 << 62) + 12345))["rows"]
+    assert ((sent - noise) // 2**20).tolist() == [reach, reach, reach, -reach, -reach, 5]
+
+
+def test_a_party_says_which_one_it_is(tmp_path: Path) -> None:
+    publish(tmp_path, "party")
+    release = dprelease.read_release(tmp_path / "release.yaml")
+    for party in (None, 0, -1, 4):
+        with pytest.raises(BudgetError, match="DP-FED-004"):
+            release.run(party=party, overwrite=True)
+    assert read(release.run(party=3, overwrite=True))["party"] == 3
+    publish(tmp_path / "other", "paid")
+    with pytest.raises(BudgetError, match="DP-FED-004"):
+        dprelease.read_release(tmp_path / "other" / "release.yaml").run(party=1, overwrite=True)
+
+
+def test_stable_tails_are_those_of_this_file() -> None:
+    """The closed form by hand is that of the law: P(Y >= y) of a Cauchy variable."""
+    u = np.array([0.025, 0.3])
+    assert stable.quantile(1.0, u) == pytest.approx(1 / np.tan(np.pi * u))
