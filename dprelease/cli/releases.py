@@ -145,7 +145,7 @@ def run(
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json):
         from dprelease.release.engine import on_engine
-        from dprelease.release.federated.party import as_party
+        from dprelease.release.party import as_party
         from dprelease.schema.load import read_declaration
 
         declaration = as_party(on_engine(read_declaration(release), engine), party)

@@ -68,7 +68,7 @@ class Release:
             Any of the tree; nothing is published then.
         """
         from dprelease.release.engine import on_engine
-        from dprelease.release.federated.party import as_party
+        from dprelease.release.party import as_party
         from dprelease.release.pipeline import run
 
         target = None if output is None else Path(output)

@@ -11,7 +11,7 @@ from typing import Any
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import manifest
 from dprelease.release.accounts import account_of
-from dprelease.release.federated.party import as_party
+from dprelease.release.party import as_party
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed

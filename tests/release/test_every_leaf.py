@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dprelease.privacy.priced import Priced
-from dprelease.release import guarantee, rebuilt
+from dprelease.release import guarantee, manifest, rebuilt
 from dprelease.release.guarantee import Guarantee
 from dprelease.release.verify import verify
 from dprelease.schema.release import BudgetSpec
@@ -162,3 +164,22 @@ def test_tables_of_another_run_with_their_digests(
         found = verify(ours, ledger=published["paid"].parent / "ledger.sqlite").findings
         assert [finding.code for finding in found] == ["DP-VERIFY-010"]
         assert "another digest" in found[0].cause
+
+
+def test_keys_that_are_not_public(published: dict[str, Path], tmp_path: Path) -> None:
+    """Nobody but the run knows them; but each stands there once, in order, and none is missing."""
+    folder = Path(shutil.copytree(published["central"], tmp_path / "copy"))
+    path, record = folder / "ages.parquet", read(folder)
+    table = pq.read_table(path)
+    assert table["age"].to_pylist() == [20, 30]
+    for keys, is_ok in (
+        ([20, 31], True),
+        ([30, 20], False),
+        ([20, 20], False),
+        ([20, None], False),
+    ):
+        changed_ = table.set_column(0, "age", pa.array(keys, pa.int64()))
+        pq.write_table(changed_, path, store_schema=False)
+        record["files"][1]["sha256"] = manifest.sha256_of(path)
+        seal(folder, record)
+        assert verify(folder).ok is is_ok, keys

@@ -26,8 +26,8 @@ from dprelease.numerics.lattice import refine, sample
 from dprelease.privacy.federated import rounding_exponent, steepest
 from dprelease.privacy.stable import largest_loss
 from dprelease.release import manifest
-from dprelease.release.federated.party import as_party
 from dprelease.release.federated.plan import prepare_federated
+from dprelease.release.party import as_party
 from dprelease.release.pipeline import run
 from dprelease.release.verify import Report, verify
 from dprelease.schema.load import Declaration, read_declaration

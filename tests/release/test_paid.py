@@ -97,6 +97,6 @@ def test_what_was_charged_is_what_was_published(
 
 
 def test_a_release_that_names_no_ledger_was_not_paid_for(published: Path, tmp_path: Path) -> None:
-    folder = publish(tmp_path, "central")
+    folder = publish(tmp_path, "party")
     (finding,) = verify(folder, ledger=published.parent / "ledger.sqlite").findings
     assert "names no ledger" in finding.cause

@@ -15,11 +15,11 @@ from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query
 from dprelease.release.arrays import key_values, taken, wrapped
 from dprelease.release.federated import manifest
-from dprelease.release.federated.party import party_of
 from dprelease.release.federated.perturb import messages
 from dprelease.release.federated.plan import prepare_federated, resolve_federated
 from dprelease.release.folder import publish, refuse_existing, staging
 from dprelease.release.manifest import NAME, canonical, sha256
+from dprelease.release.party import party_of
 from dprelease.release.write import write_parquet
 from dprelease.schema.load import Declaration
 
@@ -37,8 +37,8 @@ def run_federated(
     progress: Callable[[str], None],
 ) -> Path:
     """Write one party's messages and return their folder; raises as `pipeline.run`."""
-    party = party_of(declaration)
     queries, plan = resolve_federated(declaration), prepare_federated(declaration)
+    party = party_of(declaration)
     target = output or declaration.folder / declaration.spec.output
     refuse_existing(target, overwrite)
     source = bits or Entropy()
