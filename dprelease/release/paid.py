@@ -10,10 +10,12 @@ from dprelease.ledger.ledger import COMMIT, PUBLISH, RESERVE, Ledger, events_of
 from dprelease.privacy.event import Event
 from dprelease.release.charging import ledger_of
 
-BOUND = "the ledger paid for the release, for its noise, and holds the digest of its manifest"
+BOUND = (
+    "the ledger holds the reservation that paid for the release, for this noise and this manifest"
+)
 UNBOUND = (
-    "the ledger paid for the release and for its noise, but holds no digest of its manifest: the "
-    "run was cut off as it published, so that the ledger can't tell its tables from others"
+    "the ledger holds the reservation that paid for the release and for this noise, but no digest "
+    "of its manifest: the run was cut off as it published, so that its tables may be others"
 )
 
 

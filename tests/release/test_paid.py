@@ -68,7 +68,7 @@ def test_how_the_run_ended(end: str, published: Path, tmp_path: Path) -> None:
     report = verify(folder, ledger=path)
     assert report.ok is (wanted is None)
     if wanted is None:
-        assert "holds no digest of its manifest" in report.checked[-1]
+        assert "but no digest of its manifest" in report.checked[-1]
     else:
         (finding,) = report.findings
         assert (finding.code, wanted in finding.cause) == ("DP-VERIFY-010", True)
