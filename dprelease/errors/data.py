@@ -56,4 +56,18 @@ TEMPLATES: dict[str, Template] = {
         cause="The values of the file can't be read.",
         fix="check that the file is whole, or leave out --peek: names and types need no values.",
     ),
+    "DP-DATA-014": Template(
+        cause="The source of the table '{table}' is a view, or computes a declared column.",
+        fix=(
+            "name a table that stores its values: what is computed may answer for one row by what "
+            "stands in others, or otherwise each time it is asked."
+        ),
+    ),
+    "DP-DATA-015": Template(
+        cause="The column '{column}' has values beyond 2^53 and is stored as floats.",
+        fix=(
+            "store it as an integer, in pandas as Int64, or as text: several whole numbers of that "
+            "size are one and the same float."
+        ),
+    ),
 }

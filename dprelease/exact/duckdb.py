@@ -15,7 +15,15 @@ from dprelease.exact.connection import connected, locking
 from dprelease.exact.inputs import Input, find_input, stamps
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.sources import pattern, stored_columns, top_level
+from dprelease.exact.sources import Opened, pattern, stored_columns
+from dprelease.exact.stored_types import (
+    COARSE,
+    SCHEMA,
+    by_types,
+    column_types,
+    refuse_computed,
+    union,
+)
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
 from dprelease.query import quoting
@@ -36,7 +44,7 @@ from dprelease.statements.layers import (
     needed_columns,
     needed_joined,
 )
-from dprelease.statements.treatment import FLOATS, base_type
+from dprelease.statements.physical import FLOATS, base_type
 
 if TYPE_CHECKING:
     from dprelease.exact.records import ExactRecords
@@ -344,30 +352,42 @@ class Engine:
         else:
             for statement in given.opened.attach:
                 self._ask(statement, given)
-            self._refuse_twins(given)
-            self._ask(
-                f"CREATE VIEW {given.relation} AS SELECT * FROM {given.opened.relation}", given
-            )
+            relation = self._checked(given, given.opened)
+            self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
+        stored |= dict.fromkeys(given.unread & set(stored), COARSE)
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
-    def _refuse_twins(self, given: Input) -> None:
-        """Refuse Parquet files whose names differ by case, from each other or from the declared.
-
-        The engine would rename one, or take one file's column for another's.
-        """
+    def _checked(self, given: Input, opened: Opened) -> str:
+        """Return the relation to read: rows as they are stored, each by its own file's types."""
         source = given.declared.table.source
-        if source is None or source.kind != "parquet":
-            return
-        for file in given.files:
-            sql = f"SELECT name, num_children FROM parquet_schema({quoting.text(pattern(file))})"
-            stored = top_level(self._ask(sql, given))
-            for name in stored_columns(given.declared):
-                same = [other for other in stored if other.casefold() == name.casefold()]
-                if same not in ([], [name]):
-                    code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
-                    raise DataError(code, table=given.declared.table.name, column=name)
+        if source is None or source.kind not in ("parquet", "duckdb"):
+            return opened.relation
+        if source.kind == "duckdb":
+            database = opened.relation.split(".", 1)[0]
+            refuse_computed(given.declared, database, lambda sql: self._ask(sql, given))
+            return opened.relation
+        files = {file: self._types(given, file) for file in given.files}
+        runs = by_types(files, given.declared)
+        given.differs = bool(runs)
+        given.unread = {name for types in files.values() for name in types if types[name] == COARSE}
+        return union(runs, given.declared) if runs else opened.relation
+
+    def _types(self, given: Input, file: Path) -> dict[str, str]:
+        """Return the types of a Parquet file's columns.
+
+        Names that differ by case, from each other or from the declared, are refused: the engine
+        would rename one, or take one file's column for another's.
+        """
+        schema = self._ask(SCHEMA.format(quoting.text(pattern(file))), given)
+        names, types = column_types(schema)
+        for name in stored_columns(given.declared):
+            same = [other for other in names if other.casefold() == name.casefold()]
+            if same not in ([], [name]):
+                code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
+                raise DataError(code, table=given.declared.table.name, column=name)
+        return types
 
     def _ask(self, sql: str, given: Input) -> list[Any]:
         """Return the rows of a statement that reads no row about people."""

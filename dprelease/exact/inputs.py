@@ -28,6 +28,10 @@ class Input:
     """Arrow batches that can be fetched once, of a relation."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
+    unread: set[str] = field(default_factory=set)
+    """Columns that the engine can't read without a failure that depends on a value."""
+    differs: bool = False
+    """Whether its files store a column differently, and each is read by its own types."""
 
     @property
     def files(self) -> tuple[Path, ...]:

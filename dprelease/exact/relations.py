@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.frames import readable
+from dprelease.exact.frames import read_as_declared
 from dprelease.exact.sources import stored_columns
 from dprelease.exact.vectors import BATCH
 from dprelease.schema.load import Declared
@@ -70,4 +70,4 @@ def _batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Tab
 
     if not wanted:  # rows alone are counted
         return pa.table({"dp_row": pa.nulls(len(table))})
-    return pa.table({name: readable(table[name], name, declared) for name in wanted})
+    return pa.table({name: read_as_declared(table[name], name, declared) for name in wanted})

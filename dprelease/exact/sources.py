@@ -41,19 +41,27 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
         DP-DATA-001 if nothing is there, DP-DATA-009 for an unreadable CSV header.
     """
     files = _files(declared, source)
-    names = f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
     match source.kind:
         case "parquet":
-            by_name = "true" if len(files) > 1 else "false"
-            options = f"union_by_name = {by_name}, hive_partitioning = false"
-            return Opened(files, (), f"read_parquet({names}, {options})")
+            return Opened(files, (), parquet(files))
         case "csv" | "json_lines":
             function, options = text_reader(declared, source, files)
-            return Opened(files, (), f"{function}({names}, {options})")
+            return Opened(files, (), f"{function}({_listed(files)}, {options})")
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
     return Opened(files[:1], (attach,), ".".join([database, *parts]))
+
+
+def parquet(files: Sequence[Path]) -> str:
+    """Return the relation of Parquet files that store their columns alike."""
+    by_name = "true" if len(files) > 1 else "false"
+    options = f"union_by_name = {by_name}, hive_partitioning = false"
+    return f"read_parquet({_listed(files)}, {options})"
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
 
 
 def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, str]:
@@ -144,15 +152,3 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     if len(set(folded)) < len(folded):
         raise DataError("DP-DATA-009", table=declared.table.name)
     return header
-
-
-def top_level(rows: list[tuple[str, int | None]]) -> list[str]:
-    """Return the names of a Parquet file's columns; `rows` is its schema tree, parents first."""
-    names, skip = [], 0
-    for name, children in rows[1:]:
-        if skip == 0:
-            names.append(name)
-        else:
-            skip -= 1
-        skip += children or 0
-    return names

@@ -17,7 +17,8 @@ from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.statements.treatment import DECLARED_AS, SMALL_INTEGERS, base_type, typed
+from dprelease.statements.meanings import typed
+from dprelease.statements.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"
 

@@ -15,7 +15,9 @@ from dprelease.query.keys import Key
 from dprelease.query.records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.statements.layers import SOURCE, cut_case
-from dprelease.statements.treatment import DECLARED_AS, steps, typed
+from dprelease.statements.meanings import typed
+from dprelease.statements.physical import DECLARED_AS
+from dprelease.statements.treatment import steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def test_stored_types_do_not_matter(change: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL(38,3)", "USMALLINT", "VARCHAR", "DOUBLE", "ENUM"],
+    ["UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL(38,3)", "USMALLINT", "VARCHAR", "ENUM"],
 )
 def test_wide_integers_and_decimals(kind: str, tmp_path: Path) -> None:
     """Extreme values of every stored type are clamped, never wrapped, never an error (V13, V14)."""
@@ -204,10 +204,10 @@ def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
     )
     texts = pd.DataFrame(dict.fromkeys(columns, POISON_TEXTS))
     query = query_of(None, tmp_path, columns, columns=measures, where=where)
-    # '1e999' overflows to infinity, which is clamped; sixty nines clamp as a number, not as an integer.
+    # '1e999' and 'inf' are infinity, which is clamped; sixty nines clamp as a number, not as an integer.
     assert vectors(query, texts) == {
         "n": [0, 0],
-        "x": [0, 18],
+        "x": [0, 27],
         "d": [0, 0],
         "f": [0, 0],
         "rows": [0, len(POISON_TEXTS)],

@@ -19,7 +19,7 @@ from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
 from dprelease.exact.spark.stored import quoted
 from dprelease.query import quoting
-from dprelease.statements.treatment import base_type
+from dprelease.statements.physical import base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,6 +102,9 @@ def spread(
         raise DataError("DP-SPARK-001", table=table, format="a DuckDB file")
     paths = [_uri(file, given) for file in given.files]
     if source.kind == "parquet":
+        if given.differs:
+            table = given.declared.table.name
+            raise DataError("DP-SPARK-001", table=table, format="files whose column types differ")
         return _parquet(spark, paths, given, physical)
     reader = text_reader(given.declared, source, given.files)
     whole = spark.read.format("binaryFile").option("recursiveFileLookup", "true")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dprelease.exact.sources import pattern
 from dprelease.query import quoting
-from dprelease.statements.treatment import base_type
+from dprelease.statements.physical import base_type
 
 CHUNK = 2**18
 """Rows that are read, or counted, at a time."""

@@ -1,0 +1,173 @@
+"""Arrow columns as the engine reads them: without a failure that depends on a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STORED_EXTENSIONS = ("arrow.json", "arrow.bool8")
+"""Extensions that are what they are stored as."""
+
+TICKS = {"s": 1, "ms": 1000}
+
+ASCII = 128
+"""Bytes below it are a character each."""
+
+
+def readable(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    """Return a column of the same values that the engine reads; None if it has no such type.
+
+    What type comes back depends on the type alone, and every value of it can be read.
+    """
+    import pyarrow as pa
+
+    kind = found.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _extension(found)
+    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+        return readable(_decoded(found))
+    for applies, change in _changes():
+        if applies(kind):
+            return change(found)
+    return found if _is_known(kind) else None
+
+
+def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
+    """Return what is done with columns of which types."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types = pa.types
+    return (
+        (types.is_null, lambda found: pa.nulls(len(found), pa.string())),
+        (types.is_run_end_encoded, lambda found: readable(pc.run_end_decode(found))),
+        (types.is_float16, lambda found: found.cast(pa.float32())),
+        (_is_odd_decimal, lambda found: found.cast(pa.float64())),
+        (types.is_date64, lambda found: found.cast(pa.int64()).cast(pa.timestamp("ms"))),
+        (_is_coarse_instant, _in_microseconds),
+        (_is_text, _unicode),
+        (types.is_dictionary, _unicode),
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_known(kind: pa.DataType) -> bool:
+    """Return whether the engine knows a type, of which the table of meanings has to decide."""
+    import pyarrow as pa
+
+    types = pa.types
+    known = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_date,
+        types.is_timestamp,
+    )
+    return any(is_it(kind) for is_it in known)
+
+
+def _is_odd_decimal(kind: pa.DataType) -> bool:
+    """Return whether a decimal is one that the engine has no type for."""
+    import pyarrow as pa
+
+    if not pa.types.is_decimal(kind):
+        return False
+    return bool(pa.types.is_decimal256(kind) or not 0 <= kind.scale <= kind.precision)
+
+
+def _is_coarse_instant(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in TICKS
+
+
+def _in_microseconds(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return zoned instants in microseconds; what does not fit, far beyond any year, is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ticks = found.cast(pa.int64())
+    factor = 10**6 // TICKS[found.type.unit]
+    limit = (2**63 - 1) // factor
+    fits = pc.and_(pc.less_equal(ticks, limit), pc.greater_equal(ticks, -limit))
+    inside = pc.if_else(fits, ticks, pa.scalar(None, pa.int64()))
+    return pc.multiply(inside, factor).cast(pa.timestamp("us", found.type.tz))
+
+
+def _extension(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    import pyarrow as pa
+
+    if found.type.extension_name == "arrow.uuid":
+        return found
+    if found.type.extension_name not in STORED_EXTENSIONS:
+        return None
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    storage = [chunk.storage for chunk in chunks]
+    return readable(pa.chunked_array(storage, type=found.type.storage_type))
+
+
+def _decoded(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    import pyarrow as pa
+
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    values = [chunk.dictionary.take(chunk.indices) for chunk in chunks]
+    return pa.chunked_array(values, type=found.type.value_type)
+
+
+def _unicode(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return texts of which those that are no UTF-8 are missing: functions fail at them."""
+    import pyarrow as pa
+
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    if all(map(_is_unicode, chunks)):
+        return found
+    if pa.types.is_dictionary(found.type):
+        return _unicode(_decoded(found))
+    views = pa.types.is_string_view(found.type)
+    wide = pa.large_binary() if pa.types.is_large_string(found.type) else pa.binary()
+    held = found.cast(pa.binary_view() if views else wide)
+    return pa.array(map(_text, held.to_pylist()), type=found.type)
+
+
+def _is_unicode(chunk: pa.Array) -> bool:
+    import pyarrow as pa
+
+    texts = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+    if not pa.types.is_string_view(texts.type) and _is_ascii(texts):
+        return True
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False  # its words may quote a text
+    return True
+
+
+def _is_ascii(texts: pa.Array) -> bool:
+    """Return whether texts are plain, told by all their bytes at once."""
+    import pyarrow as pa
+
+    _, places, held = texts.buffers()
+    if len(texts) == 0 or places is None or held is None:
+        return True
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    ends = np.frombuffer(places, kind)[[texts.offset, texts.offset + len(texts)]]
+    return bool(np.frombuffer(held, np.uint8)[slice(*ends)].max(initial=0) < ASCII)
+
+
+def _text(held: bytes | None) -> str | None:
+    try:
+        return None if held is None else held.decode()
+    except UnicodeDecodeError:
+        return None

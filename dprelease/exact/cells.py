@@ -1,0 +1,127 @@
+"""Python objects as the texts that are their values: one rule, which looks at the cell alone.
+
+A column of objects holds whatever it holds: numbers beside texts, days beside instants. Each cell
+becomes the text that its value is in a column of its own kind, and is read by what is declared.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import uuid
+from collections.abc import Iterable
+
+import numpy as np
+
+WIDEST = 1000
+"""Bits of an integer in a column of Python objects; what is longer counts as missing."""
+
+LONGEST = 40
+"""Digits of a decimal on either side of its point that are written without an exponent."""
+
+EXACT = 2**53
+"""Below it a float holds every whole number."""
+
+MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}
+MICROSECONDS |= {"s": 1_000_000, "ms": 1000, "us": 1}
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def texts_of(cells: Iterable[object], *, ids: bool = False) -> list[str | None]:
+    """Return each cell as a text, or None where it has no value; never raises.
+
+    `ids`: whole floats that could stand for several ids count as missing.
+    """
+    return [_text(cell, ids) for cell in cells]
+
+
+def _text(cell: object, ids: bool) -> str | None:
+    """Return what a cell says; None if it says nothing, or can't be asked."""
+    try:
+        return _telling(cell, ids)
+    except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
+        return None
+
+
+def _telling(value: object, ids: bool) -> str | None:
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return text if _is_unicode(text) else None
+    if isinstance(value, np.datetime64):
+        return _numpy_instant(value)
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"  # as the engine writes them
+    if isinstance(value, int):
+        return int.__repr__(value) if int.bit_length(value) <= WIDEST else None
+    if isinstance(value, float):
+        return _float(value, ids)
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime.datetime):
+        return _instant(value)
+    if isinstance(value, datetime.date):
+        return datetime.date.isoformat(value)
+    return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
+
+
+def _float(value: float, ids: bool) -> str | None:
+    if math.isnan(value) or (ids and abs(value) >= EXACT):
+        return None
+    if abs(value) < 2**127 and float.is_integer(value):
+        return int.__repr__(int(value))
+    return float.__repr__(value)
+
+
+def _decimal(value: decimal.Decimal) -> str | None:
+    if decimal.Decimal.is_nan(value):
+        return None
+    digits = decimal.Decimal.as_tuple(value)
+    if not isinstance(digits.exponent, int):
+        return "-inf" if digits.sign else "inf"
+    if max(len(digits.digits), abs(digits.exponent)) > LONGEST:
+        return decimal.Decimal.__str__(value)
+    text = decimal.Decimal.__format__(value, "f")
+    short = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if short in ("-0", "") else short
+
+
+def _instant(value: datetime.datetime) -> str | None:
+    # pandas' NaT passes as a datetime, and is the only one that differs from itself.
+    if value != value or not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:
+        return None
+    offset = value.utcoffset()
+    plain = datetime.datetime(
+        value.year, value.month, value.day, value.hour, value.minute, value.second,
+        value.microsecond,
+    )  # fmt: skip
+    return _plain(plain if offset is None else plain - offset)
+
+
+def _plain(instant: datetime.datetime) -> str:
+    """Return an instant as the engine writes it; its day alone at midnight."""
+    text = instant.isoformat(sep=" ").removesuffix(" 00:00:00")
+    return text.rstrip("0") if "." in text else text
+
+
+def _numpy_instant(value: np.datetime64) -> str | None:
+    if np.isnat(value):
+        return None
+    unit, count = np.datetime_data(value.dtype)
+    ticks = int(value.astype(np.int64)) * count
+    if unit == "ns":
+        return _plain(EPOCH + datetime.timedelta(microseconds=ticks // 1000))
+    if unit in ("M", "Y"):
+        months = ticks * (12 if unit == "Y" else 1)
+        return datetime.date(1970 + months // 12, months % 12 + 1, 1).isoformat()
+    return _plain(EPOCH + datetime.timedelta(microseconds=ticks * MICROSECONDS[unit]))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        str.encode(text, "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

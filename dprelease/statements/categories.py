@@ -1,0 +1,107 @@
+"""Declared values of a category, found in whatever type and spelling a source stores them.
+
+A file that holds the codes 1 and 2 is a column of integers; of floats once a code is missing; of
+texts, as they stand in the file, once a code is none. So a declared value is found by what it says:
+'01' is the number 1 in all of them. Where two declared values say the same, only texts tell them
+apart, and other types are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dprelease.query import quoting
+from dprelease.statements.physical import FAMILY_OF, FLOATS
+from dprelease.statements.spelling import (
+    NUMBER_TEXT,
+    WHOLE_TEXT,
+    matches,
+    text_of,
+)
+
+EXACT = 2**53
+"""Below it a float holds every whole number."""
+
+FEW = 100
+"""Values that every text is compared with before it is looked at more closely."""
+
+MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
+
+
+def category(source: str, stored: str, values: Sequence[str]) -> str | None:
+    """Return the declared value that a stored one is, or another text; None if types forbid it."""
+    said = {value: _said(value) for value in values}
+    if len(set(said.values())) < len(said):
+        return text_of(source, stored) if FAMILY_OF[stored] == "texts" else None
+    text = text_of(source, stored)
+    if FAMILY_OF[stored] == "texts":
+        return _found(text, said)
+    return _spelled(text, said)
+
+
+def is_beyond_floats(values: Sequence[str], stored: str) -> bool:
+    """Return whether a float may be one of several declared values."""
+    numbers = (float(v) for v in values if re.fullmatch(NUMBER_TEXT, v, re.ASCII))
+    return stored in FLOATS and any(EXACT <= abs(number) < float("inf") for number in numbers)
+
+
+def _said(value: str) -> str:
+    """Return what a declared value says, spelled as `text_of` spells it."""
+    if re.fullmatch(WHOLE_TEXT, value, re.ASCII):
+        return str(int(value.strip().split(".")[0]))
+    if re.fullmatch(NUMBER_TEXT, value, re.ASCII):
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < 2**127 else repr(number)
+    if value.strip().lower() in ("true", "false"):
+        return value.strip().lower()
+    if re.fullmatch(MIDNIGHT_TEXT, value, re.ASCII):
+        return value.strip()[:10]
+    return value
+
+
+def _found(text: str, said: dict[str, str]) -> str:
+    """Return the declared value that a text says, or the text."""
+    arms = []
+    number = [value for value in said if re.fullmatch(NUMBER_TEXT, value, re.ASCII)]
+    if number:
+        whole = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
+        real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
+        arms.append(f"WHEN {matches(text, WHOLE_TEXT)} THEN {_spelled(whole, said)}")
+        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_spelled(real, said)}")
+    if {"true", "false"} & set(said.values()):
+        word = f"lower(trim({text}))"
+        arms.append(f"WHEN {word} IN ('true', 'false') THEN {_spelled(word, said)}")
+    if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in said.values()):
+        day = f"left(trim({text}), 10)"
+        arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
+    if not arms:
+        return text
+    if len(said) <= FEW:  # most texts are declared values, spelled as they are declared
+        same = ", ".join(quoting.text(value) for value in said)
+        arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
+    return f"CASE {' '.join(arms)} ELSE {text} END"
+
+
+def _spelled(text: str, said: dict[str, str]) -> str:
+    """Return the declared value that says what a text of `text_of` says, or the text."""
+    others = {value: form for value, form in said.items() if value != form}
+    if not others:
+        return text
+    width = _width(said)
+    if width is not None:
+        short = matches(text, rf"[0-9]{{1,{width - 1}}}")
+        return f"CASE WHEN {short} THEN lpad({text}, {width}, '0') ELSE {text} END"
+    arms = " ".join(
+        f"WHEN {quoting.text(form)} THEN {quoting.text(value)}" for value, form in others.items()
+    )
+    return f"CASE {text} {arms} ELSE {text} END"
+
+
+def _width(said: dict[str, str]) -> int | None:
+    """Return the length of declared numbers, where zeros in front give all of them the same."""
+    numbers = [value for value, form in said.items() if re.fullmatch(r"[0-9]+", form)]
+    widths = {len(value) for value in numbers}
+    padded = all(said[value].zfill(len(value)) == value for value in numbers)
+    others = any(value != form for value, form in said.items() if value not in numbers)
+    return widths.pop() if padded and len(widths) == 1 and not others else None

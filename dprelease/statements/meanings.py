@@ -1,0 +1,228 @@
+"""The table of what stored values mean: one entry for each declared type and stored family.
+
+A value means what its text means, so it means the same in every type that holds it: no row of a
+source can change how another is read by changing the type of its column. What has no entry is
+refused by its types alone, and so is what a type can't hold exactly.
+
+Every expression here is total: no value, of any type, can make it fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dprelease.errors import DataError
+from dprelease.query import quoting
+from dprelease.schema.columns import (
+    CategoryColumn,
+    Column,
+    CutColumn,
+    DateColumn,
+    IntegerColumn,
+    TimestampColumn,
+)
+from dprelease.statements.categories import EXACT, category, is_beyond_floats
+from dprelease.statements.physical import (
+    DECLARED_AS,
+    FAMILY_OF,
+    FLOATS,
+    INTEGERS,
+    SMALL_INTEGERS,
+    base_type,
+)
+from dprelease.statements.spelling import (
+    as_double,
+    calendar_day,
+    instant,
+    instant_of_text,
+    number_of_text,
+    says_numbers,
+    text_of,
+    truth_of_text,
+    whole_of_text,
+)
+
+HUGE = "170141183460469231731687303715884105727"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A stored column: its name as SQL, the engine's type without parameters, its declaration."""
+
+    source: str
+    stored: str
+    column: Column
+
+    @property
+    def text(self) -> str:
+        """Return the text that a value is."""
+        return text_of(self.source, self.stored)
+
+
+Meaning = Callable[[Held], str | None]
+"""From a stored column to a value of the declared kind."""
+
+
+def typed(name: str, column: Column, physical: str) -> str:
+    """Return the value of a column as its declared kind; NULL where it is missing.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if no value of the stored type could be read as declared, DP-DATA-015 if a
+        float may stand for several of the declared values.
+    """
+    source, stored = quoting.identifier(name), base_type(physical)
+    if isinstance(column, CutColumn):
+        raise TypeError("a cut has no stored column")
+    meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
+    found = None if meaning is None else meaning(Held(source, stored, column))
+    if found is None:
+        raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
+    if _is_inexact(column, stored):
+        raise DataError("DP-DATA-015", column=name)
+    return found
+
+
+def _is_inexact(column: Column, stored: str) -> bool:
+    if isinstance(column, CategoryColumn):
+        return is_beyond_floats(column.values or (), stored)
+    if not isinstance(column, IntegerColumn) or column.lower is None or column.upper is None:
+        return False
+    return stored in FLOATS and max(abs(column.lower), abs(column.upper)) > EXACT
+
+
+def _text(held: Held) -> str | None:
+    return held.text
+
+
+def _category(held: Held) -> str | None:
+    values = held.column.values if isinstance(held.column, CategoryColumn) else None
+    return category(held.source, held.stored, values or ())
+
+
+def _missing(held: Held) -> str | None:
+    return f"CAST(NULL AS {DECLARED_AS[getattr(held.column, 'type', '')]})"
+
+
+def _as_it_is(held: Held) -> str | None:
+    return held.source
+
+
+def _truth_number(held: Held) -> str | None:
+    return f"CAST({held.source} AS INTEGER)"
+
+
+def _whole_integer(held: Held) -> str | None:
+    if held.stored in SMALL_INTEGERS or held.stored == "HUGEINT":
+        return held.source
+    if held.stored == "UBIGINT":
+        return f"CAST({held.source} AS HUGEINT)"
+    clamped = f"CAST(least({held.source}, {HUGE}::UHUGEINT) AS HUGEINT)"
+    return f"CASE WHEN {held.source} IS NOT NULL THEN {clamped} END"  # not a bound if it is missing
+
+
+def _whole_float(held: Held) -> str | None:
+    value = as_double(held.source, held.stored)
+    whole = f"isfinite({value}) AND {value} = trunc({value})"
+    return f"CASE WHEN {whole} THEN TRY_CAST({value} AS HUGEINT) END"
+
+
+def _whole_decimal(held: Held) -> str | None:
+    value = held.source
+    return f"CASE WHEN {value} = trunc({value}) THEN TRY_CAST({value} AS HUGEINT) END"
+
+
+def _whole_text(held: Held) -> str | None:
+    return whole_of_text(held.text)
+
+
+def _number_float(held: Held) -> str | None:
+    return f"CASE WHEN NOT isnan({held.source}) THEN CAST({held.source} AS DOUBLE) END"
+
+
+def _number_decimal(held: Held) -> str | None:
+    return f"CAST({held.source} AS DOUBLE)"
+
+
+def _number_text(held: Held) -> str | None:
+    return number_of_text(held.text)
+
+
+def _truth_of_number(held: Held) -> str | None:
+    whole = held.stored in INTEGERS
+    value = held.source if whole else f"CAST({held.source} AS DOUBLE)"  # 1 may not fit a decimal
+    return f"CASE WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
+
+
+def _truth_of_text(held: Held) -> str | None:
+    return truth_of_text(held.text)
+
+
+def _day(held: Held) -> str | None:
+    return _inside(held.source, held.column)
+
+
+def _day_of_instant(held: Held) -> str | None:
+    return _inside(f"CAST({instant(held.source, held.stored)} AS DATE)", held.column)
+
+
+def _day_of_text(held: Held) -> str | None:
+    return _inside(f"CAST({_instant_of_text(held)} AS DATE)", held.column)
+
+
+def _inside(day: str, column: Column) -> str:
+    if not isinstance(column, DateColumn) or column.lower is None or column.upper is None:
+        return calendar_day(day)
+    bounds = f"{quoting.day(column.lower)} AND {quoting.day(column.upper)}"
+    return f"CASE WHEN {day} BETWEEN {bounds} THEN {day} END"
+
+
+def _instant(held: Held) -> str | None:
+    return instant(held.source, held.stored)
+
+
+def _instant_of_text(held: Held) -> str | None:
+    if not isinstance(held.column, DateColumn | TimestampColumn):
+        raise TypeError("only days and instants have a format")
+    if FAMILY_OF[held.stored] != "texts" and not says_numbers(held.column.format):
+        return _missing(held)
+    return instant_of_text(held.text, held.column.format)
+
+
+MEANINGS: dict[tuple[str, str], Meaning] = {
+    ("integer", "integers"): _whole_integer,
+    ("integer", "floats"): _whole_float,
+    ("integer", "decimals"): _whole_decimal,
+    ("integer", "texts"): _whole_text,
+    ("integer", "truth values"): _truth_number,
+    ("number", "integers"): _whole_integer,
+    ("number", "floats"): _number_float,
+    ("number", "decimals"): _number_decimal,
+    ("number", "texts"): _number_text,
+    ("number", "truth values"): _truth_number,
+    ("boolean", "integers"): _truth_of_number,
+    ("boolean", "floats"): _truth_of_number,
+    ("boolean", "decimals"): _truth_of_number,
+    ("boolean", "texts"): _truth_of_text,
+    ("boolean", "truth values"): _as_it_is,
+    ("date", "integers"): _day_of_text,
+    ("date", "floats"): _day_of_text,
+    ("date", "decimals"): _day_of_text,
+    ("date", "texts"): _day_of_text,
+    ("date", "truth values"): _missing,
+    ("date", "days"): _day,
+    ("date", "instants"): _day_of_instant,
+    ("timestamp", "integers"): _instant_of_text,
+    ("timestamp", "floats"): _instant_of_text,
+    ("timestamp", "decimals"): _instant_of_text,
+    ("timestamp", "texts"): _instant_of_text,
+    ("timestamp", "truth values"): _missing,
+    ("timestamp", "days"): _instant,
+    ("timestamp", "instants"): _instant,
+    **{("category", family): _category for family in set(FAMILY_OF.values())},
+    **{("text", family): _text for family in set(FAMILY_OF.values())},
+    **{(kind, "nothing"): _missing for kind in DECLARED_AS},
+}
+"""By declared type and family; a float of a date's column is missing, or says 20241231."""

@@ -1,0 +1,53 @@
+"""What a source stores columns as, in families of types that mean the same."""
+
+from __future__ import annotations
+
+import re
+
+SMALL_INTEGERS = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+)
+WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+INTEGERS = SMALL_INTEGERS | WIDE_INTEGERS
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
+TEXTS = frozenset({"VARCHAR", "ENUM", "JSON"})
+TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
+ZONED = frozenset({"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"})
+
+FAMILIES = {
+    "integers": INTEGERS,
+    "floats": FLOATS,
+    "decimals": frozenset({"DECIMAL"}),
+    "texts": TEXTS,
+    "truth values": frozenset({"BOOLEAN"}),
+    "days": frozenset({"DATE"}),
+    "instants": TIMES | ZONED,
+    "identifiers": frozenset({"UUID"}),
+    "nothing": frozenset({"NULL"}),
+}
+"""Stored types by what their values are; a type of no family can't be read at all.
+
+Times of day are among those: the engine stops at one that lies beyond a day, and bytes, lists and
+durations are no value of any declared type.
+"""
+
+FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
+
+DECLARED_AS = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "category": "VARCHAR",
+    "text": "VARCHAR",
+}
+"""The physical type that a plan assumes when the source is not there to be asked."""
+
+
+def base_type(physical: str) -> str:
+    """Return a DuckDB type without its parameters; LIST for any array or list."""
+    name = physical.upper().strip().strip('"')
+    if name.endswith("]"):
+        return "LIST"
+    return re.sub(r"\(.*\)", "", name).strip()

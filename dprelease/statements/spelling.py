@@ -1,0 +1,156 @@
+"""Values as texts, and texts as values: the same for a value whatever type it is stored as.
+
+Every expression here is total. A text says a whole number if it is one, however it is spelled:
+'34', '34.0' and '+034' are one number, as a float makes of an integer when a neighbour is missing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dprelease.query import quoting
+from dprelease.statements.physical import FAMILY_OF, ZONED
+
+WHOLE_TEXT = r"\s*[+-]?0*[0-9]{1,38}(\.0*)?\s*"
+NUMBER_TEXT = r"(?i)\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,9})?|inf(inity)?)\s*"
+ISO_TEXT = (
+    r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?(z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
+)
+"""What writers of instants agree on: the day, the time, and how far it is from Greenwich."""
+
+DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "y": 2, "j": 3}
+"""Digits of the parts of a format that are whole numbers of a fixed length."""
+
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+MIDNIGHT = " 00:00:00"
+
+
+def matches(text: str, regex: str) -> str:
+    """Return the condition that all of a text matches."""
+    return f"regexp_full_match({text}, {quoting.text(regex)})"
+
+
+def text_of(source: str, stored: str) -> str:
+    """Return the one text that a stored value is; NULL where it is missing.
+
+    Whole floats and decimals are spelled as integers, instants at midnight as days.
+    """
+    match FAMILY_OF[stored]:
+        case "texts":
+            return source if stored == "VARCHAR" else f"CAST({source} AS VARCHAR)"
+        case "floats":
+            return _float_text(as_double(source, stored))
+        case "decimals":
+            whole = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
+            rest = f"rtrim(CAST({source} AS VARCHAR), '0')"
+            return f"CASE WHEN {source} = trunc({source}) THEN {whole} ELSE {rest} END"
+        case "days":
+            return f"CAST({calendar_day(source)} AS VARCHAR)"
+        case "instants":
+            text = f"CAST({instant(source, stored)} AS VARCHAR)"
+            at_midnight = f"ends_with({text}, {quoting.text(MIDNIGHT)})"
+            return f"CASE WHEN {at_midnight} THEN left({text}, 10) ELSE {text} END"
+    return f"CAST({source} AS VARCHAR)"
+
+
+def _float_text(value: str) -> str:
+    kinds = (f"TRY_CAST({value} AS BIGINT)", f"TRY_CAST({value} AS HUGEINT)", value)
+    whole = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
+    return (
+        f"CASE WHEN isnan({value}) THEN NULL WHEN {value} = trunc({value}) THEN coalesce({whole}) "
+        f"ELSE CAST({value} AS VARCHAR) END"
+    )
+
+
+def as_double(source: str, stored: str) -> str:
+    """Return a float as a DOUBLE."""
+    return source if stored == "DOUBLE" else f"CAST({source} AS DOUBLE)"
+
+
+def whole_of_text(text: str) -> str:
+    """Return the whole number that a text says, as a HUGEINT and exactly."""
+    return f"CASE {_whole_arms(text)} {_truth_arms(text)} END"
+
+
+def _whole_arms(text: str) -> str:
+    # The cast of the text is exact where its double is not: two ids stay two.
+    exact, value = f"TRY_CAST(trim({text}) AS HUGEINT)", f"TRY_CAST(trim({text}) AS DOUBLE)"
+    is_whole = f"isfinite({value}) AND {value} = trunc({value})"
+    return (
+        f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
+        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {exact} END"
+    )
+
+
+def number_of_text(text: str) -> str:
+    """Return the number that a text says, as a DOUBLE."""
+    return (
+        f"CASE WHEN {matches(text, NUMBER_TEXT)} THEN TRY_CAST(trim({text}) AS DOUBLE) "
+        f"{_truth_arms(text)} END"
+    )
+
+
+def _truth_arms(text: str) -> str:
+    """Return what stored truth values are as numbers, for truth values that became texts."""
+    word = f"lower(trim({text}))"
+    return f"WHEN {word} = 'true' THEN 1 WHEN {word} = 'false' THEN 0"
+
+
+def truth_of_text(text: str) -> str:
+    """Return the truth value that a text says."""
+    word, value = f"lower(trim({text}))", f"TRY_CAST(trim({text}) AS DOUBLE)"
+    return (
+        f"CASE WHEN {word} IN ('true', 't', '1') THEN TRUE "
+        f"WHEN {word} IN ('false', 'f', '0') THEN FALSE "
+        f"WHEN NOT {matches(text, NUMBER_TEXT)} THEN NULL "
+        f"WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
+    )
+
+
+def instant_of_text(text: str, layout: str) -> str:
+    """Return the TIMESTAMP that a text says: in the declared format, or else by ISO 8601."""
+    width = _digits(layout)
+    if width is not None:
+        text = _padded(text, width)
+    declared = f"try_strptime({text}, {quoting.text(layout)})"
+    if layout.startswith("%Y-%d"):  # a format that tells month and day by their places alone
+        return declared
+    iso = f"TRY_CAST(trim({text}) AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
+    return f"coalesce({declared}, CASE WHEN {matches(text, ISO_TEXT)} THEN {iso} END)"
+
+
+def says_numbers(layout: str) -> bool:
+    """Return whether whole numbers can be read in a format: 20241231 in %Y%m%d."""
+    return _digits(layout) is not None
+
+
+def _digits(layout: str) -> int | None:
+    """Return how many digits a format has that has nothing else."""
+    if not re.fullmatch(f"(%[{''.join(DIGITS)}])+", layout):
+        return None
+    return sum(DIGITS[part] for part in layout[1::2])
+
+
+def _padded(text: str, width: int) -> str:
+    """Return the digits of a whole number with the zeros in front that a number has lost."""
+    number = f"CASE {_whole_arms(text)} END"
+    inside = f"{number} BETWEEN 0 AND {10**width - 1}"
+    return f"CASE WHEN {inside} THEN lpad(CAST({number} AS VARCHAR), {width}, '0') ELSE {text} END"
+
+
+def calendar_day(day: str) -> str:
+    """Return a DATE of the years 1 to 9999; NULL beyond."""
+    return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
+
+
+def instant(source: str, stored: str) -> str:
+    """Return a TIMESTAMP in UTC within the years 1 to 9999; NULL beyond, where casts can fail."""
+    first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
+    if stored in ZONED:
+        wide = f"TRY_CAST({source} AS TIMESTAMPTZ)"
+        inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
+        return f"CASE WHEN {inside} THEN {wide} AT TIME ZONE 'UTC' END"
+    wide = f"TRY_CAST({source} AS TIMESTAMP)"
+    inside = f"{wide} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
+    return f"CASE WHEN {inside} THEN {wide} END"

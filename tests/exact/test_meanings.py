@@ -1,0 +1,398 @@
+"""A value means the same in every physical type; what a pair of types can't hold is refused."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.exact.duckdb import Engine
+from dprelease.statements.meanings import typed
+from tests.exact.build import declare
+
+COLUMNS: dict[str, Any] = {
+    "whole": {"type": "integer", "lower": 0, "upper": 100},
+    "real": {"type": "number", "lower": 0, "upper": 100, "step": 1},
+    "flag": {"type": "boolean"},
+    "code": {"type": "category", "values": ["1", "2", "34", "true", "false", "a", "2024-02-29"]},
+    "padded": {"type": "category", "values": ["01", "02", "34"]},
+    "odd": {"type": "category", "values": ["1.0", "+2", "34", "True", "FALSE"]},
+    "name": {"type": "text"},
+    "year": {"type": "date", "format": "%Y"},
+    "day": {"type": "date"},
+    "at": {"type": "timestamp", "format": "%d/%m/%Y %H:%M"},
+}
+Cells = Mapping[str, object]
+"""Columns of the same logical values, by what they are stored as."""
+
+
+def declared_for(kinds: Iterable[str], declared: Iterable[str]) -> dict[str, Any]:
+    return {f"{name} of {kind}": COLUMNS[name] for kind in kinds for name in declared}
+
+
+def held(cells: Cells, declared: Iterable[str]) -> dict[str, object]:
+    return {f"{name} of {kind}": column for kind, column in cells.items() for name in declared}
+
+
+def meanings(
+    columns: dict[str, Any], frame: object = None, source: object = None
+) -> dict[str, list[Any]]:
+    """Return the typed values of every declared column."""
+    table = declare(columns) if source is None else declare(columns, source=source)
+    found: dict[str, list[Any]] = {}
+    with Engine.open(table, frame) as engine:
+        parts = {
+            name: f"CAST(({typed(name, column, engine.physical[name])}) AS {_shown(column)})"
+            for name, column in table.table.columns.items()
+        }
+        for start in range(0, len(parts), 20):
+            names = list(parts)[start : start + 20]
+            select = ", ".join(parts[name] for name in names)
+            rows = engine._connection.execute(f"SELECT {select} FROM dp_source").fetchall()
+            found |= zip(names, map(list, zip(*rows, strict=True)), strict=True)
+    return found
+
+
+def _shown(column: Any) -> str:
+    return "DOUBLE" if column.type in ("integer", "number") else "VARCHAR"
+
+
+def wrong(found: Mapping[str, list[Any]], wanted: Mapping[str, list[Any]]) -> dict[str, Any]:
+    return {name: v for name, v in found.items() if v != wanted[name.split(" of ", 1)[0]]}
+
+
+WHOLE = [1, 2, 34, None, 0]
+SAID_BY_WHOLE: dict[str, list[Any]] = {
+    "whole": [1, 2, 34, None, 0],
+    "real": [1, 2, 34, None, 0],
+    "flag": ["true", None, None, None, "false"],
+    "code": ["1", "2", "34", None, "0"],
+    "padded": ["01", "02", "34", None, "00"],
+    "odd": ["1.0", "+2", "34", None, "0"],
+    "name": ["1", "2", "34", None, "0"],
+    "year": ["0001-01-01", "0002-01-01", "0034-01-01", None, None],
+    "day": [None] * 5,
+    "at": [None] * 5,
+}
+SPELLINGS = ["{}", "{}.0", "{}.", " {}", "+{}", "0{}", "{}e0", "00{}.000"]
+TEXTS = [
+    *(pa.string(), pa.large_string(), pa.string_view()),
+    *(pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.uint32(), pa.large_string())),
+]
+NUMBERS = [
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    *(pa.float16(), pa.float32(), pa.float64()),
+    *(pa.decimal32(5, 2), pa.decimal64(9, 2), pa.decimal128(38, 3), pa.decimal256(50, 4)),
+]
+FLOATS = [float("nan") if value is None else float(value) for value in WHOLE]
+
+
+def spelled(spelling: str) -> list[str | None]:
+    return [None if value is None else spelling.format(value) for value in WHOLE]
+
+
+def objects(cells: Iterable[object]) -> pd.Series:
+    return pd.Series(list(cells), dtype=object)
+
+
+def pandas_numbers() -> dict[str, pd.Series]:
+    """Return whole numbers in whatever pandas makes of them."""
+    ten = decimal.Decimal("1.00")
+    listed = [1, decimal.Decimal(2), "34", 0]
+    return {
+        "Int8": pd.Series(WHOLE, dtype="Int8"),
+        "UInt64": pd.Series(WHOLE, dtype="UInt64"),
+        "Float32": pd.Series(WHOLE, dtype="Float32"),
+        "float16": pd.Series(FLOATS, dtype="float16"),
+        "float64": pd.Series(FLOATS),
+        "sparse": pd.Series(pd.arrays.SparseArray(FLOATS)),
+        "objects": objects(WHOLE),
+        "float objects": objects(FLOATS),
+        "decimal objects": objects(None if v is None else v * ten for v in WHOLE),
+        "numpy objects": objects(
+            [np.int8(1), np.float32(2), np.uint64(34), np.float64("nan"), np.longdouble(0)]
+        ),
+        "mixed objects": objects([1, 2.0, "34", pd.NaT, decimal.Decimal("0.00")]),
+        "categories": pd.Series(WHOLE).astype("category"),
+        "integer categories": pd.Series(pd.Categorical(WHOLE, [0, 34, 2, 1])),
+        "nullable categories": pd.Series(WHOLE, dtype="Int64").astype("category"),
+        "mixed categories": pd.Series(
+            pd.Categorical([1, decimal.Decimal(2), "34", None, 0], listed)
+        ),
+        "string categories": pd.Series(spelled("{}"), dtype="str").astype("category"),
+        **{kind: pd.Series(spelled("{}"), dtype=kind) for kind in ("str", "string[python]")},
+    }
+
+
+def pandas_spellings() -> dict[str, pd.Series]:
+    kinds = ("str", "string[python]", "string[pyarrow]", object, "category")
+    return {
+        f"{kind} {spelling}": pd.Series(spelled(spelling)).astype(kind)
+        for kind in kinds
+        for spelling in SPELLINGS
+    }
+
+
+def cast(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(kind):
+        return pa.array([v if v is None else decimal.Decimal(v) for v in values]).cast(kind)
+    return pa.array(values, pa.int64()).cast(kind)
+
+
+def encoded(kind: pa.DataType) -> pa.Array:
+    places = pa.array([0, 1, 2, None, 3], pa.int16())
+    return pa.DictionaryArray.from_arrays(places, cast([1, 2, 34, 0], kind))
+
+
+def arrow_numbers() -> dict[str, pa.Array]:
+    ends = pa.array([1, 2, 3, 4, 5], pa.int32())
+    texts = pa.array(spelled("{}"), pa.string())
+    return {
+        **{str(kind): cast(WHOLE, kind) for kind in NUMBERS},
+        **{f"dictionary {kind}": encoded(kind) for kind in NUMBERS if kind != pa.float16()},
+        **{str(kind): texts.cast(kind) for kind in TEXTS},
+        "runs": pa.RunEndEncodedArray.from_arrays(ends, cast(WHOLE, pa.int32())),
+        "json": texts.cast(pa.json_()),
+    }
+
+
+def test_whole_numbers_in_every_column_of_pandas() -> None:
+    cells = pandas_numbers()
+    backed = {
+        f"backed {kind}": pd.Series(a, dtype=pd.ArrowDtype(a.type))
+        for kind, a in arrow_numbers().items()
+    }
+    cells |= backed
+    found = meanings(declared_for(cells, COLUMNS), pd.DataFrame(held(cells, COLUMNS)))
+    assert wrong(found, SAID_BY_WHOLE) == {}
+
+
+def test_whole_numbers_however_they_are_spelled() -> None:
+    """All but columns declared as texts, which are what stands there."""
+    cells, kinds = pandas_spellings(), [name for name in COLUMNS if name != "name"]
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
+    assert wrong(found, SAID_BY_WHOLE) == {}
+
+
+@pytest.mark.parametrize("source", ["arrow", "parquet"])
+def test_whole_numbers_in_every_column_of_arrow(source: str, tmp_path: Path) -> None:
+    cells = arrow_numbers()
+    if source == "parquet":
+        cells = {kind: cells[kind] for kind in cells if "run" not in kind}
+    table, path = pa.table(held(cells, COLUMNS)), None
+    if source == "parquet":
+        path = str(tmp_path / "t.parquet")
+        pq.write_table(table, path)
+        table = None
+    found = meanings(declared_for(cells, COLUMNS), table, path)
+    assert wrong(found, SAID_BY_WHOLE) == {}
+
+
+TRUTH = [True, False, None]
+SAID_BY_TRUTH: dict[str, list[Any]] = {
+    "whole": [1, 0, None],
+    "real": [1, 0, None],
+    "flag": ["true", "false", None],
+    "code": ["true", "false", None],
+    "odd": ["True", "FALSE", None],
+    "year": [None] * 3,
+    "day": [None] * 3,
+    "at": [None] * 3,
+}
+
+
+def truth_values() -> dict[str, Any]:
+    words = [*(pa.array(["true", "false", None], kind) for kind in TEXTS[:3])]
+    return {
+        "boolean": pd.Series(TRUTH, dtype="boolean"),
+        "objects": objects(TRUTH),
+        "numpy objects": objects([np.bool_(True), np.bool_(False), pd.NA]),
+        "mixed": objects([True, "False", float("nan")]),
+        "categories": pd.Series(TRUTH).astype("category"),
+        "capitals": pd.Series(["True", "False", None], dtype="str"),
+        "loud": pd.Series(["TRUE", " FALSE ", None], dtype="string[python]"),
+        "backed": pd.Series(TRUTH, dtype=pd.ArrowDtype(pa.bool_())),
+        "bytes": pd.Series([1, 0, None], dtype=pd.ArrowDtype(pa.int8())),
+        **{f"words {i}": pd.Series(w, dtype=pd.ArrowDtype(w.type)) for i, w in enumerate(words)},
+    }
+
+
+def test_truth_values_in_every_column() -> None:
+    cells, kinds = truth_values(), list(SAID_BY_TRUTH)
+    numbers = {"bytes": cells.pop("bytes"), "floats": pd.Series([1.0, 0.0, float("nan")])}
+    numbers["texts"] = objects(["1.0", "0.0", None])
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
+    found |= meanings(declared_for(numbers, ["flag"]), pd.DataFrame(held(numbers, ["flag"])))
+    assert wrong(found, SAID_BY_TRUTH) == {}
+
+
+FRACTIONS = [0.5, 2.25, -1.0, None]
+SAID_BY_FRACTIONS: dict[str, list[Any]] = {
+    "whole": [None, None, -1, None],
+    "real": [0.5, 2.25, -1, None],
+    "flag": [None] * 4,
+    "part": ["0.50", "2.25", "-1", None],
+    "name": ["0.5", "2.25", "-1", None],
+}
+PART = {"type": "category", "values": ["0.50", "2.25", "-1"]}
+
+
+def test_fractions_in_every_column() -> None:
+    decimals = [None if v is None else decimal.Decimal(str(v)) for v in FRACTIONS]
+    backed = [pa.array(FRACTIONS, kind) for kind in (pa.float16(), pa.float32(), pa.float64())]
+    backed += [pa.array(decimals).cast(kind) for kind in NUMBERS if pa.types.is_decimal(kind)]
+    cells: dict[str, Any] = {
+        "objects": objects(FRACTIONS),
+        "decimals": objects(decimals),
+        "long decimals": objects(
+            None if v is None else v * decimal.Decimal("1.000") for v in decimals
+        ),
+        "float32": pd.Series(FRACTIONS, dtype="float32"),
+        "Float64": pd.Series(FRACTIONS, dtype="Float64"),
+        "categories": pd.Series(FRACTIONS).astype("category"),
+        **{str(a.type): pd.Series(a, dtype=pd.ArrowDtype(a.type)) for a in backed},
+    }
+    columns = {
+        f"{n} of {kind}": {**COLUMNS, "part": PART}[n] for kind in cells for n in SAID_BY_FRACTIONS
+    }
+    found = meanings(columns, pd.DataFrame(held(cells, SAID_BY_FRACTIONS)))
+    assert wrong(found, SAID_BY_FRACTIONS) == {}
+
+
+DAYS = [datetime.date(2024, 2, 29), datetime.date(1066, 10, 14), None]
+SAID_BY_DAYS: dict[str, list[Any]] = {
+    "day": ["2024-02-29", "1066-10-14", None],
+    "at": ["2024-02-29 00:00:00", "1066-10-14 00:00:00", None],
+    "code": ["2024-02-29", "1066-10-14", None],
+    "name": ["2024-02-29", "1066-10-14", None],
+}
+
+
+def midnights(zone: str | None = None) -> list[pd.Timestamp | None]:
+    return [None if day is None else pd.Timestamp(day, tz=zone) for day in DAYS]
+
+
+def test_days_in_every_column() -> None:
+    """One text beside days makes all of them objects, or texts with a time of day."""
+    micro = [pa.array(midnights(), pa.timestamp(unit)) for unit in ("s", "ms", "us")]
+    zoned = [pa.array(midnights("UTC"), pa.timestamp(unit, "UTC")) for unit in ("s", "ms", "us")]
+    days = [pa.array(DAYS, kind) for kind in (pa.date32(), pa.date64())]
+    texts = [None if day is None else str(day) for day in DAYS]
+    cells: dict[str, Any] = {
+        "objects": objects(DAYS),
+        "instants": objects(midnights()),
+        "zoned": objects(midnights("UTC")),
+        "numpy": objects([np.datetime64(day) for day in DAYS]),
+        "mixed": objects([midnights()[0], texts[1], pd.NaT]),
+        "categories": objects(DAYS).astype("category"),
+        "mixed categories": objects([DAYS[0], texts[1], None]).astype("category"),
+        "texts": pd.Series(texts, dtype="str"),
+        "datetime64": pd.Series(midnights(), dtype="datetime64[s]"),
+        **{str(a.type): pd.Series(a, dtype=pd.ArrowDtype(a.type)) for a in micro + zoned + days},
+    }
+    found = meanings(declared_for(cells, SAID_BY_DAYS), pd.DataFrame(held(cells, SAID_BY_DAYS)))
+    assert wrong(found, SAID_BY_DAYS) == {}
+
+
+@pytest.mark.parametrize(
+    "ending", ["", " 00:00:00", "T00:00:00", " 00:00:00.000000", " 00:00:00+00:00", "T00:00:00Z"]
+)
+def test_days_that_were_written_with_a_time_of_day(ending: str) -> None:
+    """A writer of CSV adds the time to all days once one of them has one."""
+    texts = [None if day is None else f"{day}{ending}" for day in DAYS]
+    kinds = ["day", "at"] + (["code"] if ending.strip(" T0:.") == "" else [])
+    cells = {"texts": texts}
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
+    assert wrong(found, SAID_BY_DAYS) == {}
+
+
+NOON = datetime.datetime(2024, 2, 29, 12, 30, 0, 500000)
+
+
+def test_instants_in_every_column() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    there = NOON.replace(tzinfo=datetime.UTC).astimezone(zone)
+    cells: dict[str, Any] = {
+        "objects": objects([NOON]),
+        "elsewhere": objects([there]),
+        "stamps": objects([pd.Timestamp(there)]),
+        "numpy": objects([np.datetime64(NOON, "ns")]),
+        "texts": ["2024-02-29T12:30:00.500Z"],
+        "other texts": ["2024-02-29 14:30:00.5+02:00"],
+        "ns": pd.Series([NOON], dtype="datetime64[ns]"),
+        "us": pd.Series([NOON], dtype="datetime64[us]"),
+        "zoned": pd.Series([there]),
+    }
+    wanted = {"at": ["2024-02-29 12:30:00.5"], "day": ["2024-02-29"]}
+    found = meanings(declared_for(cells, wanted), pd.DataFrame(held(cells, wanted)))
+    assert wrong(found, wanted) == {}
+    as_texts = {kind: c for kind, c in cells.items() if "texts" not in kind}
+    said = meanings(declared_for(as_texts, ["name"]), pd.DataFrame(held(as_texts, ["name"])))
+    assert {value for (value,) in said.values()} == {"2024-02-29 12:30:00.5"}
+
+
+def test_digits_are_days_where_the_format_has_nothing_else() -> None:
+    """Numbers lose the zeros in front, and gain a point; the column of texts has neither."""
+    column = {"type": "date", "format": "%d%m%Y"}
+    cells: dict[str, Any] = {
+        "texts": ["01022024", "31122024", "99999999", None],
+        "integers": pd.Series([1022024, 31122024, 99999999, None], dtype="Int64"),
+        "floats": [1022024.0, 31122024.0, 99999999.0, None],
+        "float texts": ["1022024.0", "31122024.0", "99999999.0", None],
+    }
+    found = meanings(dict.fromkeys(cells, column), pd.DataFrame(cells))
+    assert {
+        kind: v for kind, v in found.items() if v != ["2024-02-01", "2024-12-31", None, None]
+    } == {}
+
+
+def test_identifiers_in_every_column() -> None:
+    one = uuid.UUID(int=2**127 + 5)
+    arrow = pa.array([one.bytes], pa.uuid())
+    table = pa.table({"name of arrow": arrow, "name of text": [str(one)]})
+    found = meanings(declared_for(["arrow", "text"], ["name"]), table)
+    found |= meanings({"name of object": COLUMNS["name"]}, pd.DataFrame({"name of object": [one]}))
+    assert set(map(tuple, found.values())) == {(str(one),)}
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_whole_numbers_in_text_files(kind: str, tmp_path: Path) -> None:
+    kinds = [name for name in COLUMNS if name != "name"]
+    if kind == "csv":
+        cells = {f"csv {s}": spelled(s) for s in SPELLINGS}
+        path = tmp_path / "t.csv"
+        pd.DataFrame(held(cells, kinds)).to_csv(path, index=False)
+    else:
+        cells = {"numbers": WHOLE, "floats": FLOATS, "texts": spelled("{}")}
+        path = tmp_path / "t.jsonl"
+        lines = pd.DataFrame(held(cells, kinds)).to_dict("records")
+        path.write_text("".join(json.dumps(_without_nan(line)) + "\n" for line in lines))
+    found = meanings(declared_for(cells, kinds), None, str(path))
+    assert wrong(found, SAID_BY_WHOLE) == {}
+
+
+def _without_nan(line: dict[Any, Any]) -> dict[Any, Any]:
+    return {name: None if value != value else value for name, value in line.items()}
+
+
+@pytest.mark.parametrize(
+    "kind", ["HUGEINT", "UHUGEINT", "DECIMAL(38,30)", "ENUM('34', '2', '1', '0')"]
+)
+def test_whole_numbers_in_columns_of_the_engine(kind: str, tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "t.duckdb") as link:
+        names = ", ".join(f'v::VARCHAR::{kind} AS "{name} of it"' for name in COLUMNS)
+        link.execute(f"CREATE TABLE t AS SELECT {names} FROM unnest([1, 2, 34, NULL, 0]) g(v)")
+    source = {"path": str(tmp_path / "t.duckdb"), "table": "t"}
+    assert wrong(meanings(declared_for(["it"], COLUMNS), None, source), SAID_BY_WHOLE) == {}

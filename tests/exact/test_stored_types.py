@@ -1,0 +1,129 @@
+"""Tables that compute are refused; files of one source are each read by their own types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError
+from dprelease.exact.duckdb import Engine
+from tests.exact.build import ask, declare, exact
+from tests.exact.test_meanings import meanings
+
+VIEWS = {
+    "v": "CREATE VIEW v AS SELECT * FROM t",
+    "s.v": "CREATE VIEW s.v AS SELECT n, (SELECT max(n) FROM t) AS k FROM t",
+    "V": "CREATE VIEW v AS SELECT random() AS n, '1' AS k FROM t",
+    "g": "CREATE TABLE g (k VARCHAR, n AS (random()))",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_only_what_is_stored_is_read_from_a_duckdb_file(name: str, tmp_path: Path) -> None:
+    """A view answers for a row by what stands in others, or otherwise each time it is asked."""
+    with duckdb.connect(tmp_path / "t.duckdb") as link:
+        link.execute("CREATE SCHEMA s; CREATE TABLE t AS SELECT 1 AS n, 'a' AS k")
+        link.execute("CREATE TABLE s.t AS FROM t; CREATE TABLE h (k VARCHAR, n INT, x AS (n + 1))")
+        link.execute(VIEWS[name])
+    columns: dict[str, Any] = {"n": {"type": "number"}, "k": {"type": "text"}}
+
+    def query(table: str) -> Any:
+        source = {"path": str(tmp_path / "t.duckdb"), "table": table}
+        return ask(declare(columns, source=source), {"rows": {"count": "*"}})
+
+    with pytest.raises(DataError, match="DP-DATA-014"):
+        exact(query(name), None)
+    assert [exact(query(t), None)["rows"].tolist() for t in ("t", "s.t", "T", "h")] == [[1]] * 3 + [
+        [0]
+    ]
+
+
+NUMBERS = [1, 2, 34, None]
+SAID: dict[str, list[Any]] = {
+    "whole": [1, 2, 34, None],
+    "real": [1, 2, 34, None],
+    "code": ["1", "2", "34", None],
+    "name": ["1", "2", "34", None],
+    "flag": ["true", None, None, None],
+    "day": [None] * 4,
+}
+COLUMNS: dict[str, Any] = {
+    "whole": {"type": "integer", "lower": 0, "upper": 100},
+    "real": {"type": "number", "lower": 0, "upper": 100, "step": 1},
+    "code": {"type": "category", "values": ["1", "2", "34"]},
+    "name": {"type": "text"},
+    "flag": {"type": "boolean"},
+    "day": {"type": "date"},
+}
+STORED = [pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.decimal128(9, 3), pa.string()]
+
+
+@pytest.mark.parametrize("first", STORED, ids=str)
+@pytest.mark.parametrize("second", [*STORED, pa.bool_(), pa.null()], ids=str)
+def test_files_of_one_source_are_each_read_by_their_own_types(
+    first: pa.DataType, second: pa.DataType, tmp_path: Path
+) -> None:
+    """One missing code makes the integers of its file floats, and one text makes them texts."""
+    ones = {pa.bool_(): [True, None], pa.null(): [None]}.get(second, NUMBERS)
+    for place, (values, kind) in enumerate(((NUMBERS, first), (ones, second), (NUMBERS, first))):
+        plain = pa.array(values, kind if place == 1 and values is not NUMBERS else pa.int64())
+        stored = (
+            plain.cast(pa.decimal128(19)).cast(kind)
+            if pa.types.is_decimal(kind)
+            else plain.cast(kind)
+        )
+        pq.write_table(pa.table(dict.fromkeys(COLUMNS, stored)), tmp_path / f"t{place}.parquet")
+    found = meanings(COLUMNS, None, str(tmp_path / "t*.parquet"))
+    for name, wanted in SAID.items():
+        between = wanted
+        if second == pa.bool_():
+            said = {"whole": 1, "real": 1, "code": "true", "name": "true", "flag": "true"}
+            between = [said.get(name), None]
+        elif second == pa.null():
+            between = [None]
+        assert found[name] == [*wanted, *between, *wanted]
+
+
+def test_days_instants_and_texts_of_several_files(tmp_path: Path) -> None:
+    day = pd.Timestamp("2024-02-29")
+    for place, values in enumerate(([day.date()], [day], [day.tz_localize("UTC")], ["2024-02-29"])):
+        table = pa.table({"day": values, "at": values, "code": values})
+        pq.write_table(table, tmp_path / f"t{place}.parquet")
+    pq.write_table(pa.table({"code": ["2024-02-29"]}), tmp_path / "t4.parquet")  # lacks two
+    columns = {
+        "day": {"type": "date"},
+        "at": {"type": "timestamp"},
+        "code": {"type": "category", "values": ["2024-02-29"]},
+    }
+    assert meanings(columns, None, str(tmp_path / "t*.parquet")) == {
+        "day": ["2024-02-29"] * 4 + [None],
+        "at": ["2024-02-29 00:00:00"] * 4 + [None],
+        "code": ["2024-02-29"] * 5,
+    }
+
+
+def test_types_that_no_file_may_have(tmp_path: Path) -> None:
+    """Ids in floats, and lists: whatever the other files hold."""
+    columns = {"id": {"type": "integer"}, "n": {"type": "integer"}}
+    unit = {"privacy_unit": {"id": "id"}, "source": str(tmp_path / "t*.parquet")}
+    query = ask(declare(columns, **unit), {"rows": {"count": "*"}})
+    for table, code in (({"id": [1.0], "n": [1]}, "005"), ({"id": ["1"], "n": [[1]]}, "004")):
+        pq.write_table(pa.table({"id": [1], "n": [1]}), tmp_path / "t1.parquet")
+        pq.write_table(pa.table(table), tmp_path / "t2.parquet")
+        with pytest.raises(DataError, match=f"DP-DATA-{code}"):
+            exact(query, None)
+
+
+def test_small_integers_of_several_files_stay_small(tmp_path: Path) -> None:
+    """The engine widens them itself, and is as fast as over one file."""
+    for place, kind in enumerate((pa.int32(), pa.int64(), pa.uint8())):
+        pq.write_table(pa.table({"n": pa.array([1], kind)}), tmp_path / f"t{place}.parquet")
+    declared = declare({"n": {"type": "integer"}}, source=str(tmp_path / "t*.parquet"))
+    with Engine.open(declared) as engine:
+        assert engine.physical == {"n": "BIGINT"}
