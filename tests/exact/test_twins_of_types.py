@@ -1,0 +1,156 @@
+"""Twins through pandas: a row that changes the type of every column changes its own cells alone."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dprelease.exact.duckdb import Engine
+from tests.exact.build import ask, declare, exact
+
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "code": {"type": "category", "values": ["1", "2", "3"]},
+    "padded": {"type": "category", "values": ["01", "02", "03"]},
+    "word": {"type": "text"},
+    "age": {"type": "integer", "lower": 0, "upper": 115},
+    "pay": {"type": "number", "lower": -50, "upper": 50, "step": 10},
+    "part": {"type": "number", "lower": 0, "upper": 3, "step": "0.25"},
+    "flag": {"type": "boolean"},
+    "truth": {"type": "category", "values": ["True", "False"]},
+    "day": {"type": "date", "lower": "2020-01-01", "upper": "2020-01-05"},
+    "digits": {"type": "date", "format": "%Y%m%d", "lower": "2020-01-01", "upper": "2020-01-05"},
+    "at": {"type": "timestamp"},
+}
+ROWS = [
+    f"{i},{i % 3 + 1},0{i % 3 + 1},{i % 4},{i % 90},{5 * (i % 9) - 20},{i % 7 / 2},{i % 2},"
+    f"{bool(i % 2)},2020-01-0{i % 5 + 1},2020010{i % 5 + 1},2020-01-0{i % 5 + 1} 12:00:00"
+    for i in range(60)
+]
+HEADER = ",".join(COLUMNS)
+ODD = {
+    "nothing": "61" + "," * (len(COLUMNS) - 1),
+    "texts": "61" + ",x" * (len(COLUMNS) - 1),
+    "an odd id": "x61" + "," * (len(COLUMNS) - 1),
+    "floats": "61,1.5,1.5,1.5,1.5,1.5,1.5,0.5,1.5,1.5,20200101.5,1.5",
+    "huge": "61" + ",18446744073709551615" * (len(COLUMNS) - 1),
+    "endless digits": "61" + ",99999999999999999999999" * (len(COLUMNS) - 1),
+    "endless": "61" + ",-inf" * (len(COLUMNS) - 1),
+    "truth": "61" + ",True" * (len(COLUMNS) - 1),
+    "negative": "61" + ",-1" * (len(COLUMNS) - 1),
+}
+READERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "dates": {"parse_dates": ["day", "at"]},
+    "nullable": {"dtype_backend": "numpy_nullable"},
+    "arrow": {"dtype_backend": "pyarrow"},
+    "categories": {"dtype": dict.fromkeys(["code", "padded", "word", "truth"], "category")},
+}
+PAIRS = [
+    *(("plain", odd) for odd in ODD),
+    *(("arrow", odd) for odd in ODD if odd != "endless digits"),  # pandas itself fails
+    *((reader, odd) for reader in READERS for odd in ("nothing", "texts", "floats")),
+]
+ASKED: dict[str, dict[str, Any]] = {
+    "codes": {"columns": {"n": {"count": "*"}}, "by": ["code"]},
+    "padded": {"columns": {"n": {"count": "*"}}, "by": ["padded"]},
+    "truth": {"columns": {"n": {"count": "*"}}, "by": ["truth"]},
+    "flags": {"columns": {"n": {"count": "*"}}, "by": ["flag"]},
+    "days": {"columns": {"n": {"count": "*"}}, "by": ["day"]},
+    "digits": {"columns": {"n": {"count": "*"}}, "by": ["digits"]},
+    "sums": {"columns": {"age": {"sum": "age"}, "pay": {"sum": "pay"}, "part": {"sum": "part"}}},
+    "noon": {"columns": {"n": {"count": "*"}}, "where": "at = TIMESTAMP '2020-01-03 12:00:00'"},
+    "words": {"columns": {"n": {"count": "*"}}, "where": "word = '2' AND code = '1'"},
+}
+UNIT = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}}
+
+
+def answers(frame: object, unit: dict[str, Any], source: str | None = None) -> dict[str, Any]:
+    """Return the true vectors of all queries."""
+    declared = declare(COLUMNS, **(unit if source is None else {**unit, "source": source}))
+    found = {}
+    with Engine.open(declared, frame) as engine:
+        for name, asked in ASKED.items():
+            query = ask(declared, asked["columns"], asked.get("by"), asked.get("where"))
+            table = engine.run(query)
+            for measure in query.measures:
+                found[f"{name}.{measure.name}"] = table.vector(measure.name)
+    return found
+
+
+def read(lines: list[str], reader: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO("\n".join([HEADER, *lines])), **READERS[reader])
+
+
+@cache
+def alone(line: str, by_id: bool) -> dict[str, Any]:
+    """Return what one line adds, read as the texts that stand there."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        path.write_text("\n".join([HEADER, line, ""]))
+        return answers(None, UNIT if by_id else {}, str(path))
+
+
+@cache
+def together(reader: str, by_id: bool) -> dict[str, Any]:
+    return answers(read(ROWS, reader), UNIT if by_id else {})
+
+
+def test_lines_mean_something() -> None:
+    found = together("plain", False)
+    assert [found[f"{name}.n"].sum() for name in ("codes", "padded", "truth", "days")] == [60] * 4
+    assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 5)
+
+
+@pytest.mark.parametrize(("reader", "odd"), dict.fromkeys(PAIRS))
+def test_a_line_of_a_csv_file_changes_its_own_cells_alone(reader: str, odd: str) -> None:
+    """Whatever types pandas gives all columns for its sake."""
+    frame = read([*ROWS, ODD[odd]], reader)
+    for by_id in (False, True) if reader == "plain" else (False,):
+        before, own = together(reader, by_id), alone(ODD[odd], by_id)
+        after = answers(frame, UNIT if by_id else {})
+        assert {name: (v - before[name]).tolist() for name, v in after.items()} == {
+            name: v.tolist() for name, v in own.items()
+        }
+
+
+@pytest.mark.parametrize("odd", [odd for odd in ODD if odd != "endless digits"])
+def test_a_parquet_file_beside_others_changes_its_own_cells_alone(odd: str, tmp_path: Path) -> None:
+    """One file written with other types, and one file whose types the line changes."""
+    read(ROWS[:30], "plain").to_parquet(tmp_path / "t1.parquet")
+    read([*ROWS[30:], ODD[odd]], "plain").to_parquet(tmp_path / "t2.parquet")
+    after, own = answers(None, {}, str(tmp_path / "t*.parquet")), alone(ODD[odd], False)
+    before = together("plain", False)
+    assert {name: (v - before[name]).tolist() for name, v in after.items()} == {
+        name: v.tolist() for name, v in own.items()
+    }
+
+
+@pytest.mark.parametrize("cell", ["unknown", True, 1.5, [1], "\ud800", pd.NaT, 10**400])
+def test_a_cell_of_another_kind_among_objects(cell: object) -> None:
+    """Days become objects for its sake, and a category that is no text is none."""
+    days = pd.to_datetime(["2020-01-02", "2020-01-03", "2020-01-03"])
+    plain = {"day": days, "code": [1, 2, 2], "truth": [True, False, False]}
+    columns = {name: COLUMNS[name] for name in plain}
+    mixed = {
+        name: pd.Series([*values, cell], dtype=object).astype(
+            "category" if hashable(cell) else object
+        )
+        for name, values in plain.items()
+    }
+    for name in plain:
+        query = ask(declare(columns), {"n": {"count": "*"}}, [name])
+        wanted = exact(query, pd.DataFrame(plain))["n"]
+        found = exact(query, pd.DataFrame(mixed))["n"] - wanted
+        assert found.sum() == int(name == "truth" and cell is True)
+
+
+def hashable(cell: object) -> bool:
+    """Return whether a cell can be a category, and is none of the others: True is 1."""
+    return not isinstance(cell, list | bool)
