@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.statements.meanings import typed
-from tests.exact.build import declare
+from tests.exact.build import ask, declare, exact
 
 COLUMNS: dict[str, Any] = {
     "whole": {"type": "integer", "lower": 0, "upper": 100},
@@ -396,3 +397,51 @@ def test_whole_numbers_in_columns_of_the_engine(kind: str, tmp_path: Path) -> No
         link.execute(f"CREATE TABLE t AS SELECT {names} FROM unnest([1, 2, 34, NULL, 0]) g(v)")
     source = {"path": str(tmp_path / "t.duckdb"), "table": "t"}
     assert wrong(meanings(declared_for(["it"], COLUMNS), None, source), SAID_BY_WHOLE) == {}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"type": "integer", "lower": 0, "upper": 2**53 + 1},
+        {"type": "category", "values": ["1", "9007199254740993"]},
+    ],
+    ids=lambda column: column["type"],
+)
+@pytest.mark.parametrize("cells", [[1.0, None], []], ids=["some", "none"])
+def test_floats_are_refused_where_they_can_t_tell_declared_values_apart(
+    column: dict[str, Any], cells: list[Any]
+) -> None:
+    with pytest.raises(DataError, match="DP-DATA-015"):
+        meanings({"v": column}, pd.DataFrame({"v": pd.Series(cells, dtype="float64")}))
+    said = meanings({"v": column}, pd.DataFrame({"v": pd.Series([1, None], dtype="Int64")}))
+    assert said["v"][0] in (1.0, "1")
+
+
+def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> None:
+    column = {"type": "category", "values": ["1", "01", "a"]}
+    texts = ["1", "01", "a", "001"]
+    assert meanings({"v": column}, pd.DataFrame({"v": texts})) == {"v": texts}
+    for cells in ([1, 1], [1.0, None], [True, False]):
+        with pytest.raises(DataError, match="DP-DATA-004"):
+            meanings({"v": column}, pd.DataFrame({"v": cells}))
+
+
+def test_ids_in_columns_of_objects_stay_apart() -> None:
+    """A float beyond 2^53 may be several ids, so it is none; the others are what they say (V25)."""
+    declared = declare({"id": {"type": "integer"}}, privacy_unit={"id": "id"})
+    query = ask(declared, {"people": {"count_distinct": "id"}})
+    cells = [1, 1.0, "1.0", 2**53, 2**53 + 1, float(2**53), "9007199254740993.0", None, 10**30]
+    assert exact(query, pd.DataFrame({"id": pd.Series(cells, dtype=object)}))["people"] == [4]
+
+
+ODD_CATEGORIES = ["a", "\ud800", 1, 2.5, True, None, b"a", (1,), datetime.date(2024, 2, 29), NOON]
+
+
+def test_categories_of_any_kind_are_read_cell_by_cell() -> None:
+    """One odd code of one person refuses nothing, and no message quotes it (V79)."""
+    columns = {"v": {"type": "category", "values": ["a", "1", "2024-02-29"], "others": "a"}}
+    query = ask(declare(columns), {"rows": {"count": "*"}}, ["v"])
+    known = [code for code in ODD_CATEGORIES if code is not None and code is not True]
+    frame = pd.DataFrame({"v": pd.Categorical(ODD_CATEGORIES[:4] + known[4:], known)})
+    plain = pd.DataFrame({"v": objects(frame["v"])})
+    assert exact(query, frame)["rows"].tolist() == exact(query, plain)["rows"].tolist() == [3, 1, 1]
