@@ -23,7 +23,7 @@ from dprelease.statements.spelling import (
 EXACT = 2**53
 """Below it a float holds every whole number."""
 
-FEW = 100
+FEW = 10_000
 """Values that every text is compared with before it is looked at more closely."""
 
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
