@@ -21,6 +21,7 @@ from dprelease.schema.columns import (
     DateColumn,
     IntegerColumn,
     TimestampColumn,
+    is_stored,
 )
 from dprelease.statements.categories import EXACT, category, is_beyond_floats
 from dprelease.statements.physical import (
@@ -80,7 +81,7 @@ def typed(name: str, column: Column, physical: str) -> str:
     found = None if meaning is None else meaning(Held(source, stored, column))
     if found is None:
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
-    if _is_inexact(column, stored):
+    if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
         raise DataError("DP-DATA-015", column=name)
     return found
 

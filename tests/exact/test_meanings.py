@@ -445,3 +445,12 @@ def test_categories_of_any_kind_are_read_cell_by_cell() -> None:
     frame = pd.DataFrame({"v": pd.Categorical(ODD_CATEGORIES[:4] + known[4:], known)})
     plain = pd.DataFrame({"v": objects(frame["v"])})
     assert exact(query, frame)["rows"].tolist() == exact(query, plain)["rows"].tolist() == [3, 1, 1]
+
+
+def test_computed_columns_are_floats_whatever_their_bounds() -> None:
+    columns = {
+        "n": {"type": "integer", "lower": 0, "upper": 9},
+        "big": {"expression": "n * 2", "type": "integer", "lower": 0, "upper": 2**60},
+    }
+    query = ask(declare(columns), {"total": {"sum": "big"}})
+    assert exact(query, pd.DataFrame({"n": [1, 2]}))["total"] == [6]

@@ -210,7 +210,10 @@ def test_sources_that_spark_does_not_read(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "t.duckdb") as link:
         link.execute("CREATE TABLE t AS SELECT 1 AS v")
     pq.write_table(pa.table({"v": [1]}), tmp_path / "{t}.parquet")
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "m1.parquet")
+    pq.write_table(pa.table({"v": ["1"]}), tmp_path / "m2.parquet")
     for source in (
+        str(tmp_path / "m*.parquet"),
         {"path": str(tmp_path / "t.duckdb"), "table": "t"},
         str(tmp_path / "{t}.parquet"),
     ):
