@@ -13,7 +13,8 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.query.aggregate import SquareSum, Sum
 from dprelease.query.measure import Form, Published
-from dprelease.release.margins import Spread, pivot_of, ratio_margins, sum_width
+from dprelease.release.margins import pivot_of, ratio_margins, sum_width
+from dprelease.release.spread import Spread
 
 Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
@@ -77,16 +78,7 @@ def margins_of(column: Published, vectors: Vectors, laws: Laws, confidence: floa
             return ratio_margins(moments.mean, moments.count, pivot, ends) * float(total.step)
         case Form.RATIO:
             return _ratio_margins(column, vectors, parts, confidence)
-    moments, variance = _variance(column, vectors)
-    spread, step = _spread(column, parts), float(moments.total.step)
-    root = column.form is Form.STDDEV
-    found = spread.margins(moments.mean, variance, moments.count, confidence, root=root)
-    value, largest = variance, _widest(moments.total)
-    if root:
-        value, largest = np.sqrt(variance), math.sqrt(largest)
-    # The true one lies between 0 and the largest that the bounds allow.
-    found = np.minimum(found, np.maximum(value, largest - value))
-    return found * (step if root else step**2)
+    return _spread_margins(column, vectors, parts, confidence)
 
 
 def sum_margin(column: Published, laws: Laws, confidence: float) -> int:
@@ -151,11 +143,21 @@ def _widest(total: Sum) -> float:
     return (total.upper - total.lower) ** 2 / 2
 
 
-def _spread(column: Published, parts: list[Mechanism]) -> Spread:
-    squares = column.parts[0].aggregate
-    if not isinstance(squares, SquareSum):
-        raise TypeError("variances are taken of squares")
-    return Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset)
+def _spread_margins(
+    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+) -> Floats:
+    """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
+    squares, total = (part.aggregate for part in column.parts[:2])
+    if not isinstance(squares, SquareSum) or not isinstance(total, Sum):
+        raise TypeError("variances are taken of squares and a sum")
+    ends = float(total.least), float(total.most)
+    spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
+    held = [vectors[part.name].astype(np.float64) for part in column.parts]
+    low, high = spread.ranges(held[0], held[1], held[2], confidence)
+    value, step = _variance(column, vectors)[1], float(total.step) ** 2
+    if column.form is Form.STDDEV:
+        low, high, value, step = np.sqrt(low), np.sqrt(high), np.sqrt(value), float(total.step)
+    return np.maximum(np.maximum(value - low, high - value), 0.0) * step
 
 
 def _ratio(over: Floats, under: Floats) -> Floats:

@@ -17,13 +17,9 @@ import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
-from dprelease.release.noise_table import spread_draws, table_of
+from dprelease.release.noise_table import table_of
 
 GRID = 33
-DRAWS = 4096
-BLOCK = 256
-"""Cells that are looked at together, for a bounded memory."""
-
 ROUNDS = 64
 
 
@@ -93,6 +89,15 @@ def ratio_margins(
     return np.maximum(reach[0], reach[1])
 
 
+def mean_range(
+    mean: Floats, under: Floats, pivot: Pivot, ends: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return the ends (n,) of the means that are compatible with sums over the noised `under`."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        below, above = (_reach(mean, np.abs(under), pivot, sign, ends) for sign in (-1.0, 1.0))
+    return np.maximum(mean - below, ends[0]), np.minimum(mean + above, ends[1])
+
+
 def _reach(
     ratio: Floats, under: Floats, pivot: Pivot, sign: float, ends: tuple[float, float] | None
 ) -> Floats:
@@ -115,38 +120,3 @@ def _reach(
     if ends is not None:  # the end itself may be compatible although something before it is not
         reach = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, reach)
     return reach
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The noise of squares, sums and counts, in steps of the column (squares: their square)."""
-
-    squares: Mechanism
-    total: Mechanism
-    count: Mechanism
-    coarse: int
-    offset: int
-
-    def margins(
-        self, mean: Floats, variance: Floats, count: Floats, confidence: float, *, root: bool
-    ) -> Floats:
-        """Return margins (n,) of sample variances, or of their roots; NaN where count is below 2.
-
-        With the true moments in place of the published ones, the error of the variance is exactly
-        (Q - 2 t S + (t^2 - v) M) / n - ((S - t M) / n)^2, with Q, S and M the noise of the three
-        vectors, t the mean and v the variance; its quantiles are taken over evenly spread draws.
-        """
-        q, s, m = spread_draws((self.squares, self.total, self.count), DRAWS)
-        q = (q + self.offset * m) * self.coarse
-        found = np.full(mean.shape, math.nan)
-        known = np.flatnonzero(np.isfinite(variance) & (count >= 2))
-        place = min(DRAWS - 1, math.ceil(confidence * DRAWS) - 1)
-        for start in range(0, len(known), BLOCK):
-            cells = known[start : start + BLOCK]
-            t, v, n = (x[cells, None] for x in (mean, variance, count))
-            error = (q - 2 * t * s + (t * t - v) * m) / n - ((s - t * m) / n) ** 2
-            if root:
-                error = np.sqrt(v) - np.sqrt(np.maximum(v - error, 0.0))
-            size = np.partition(np.abs(error), place, axis=1)[:, place]
-            found[cells] = size
-        return found
