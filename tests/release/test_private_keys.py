@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -19,12 +20,18 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import BudgetError
 from dprelease.exact.duckdb import Engine
+from dprelease.numerics.lattice import sample
 from dprelease.query.private import PrivateKeys
 from dprelease.query.resolve import Query
+from dprelease.release.answer import answered, threshold
+from dprelease.release.columns import published_arrays
 from dprelease.release.plan import make_plan
+from dprelease.release.prepare import prepare
+from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.exact.reference import digest
+from tests.replay import Keyed
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -154,25 +161,85 @@ def write(folder: Path, release: str = RELEASE) -> Path:
     return folder / "release.yaml"
 
 
+def surely(folder: Path) -> dict[tuple[str, str], float]:
+    """Return how far answers are off but with a chance of 1e-11, by query and measure."""
+    _, plan = prepare(read_declaration(folder / "release.yaml"))
+    return {(c.query.name, c.measure.name): float(c.margin(1 - 1e-11)) for c in plan.columns}
+
+
 def test_a_release(tmp_path: Path) -> None:
     """Keys that many have are told with every other column; what one person has is not."""
-    out = dprelease.read_release(write(tmp_path)).run()
+    quiet = RELEASE.replace(
+        "epsilon: 4, delta: 1e-6}", "epsilon: 90, delta: 1e-6}\nmechanism: discrete_laplace"
+    )
+    out = dprelease.read_release(write(tmp_path, quiet)).run()
     optimal = pq.read_table(out / "optimal.parquet").to_pandas()
     assert optimal[["job", "sex"]].to_numpy().tolist() == [
         ["baker", "F"], ["baker", "M"], ["smith", "F"], ["smith", "M"],
     ]  # fmt: skip
-    assert optimal["persons"].tolist() == pytest.approx([1000, 1000, 500, 500], abs=60)
-    assert optimal["pay"].tolist() == pytest.approx([45] * 4, abs=15)
-    assert optimal["mid"].tolist() == pytest.approx([45] * 4, abs=20)
+    margins = surely(tmp_path)
+    assert margins["optimal", "persons"] < 10
+    assert optimal["persons"].tolist() == pytest.approx(
+        [1000, 1000, 500, 500], abs=margins["optimal", "persons"]
+    )
+    assert optimal["pay"].tolist() == pytest.approx([44.7, 44.7, 44.7, 41.7], abs=1)
+    assert optimal["mid"].tolist() == pytest.approx([45] * 4, abs=5)
     numbers = pq.read_table(out / "thresholded.parquet").to_pandas()
     assert numbers["job"].tolist() == ["baker", "smith"]
-    assert numbers["persons"].tolist() == pytest.approx([2000, 1000], abs=60)
+    assert margins["thresholded", "private_keys"] < 10
+    assert numbers["persons"].tolist() == pytest.approx(
+        [2000, 1000], abs=margins["thresholded", "private_keys"]
+    )
     assert dprelease.verify(out).ok
     record = json.loads((out / "manifest.json").read_text())
     assert "astronaut" not in (out / "manifest.json").read_text()
     vectors = [m["column"] for m in record["measurements"] if m["query"] == "thresholded"]
     assert vectors == ["private_keys"]  # the number of persons is told by the same noise
     assert {m["cells"] for m in record["measurements"]} == {None}
+
+
+@pytest.mark.parametrize("shift", range(3))
+def test_noised_numbers_decide_and_are_told(shift: int) -> None:
+    """The same words drawn by hand: each number is the true one and its noise, the larger are told."""
+    unit = {"id": "id", "max_groups": 1}
+    asked = ask(
+        declare(COLUMNS, privacy_unit=unit),
+        {"persons": {"count_distinct": "id"}},
+        ["job"],
+        private_keys={"mechanism": "truncated_laplace"},
+    )
+    columns = make_plan(
+        [asked], BudgetSpec(epsilon=Fraction(1, 2), delta=Fraction(1, 10**4))
+    ).columns
+    (law,) = [c.mechanism for c in columns if c.measure.name == "private_keys"]
+    least = threshold(law)
+    assert law.tail(least, True).is_zero()  # noise alone never gets there, and just so
+    assert not law.tail(least - 1, True).is_zero()
+    names = [f"job {i:02d}" for i in range(61)]  # from far below what is told to far above
+    numbers = [max(1, least + (i - 30) // 2 + shift) for i in range(len(names))]
+    jobs = np.repeat(names, numbers)
+    frame = pd.DataFrame({"id": np.arange(len(jobs)), "job": jobs})
+    for name in ("zip", "sex", "day", "pay"):
+        frame[name] = pd.Series([None] * len(frame), dtype="str")
+    with Engine.open(asked.declared, frame) as engine:
+        found = engine.partitions(asked)
+        once = mock.Mock(wraps=engine, partitions=lambda _query: found)  # their order is anyone's
+        answer = answered(once, columns, Keyed(f"keys {shift}"))
+    noise = sample(law.law, len(found.names), Keyed(f"keys {shift}"))
+    true = dict(zip(names, numbers, strict=True))
+    noised = {
+        asked.private.values(name)[0]: true[asked.private.values(name)[0]] + drawn
+        for name, drawn in zip(found.names, noise.tolist(), strict=True)
+    }
+    (column,) = answer.query.columns
+    told = [asked.private.values(str(name))[0] for name in answer.query.keys.keys[0].values]
+    arrays = published_arrays(answer.query, column, answer.noisy.columns, {"private_keys": law})
+    published = dict(zip(told, arrays["persons"].to_pylist(), strict=True))
+    assert published == {name: number for name, number in noised.items() if number >= least}
+    by_true = {name for name, number in true.items() if number >= least}
+    assert by_true - set(published)  # noise decided, both ways
+    assert set(published) - by_true
+    assert any(number != true[name] for name, number in published.items())
 
 
 def test_what_is_charged() -> None:
