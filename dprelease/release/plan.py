@@ -10,13 +10,14 @@ from typing import Any
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
-from dprelease.query.aggregate import Quantile
+from dprelease.query.aggregate import Quantile, Tree
 from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
@@ -31,6 +32,7 @@ from dprelease.release.guarantee import (
     unlimited,
     within,
 )
+from dprelease.release.path import path_width
 from dprelease.release.shares import Share, flat, spend
 from dprelease.release.target import rows_inside
 from dprelease.release.wish import Wish
@@ -80,13 +82,15 @@ class PlannedColumn:
     def mean_absolute_error(self) -> float:
         """Return the expected absolute error of one cell, in `error_unit`; maybe infinite."""
         error = self.mechanism.mean_absolute_error * float(self.measure.error_step)
+        if self._levels > 1:
+            return min(self._levels * error, self.standard_deviation)
         return error + self._rows_inside
 
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of one cell's noise, in the column's unit."""
         error = self.mechanism.standard_deviation * float(self.measure.error_step)
-        return error + self._rows_inside
+        return error * math.sqrt(self._levels) + self._rows_inside
 
     @property
     def confidence(self) -> Fraction:
@@ -95,7 +99,15 @@ class PlannedColumn:
 
     def margin(self, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
+        if self._levels > 1 and isinstance(self.mechanism, Mechanism):
+            return Fraction(path_width(self.mechanism, self._levels, confidence))
         return self.mechanism.half_width(confidence) * self.measure.error_step + self._rows_inside
+
+    @property
+    def _levels(self) -> int:
+        """Return on how many levels of a tree noise is met; 1 without a tree."""
+        aggregate = self.measure.aggregate
+        return aggregate.levels if isinstance(aggregate, Tree) else 1
 
     @property
     def _rows_inside(self) -> int:

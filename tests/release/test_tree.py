@@ -12,17 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.table import ExactTable, Profile
+from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.numerics.lattice import sample
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
 from dprelease.query.aggregate import Quantile, Tree
 from dprelease.query.measure import Form
 from dprelease.query.resolve import Query
 from dprelease.release.answer import answered
+from dprelease.release.path import path_width
 from dprelease.release.plan import PlannedColumn, make_plan
 from dprelease.release.tree import _Counter, read_at, tree_quantiles
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
+from tests.release import test_quantiles
+from tests.release.test_quantiles import missed
 from tests.replay import Keyed
 
 COLUMNS: dict[str, Any] = {
@@ -136,3 +142,46 @@ def test_it_is_the_better_way_from_nine_on() -> None:
                 total += abs(rank - 2000 * i)
         errors[way] = total
     assert errors["tree"] < errors["choices"]
+
+
+@pytest.mark.parametrize("levels", [1, 2, 7, 18])
+@pytest.mark.parametrize(
+    "law",
+    [
+        DiscreteLaplace(scale=0.05),
+        DiscreteLaplace(scale=3.0),
+        DiscreteLaplace(scale=4e4),
+        SymmetricAlphaStable(20.0, 1.6),
+    ],
+    ids=str,
+)
+def test_noise_of_a_path(law: Mechanism, levels: int) -> None:
+    """Sums of draws are as wide as is told, and not narrower."""
+    draws = np.abs(sample(law.law, levels * 40_000, Keyed("path")).reshape(levels, -1).sum(axis=0))
+    for confidence in (0.8, 0.95, 0.99):
+        width = path_width(law, levels, confidence)
+        slack = 5 * np.sqrt(confidence * (1 - confidence) / draws.size)
+        assert np.mean(draws <= width) >= confidence - slack
+        assert np.mean(draws <= 0.95 * width - 1) <= confidence + slack
+
+
+@pytest.mark.parametrize("name", ["zero-inflated", "every value once", "ages", "incomes", "likert"])
+def test_margins_in_ranks_cover(name: str) -> None:
+    values, lower, upper = test_quantiles.columns()[name]
+    declared = declare({"x": {"type": "integer", "lower": lower, "upper": upper}})
+    asked, runs = ask(declared, TENTHS), 200
+    for epsilon in ("0.5", "5"):
+        (planned,) = make_plan([asked], BudgetSpec(epsilon=Fraction(epsilon))).columns
+        with Engine.open(declared, pd.DataFrame({"x": values})) as engine:
+            held = engine.run(asked).profile("d1.tree")
+        held = held.pairs() if isinstance(held, DenseProfile) else held
+        many = Profile(
+            np.arange(runs + 1) * len(held.values),
+            np.tile(held.values, runs),
+            np.tile(held.counts, runs),
+        )
+        exact = ExactTable("q", runs, {}, {"d1.tree": many})
+        found, true = tree_quantiles(exact, planned, Keyed(name)), np.sort(values)
+        for i in range(1, 10):
+            rows = missed(found[read_at("d1.tree", Fraction(i, 10))], true, f"0.{i}")
+            assert np.mean(rows > float(planned.margin())) <= 0.05
