@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint audit bench schemas clean
+.PHONY: demo test lint audit bench papers schemas clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -23,6 +23,9 @@ audit: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+papers: $(READY)
+	$(BIN)/python -m examples.papers.page out/papers
 
 schemas: $(READY)
 	$(BIN)/python -m dprelease.release.json_schema schemas/json

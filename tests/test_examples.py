@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,11 +12,6 @@ import pytest
 import dprelease
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-PAPERS = sorted(
-    path.stem
-    for path in (EXAMPLES / "papers").glob("*.py")
-    if path.stem not in ("__init__", "report")
-)
 FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/release.yaml"))
 
 
@@ -54,30 +47,3 @@ def test_example_has_its_expected_shape(folder: Path, tmp_path: Path) -> None:
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     assert shape_of(published) == expected
     assert dprelease.verify(published).ok
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_the_papers_come_out(name: str, tmp_path: Path) -> None:
-    """Every script ends with 0 and writes its curves."""
-    words = [sys.executable, "-m", f"examples.papers.{name}", "--curves", str(tmp_path)]
-    done = subprocess.run(words, cwd=EXAMPLES.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "all agree" in done.stdout
-    assert "OFF" not in done.stdout
-    assert all(path.stat().st_size > 50 for path in tmp_path.glob("*.csv"))
-    assert any(tmp_path.iterdir())
-
-
-def test_a_number_that_is_off_ends_a_paper_with_1() -> None:
-    program = (
-        "import sys; sys.argv = ['x']\n"
-        "from examples.papers.report import Report\n"
-        "report = Report('title')\n"
-        "report.section('numbers')\n"
-        "report.compare('a number', 1.0, 1.1, digits=2)\n"
-        "sys.exit(report.end())"
-    )
-    words = [sys.executable, "-c", program]
-    done = subprocess.run(words, cwd=EXAMPLES.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "OFF" in done.stdout
