@@ -24,7 +24,7 @@ from dprelease.exact.spark import private
 from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.spark.exposure import FOLDERS, SERVER, left_open
 from dprelease.exact.spark.private import CLOSED, LOCAL_DIR, LOCAL_DIRS, SCRATCH, private_settings
-from dprelease.exact.spark.session import Settings
+from dprelease.exact.spark.session import Settings, session
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
 from tests.exact.spark import CONFIG
@@ -148,6 +148,7 @@ def test_nothing_is_seen_of_a_run(
     assert os.environ[LOCAL_DIRS] == str(tmp_path / "of the machine")
 
 
+@pytest.mark.audit
 @needs_java
 @needs_proc
 def test_what_is_declared_open_is_open(no_java: None, tmp_path: Path) -> None:
@@ -155,22 +156,22 @@ def test_what_is_declared_open_is_open(no_java: None, tmp_path: Path) -> None:
     from pyspark import SparkContext
 
     SparkContext._ensure_initialized()
+    first, second = tmp_path / "first", tmp_path / "second"
+    with session(Settings("local[1]", config=QUICK | {LOCAL_DIR: str(first)})):
+        assert list(first.iterdir())
     query = by_person()
-    for place in ("first", "second"):  # Java remembers folders of the first
-        settings = Settings("local[2]", config=QUICK | OPEN | {LOCAL_DIR: f"{tmp_path}/{place}"})
-        with SparkEngine.open(query.declared, people(), settings=settings) as engine:
-            engine.run(query)
-            assert engine._spark.sparkContext.uiWebUrl
-            assert in_the_clear(tmp_path / place)
-            assert reached_by_others(tmp_path) == []
-            (folder,) = (tmp_path / place).iterdir()
-            folder.chmod(0o755)
-            assert reached_by_others(tmp_path)
-            everywhere = set(listening(SparkContext._gateway.proc.pid)) - LOOPBACK
-            assert everywhere
-        assert [list(one.iterdir()) for one in tmp_path.iterdir()] == [[]] * len(
-            list(tmp_path.iterdir())
-        )
+    settings = Settings("local[2]", config=QUICK | OPEN | {LOCAL_DIR: str(second)})
+    with SparkEngine.open(query.declared, people(), settings=settings) as engine:
+        engine.run(query)
+        assert engine._spark.sparkContext.uiWebUrl
+        assert in_the_clear(second)
+        assert reached_by_others(tmp_path) == []
+        (folder,) = second.iterdir()
+        folder.chmod(0o755)
+        assert reached_by_others(tmp_path)
+        assert set(listening(SparkContext._gateway.proc.pid)) - LOOPBACK
+    assert list(first.iterdir()) == []  # Java remembers folders of its first session
+    assert list(second.iterdir()) == []
     assert SparkContext._gateway.proc.poll() is None
 
 
