@@ -138,6 +138,30 @@ def test_gaussian_noise_takes_less_of_a_rho(tmp_path: Path) -> None:
     assert only(release(tmp_path, "rho: 0.1", "discrete_gaussian")).cheaper is None
 
 
+def test_every_table_about_people_is_told(tmp_path: Path) -> None:
+    """A join of two is charged to both, each to its own budget; the other noise likewise."""
+    held = open_ledger(tmp_path, rho="0.5")
+    visits = Account("office/visits", "add_remove", "person", Fraction(7, 2), Fraction(0), None)
+    held.open_account(visits)
+    joined = COLUMNS.replace("group_by", "join: {table: visits, on_unit: true}\n    group_by")
+    release(tmp_path, "epsilon: 1, delta: 1e-9")
+    (tmp_path / "visits.yaml").write_text(
+        "table: visits\nowner: office\nprivacy_unit: {id: person}\n"
+        "columns: {person: {type: integer}, cost: {type: integer, lower: 0, upper: 9}}\n"
+    )
+    path = tmp_path / "release.yaml"
+    text = path.read_text().replace("people.yaml", "people.yaml, visits.yaml")
+    path.write_text(text.replace(COLUMNS, joined))
+    found = dprelease.read_release(path)
+    people, others = found.outlook() or ()
+    assert (people.table, people.counted, people.fits) == (TABLE, "rho", 4)
+    assert (others.table, others.counted, others.fits) == ("office/visits", "epsilon", 3)
+    assert people.cheaper is not None
+    assert (people.cheaper.mechanism, others.cheaper) == ("discrete_gaussian", None)
+    assert paid(tmp_path, held) == 3
+    assert [one.fits for one in found.outlook() or ()] == [1, 0]
+
+
 def test_single_records_are_told_too(tmp_path: Path) -> None:
     open_ledger(tmp_path, "replace", epsilon="4")
     told = only(release(tmp_path, "epsilon: 1, neighbours: replace", asked=RECORDS))
