@@ -20,7 +20,8 @@ from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
 from dprelease.release.answer import answered
-from dprelease.release.charging import ROWS
+from dprelease.release.charging import ROWS, charges_of
+from dprelease.release.outlook import left_for
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.question import attributes
 from dprelease.release.write import to_arrow
@@ -261,8 +262,11 @@ def _text(value: str | float | bool | Sequence[str]) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def explained(plan: Plan, price: Spending) -> pd.DataFrame:
-    """Return what an answer would be made of: a row for each measurement, then computed columns."""
+def explained(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
+    """Return what an answer would be made of: a row for each measurement, then computed columns.
+
+    Its attributes also tell what the session's ledger has left, and for how many like it.
+    """
     import pandas as pd
 
     rows: list[dict[str, Any]] = [
@@ -283,5 +287,16 @@ def explained(plan: Plan, price: Spending) -> pd.DataFrame:
         for _, column, margin in plan.computed()
     ]
     found = pd.DataFrame(rows).set_index("column")
-    found.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price)}
+    left = _left(session, plan)
+    found.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price), "ledger": left}
     return found
+
+
+def _left(session: Session, plan: Plan) -> dict[str, Any] | None:
+    """Return what the ledger of a session has left for an answer; None without a ledger."""
+    ledger = session.ledger
+    if ledger is None:
+        return None
+    (charge,) = charges_of([plan.columns[0].query], plan)
+    (found,) = left_for(ledger, ledger.state(), [charge])
+    return found.to_json()

@@ -76,6 +76,7 @@ class Rows:
         """Return what a question would measure, with which noise, error and price; spends nothing.
 
         `question`: the name of one, with its arguments: `explain("mean", "income", epsilon=0.1)`.
+        With a ledger, `attrs["dprelease_answer"]["ledger"]` tells what it has left.
         """
         if question not in QUESTIONS:
             raise SessionError("DP-SESSION-008", what=question, known=", ".join(QUESTIONS))
@@ -231,7 +232,7 @@ class Rows:
     ) -> pd.DataFrame:
         question = Question(columns, self.predicates, self.derived, what)
         if self.dry:
-            return explained(*planned(self.session, question, terms))
+            return explained(self.session, *planned(self.session, question, terms))
         frame = self.session.snapshot(self.token)
         return answer(self.session, frame, question, terms)[0]
 

@@ -26,7 +26,7 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Charge
-    from dprelease.ledger.ledger import State
+    from dprelease.ledger.ledger import Ledger, State
 
 LESS = 0.95
 """Noise that takes more than this part of the price is not worth a line."""
@@ -130,12 +130,15 @@ def outlooks(
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     state = ledger.state()
-    found = []
-    for charge in charges_of(queries, plan):
-        _, cost = ledger.priced(state.accounts, charge)
-        found.append(_outlook(state, charge, cost))
+    found = left_for(ledger, state, charges_of(queries, plan))
     others = list(_others(declaration, queries, plan))
     return tuple(replace(one, cheaper=_cheapest(one, state, others, plan)) for one in found)
+
+
+def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
+    """Return what a ledger in this state has left for charges, table by table; raises likewise."""
+    priced = [ledger.priced(state.accounts, charge) for charge in charges]
+    return [_outlook(state, charge, cost) for charge, cost in priced]
 
 
 def _outlook(state: State, charge: Charge, cost: float) -> Outlook:

@@ -162,6 +162,26 @@ def test_every_table_about_people_is_told(tmp_path: Path) -> None:
     assert [one.fits for one in found.outlook() or ()] == [1, 0]
 
 
+def test_a_session_explains_it(tmp_path: Path) -> None:
+    import pandas as pd
+
+    held = open_ledger(tmp_path, epsilon="7/2")
+    release(tmp_path, "epsilon: 1")
+    frame = pd.DataFrame({"person": [1, 2], "city": ["Bern", "Oslo"], "age": [30, 40]})
+    for path, fits in ((held.path, [3, 2, 1, 0]), (None, [None])):
+        session = dprelease.Session(tmp_path / "people.yaml", epsilon=9, ledger=path)
+        frame.attrs.clear()
+        frame.dp.use(session)
+        for wanted in fits:
+            told = frame.dp.explain("median", "age", epsilon=1).attrs["dprelease_answer"]["ledger"]
+            assert (None if told is None else told["fits"]) == wanted
+            if wanted:
+                frame.dp.median("age", epsilon=1)
+    with pytest.raises(BudgetError, match="DP-BUDGET-091"):
+        dprelease.sql("SELECT COUNT(*) AS n FROM people", tmp_path / "people.yaml", epsilon=1,
+                      ledger=held.path, frames={"people": frame})  # fmt: skip
+
+
 def test_single_records_are_told_too(tmp_path: Path) -> None:
     open_ledger(tmp_path, "replace", epsilon="4")
     told = only(release(tmp_path, "epsilon: 1, neighbours: replace", asked=RECORDS))
