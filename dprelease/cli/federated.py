@@ -19,7 +19,16 @@ def federated_words(found: Plan) -> str:
     for trust in found.trusts:
         name = f"{trust.honest} of {found.parties}"
         rows.append((name, f"{trust.guarantee.epsilon:.6g}", f"{trust.rounding:.3g}"))
-    shares = [("column", "alpha", "scale of a share", "steps of the parties", "margin of the sum")]
+    shares = [
+        (
+            "column",
+            "alpha",
+            "scale of a share",
+            "steps of the parties",
+            "margin of the sum",
+            "largest of a party",
+        )
+    ]
     for share in found.shares:
         shares.append(
             (
@@ -28,6 +37,7 @@ def federated_words(found: Plan) -> str:
                 f"{share.law.scale / share.refined * float(share.measure.step):,.6g}",
                 f"1/{share.refined}",
                 f"{float(share.margin(found.parties)):,.6g}",
+                f"{float(share.reach(found.parties) * share.measure.step):.3g}",
             )
         )
     words = (

@@ -293,6 +293,20 @@ def test_a_message_alone_costs_what_its_share_costs(tmp_path: Path) -> None:
     assert alone.epsilon <= one.guarantee.epsilon < 1.01 * alone.epsilon
 
 
+def test_verify_prices_a_message_by_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planner that takes one honest party for two is contradicted by the integers it sends."""
+    report = verify(publish(tmp_path, "party"))
+    assert report.ok
+    assert report.opinion is not None
+    assert 0.97 * report.opinion.claimed < report.opinion.at_least <= report.opinion.claimed
+    kept = ShareColumn.sum_law
+    monkeypatch.setattr(ShareColumn, "sum_law", lambda share, n: kept(share, max(n, 2)))
+    report = verify(publish(tmp_path, "party"))
+    assert [finding.code for finding in report.findings] == ["DP-VERIFY-011"]
+
+
 def share_of(
     plan: FederatedPlan, name: str, law: SymmetricAlphaStable, refined: int
 ) -> ShareColumn:

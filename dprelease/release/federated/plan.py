@@ -14,7 +14,9 @@ from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text, round_down, round_up
+from dprelease.privacy.event import Event
 from dprelease.privacy.federated import rounding_exponent
+from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.measure import Form, Measure
 from dprelease.query.post import NOTHING
@@ -53,6 +55,19 @@ class ShareColumn:
             mantissa, exponent = (int(part) for part in scale.lower().man_exp())
         lower = round_down(Fraction(mantissa) * Fraction(2) ** exponent)
         return SymmetricAlphaStable(lower, self.law.alpha)
+
+    @property
+    def fine_sensitivity(self) -> Sensitivity:
+        """Return how far one unit can move the messages, in steps of the parties' lattice."""
+        held = self.measure.sensitivity
+        moves = tuple(replace(move, shift=move.shift * self.refined) for move in held.moves)
+        return replace(held, moves=moves)
+
+    @property
+    def fine_event(self) -> Event:
+        """Return the record of one party's messages, in steps of the parties' lattice."""
+        name, law = self.measure.name, self.law
+        return Event(self.query.name, name, law.name, law.parameters, self.fine_sensitivity)
 
     @property
     def moved(self) -> int:
@@ -254,7 +269,7 @@ def trusts_of(
 
 
 def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
-    vectors = [priced(s.sum_law(honest), _refined(s)) for s in shares]
+    vectors = [priced(s.sum_law(honest), s.fine_sensitivity) for s in shares]
     guarantee = guarantee_of(vectors, reduced(budget))
     exponent = sum(
         s.moved * Fraction(rounding_exponent(s.law.alpha, s.law.scale, honest)) for s in shares
@@ -273,10 +288,3 @@ def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Tr
         ),
         more,
     )
-
-
-def _refined(share: ShareColumn) -> Any:
-    """Return the sensitivity in steps of the parties' lattice."""
-    sensitivity = share.measure.sensitivity
-    moves = tuple(replace(m, shift=m.shift * share.refined) for m in sensitivity.moves)
-    return replace(sensitivity, moves=moves)

@@ -11,6 +11,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
+from dprelease.release.central import ask_again
 from dprelease.release.federated import manifest
 from dprelease.release.federated.plan import (
     MOST_REFINED,
@@ -57,6 +58,14 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     digests = {query.name: files.get(query.name, "") for query in queries}
     party = min(max(record["party"], 1), plan.parties)  # any of them: only the party knows
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
+    if report.ok:  # what is refused already needs no second price
+        _ask_again(report, plan)
+
+
+def _ask_again(report: Report, plan: FederatedPlan) -> None:
+    """Price the messages of this party alone, from the masses of the integers that it sends."""
+    alone = [share.fine_event for share in plan.shares]
+    ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
 
 
 def check_messages(report: Report, queries: Sequence[Query]) -> None:
