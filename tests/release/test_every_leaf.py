@@ -18,7 +18,18 @@ from dprelease.release import guarantee, manifest, rebuilt
 from dprelease.release.guarantee import Guarantee
 from dprelease.release.verify import verify
 from dprelease.schema.release import BudgetSpec
-from tests.release.forging import RELEASES, Spot, at, changed, places, publish, read, seal, words
+from tests.release.forging import (
+    RELEASES,
+    Spot,
+    at,
+    changed,
+    opinion,
+    places,
+    publish,
+    read,
+    seal,
+    words,
+)
 
 EXCEPTIONS = {
     r"tool\..*": "the versions that it was made with: whoever verifies may have others",
@@ -29,6 +40,12 @@ EXCEPTIONS = {
 mechanisms would have cost (numbers in `chosen_by`), a second plan, on which no guarantee rests; and
 texts of the declaration together with their digests, as far as they declare the same, such as
 comments, which a ledger or a signature tells apart."""
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no noise be priced twice over."""
+    monkeypatch.setattr("dprelease.release.second_opinion.second_opinion", opinion)
 
 
 @pytest.fixture(scope="module")

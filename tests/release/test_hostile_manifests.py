@@ -16,10 +16,16 @@ import dprelease
 from dprelease.errors import DpReleaseError
 from dprelease.release import manifest
 from dprelease.release.verify import Report, verify
-from tests.release.forging import RELEASES, at, places, publish, read, seal, words
+from tests.release.forging import RELEASES, at, opinion, places, publish, read, seal, words
 from tests.replay import Keyed
 
 DEEP = 100_000
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no noise be priced twice over."""
+    monkeypatch.setattr("dprelease.release.second_opinion.second_opinion", opinion)
 
 
 @pytest.fixture(scope="module")
