@@ -1,41 +1,80 @@
-"""Private folders of a process, and the removal of those whose process is gone."""
+"""Private folders that are held by a lock, and the removal of those that nobody holds any more.
+
+A folder's owner is whoever holds the lock of a file in it. A bare process number would not do: the
+first process of every container is number 1, and the same numbers are other processes elsewhere.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from dprelease.system.locks import Lock
 
-def make_private(parent: Path, prefix: str) -> Path:
-    """Return a new folder, mode 0700, whose name tells the process that owns it."""
-    return Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
+LOCK = "held"
+"""The file in a private folder that its owner has locked."""
+
+
+@contextmanager
+def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield a new folder, mode 0700, that is removed afterwards; so are those that a kill left.
+
+    Raises
+    ------
+    OSError
+        If it can't be made, or its file system has no locks.
+    """
+    remove_stale(parent, prefix)
+    folder, lock = _made(parent, prefix)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.let_go()
+
+
+def _made(parent: Path, prefix: str) -> tuple[Path, Lock]:
+    """Return a new folder and its lock.
+
+    Between the two it may pass for one that was left, and be removed: then another one is made.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                lock = Lock.take(folder / LOCK)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            if lock is not None:
+                return folder, lock
 
 
 def remove_stale(parent: Path, prefix: str) -> None:
-    """Remove folders made by `make_private` of this user whose process is gone.
+    """Remove the folders of this user with that prefix that nobody holds; never raises.
 
-    Spill files and half-written releases survive a kill; the next run removes them.
+    Spilled rows survive a kill; the next run removes them.
     """
-    for folder in parent.glob(f"{prefix}*"):
-        owner = folder.name.removeprefix(prefix).split("-")[0]
-        if owner.isdigit() and not _alive(int(owner)) and _is_ours(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+    for folder in named(parent, prefix):
+        with contextlib.suppress(OSError):  # held, gone meanwhile, or not ours to remove
+            lock = Lock.take(folder / LOCK)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                lock.let_go()
 
 
-def _is_ours(folder: Path) -> bool:
-    try:
-        return folder.lstat().st_uid == os.getuid()
-    except FileNotFoundError:
-        return False  # another process removed it meanwhile
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def named(parent: Path, prefix: str) -> list[Path]:
+    """Return the folders of this user whose names have a prefix; none where that can't be told."""
+    found = []
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                        found.append(Path(entry.path))
+    return found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dprelease.errors import DataError, Place
-from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.exact.scratch import private_folder
 from dprelease.schema.load import Declaration
 
 SCRATCH = "dprelease-scratch-"
@@ -49,19 +48,17 @@ class Settings:
         DataError
             DP-ENGINE-003 if it can't be made.
         """
-        parent = self.temp_directory or Path(tempfile.gettempdir())
-        made: Path | None = None
-        try:
-            remove_stale(parent, SCRATCH)
-            made = make_private(parent, SCRATCH)
-        except OSError:
-            made = None
-        if made is None:
-            raise DataError("DP-ENGINE-003", place=self.place, name=parent.name)
-        try:
+        with ExitStack() as stack:
+            parent, made = self.temp_directory, None
+            try:
+                parent = parent or Path(tempfile.gettempdir())
+                made = stack.enter_context(private_folder(parent, SCRATCH))
+            except OSError:
+                made = None
+            if made is None:
+                name = "" if parent is None else parent.name
+                raise DataError("DP-ENGINE-003", place=self.place, name=name)
             yield made
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
 
 
 DEFAULT = Settings()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.exact.scratch import private_folder
 from dprelease.query import quoting
 
 SCRATCH = "dprelease-task-"
@@ -21,29 +20,27 @@ MEMORY = "2GB"
 @contextmanager
 def private_link() -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """Yield a connection that sees one private folder and nothing else, and that folder."""
-    temporary = Path(tempfile.gettempdir())
-    remove_stale(temporary, SCRATCH)
-    folder = make_private(temporary, SCRATCH)
-    link = duckdb.connect(
-        config={
-            "temp_directory": str(folder / "spill"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "python_enable_replacements": False,
-            "memory_limit": MEMORY,
-            "threads": 1,  # the other cores have tasks of their own
-        }
-    )
-    try:
-        for setting in (
-            "SET TimeZone = 'UTC'",
-            "SET preserve_insertion_order = true",
-            f"SET allowed_directories = [{quoting.text(str(folder))}]",
-            "SET enable_external_access = false",
-            "SET lock_configuration = true",
-        ):
-            link.execute(setting)
-        yield link, folder
-    finally:
-        link.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with private_folder(Path(tempfile.gettempdir()), SCRATCH) as folder:
+        link = duckdb.connect(
+            config={
+                "temp_directory": str(folder / "spill"),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "python_enable_replacements": False,
+                "memory_limit": MEMORY,
+                "threads": 1,  # the other cores have tasks of their own
+            }
+        )
+        try:
+            for setting in (
+                "SET TimeZone = 'UTC'",
+                "SET preserve_insertion_order = true",
+                "SET enable_progress_bar = false",
+                f"SET allowed_directories = [{quoting.text(str(folder))}]",
+                "SET enable_external_access = false",
+                "SET lock_configuration = true",
+            ):
+                link.execute(setting)
+            yield link, folder
+        finally:
+            link.close()

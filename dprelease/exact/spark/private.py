@@ -8,7 +8,6 @@ for all to read, into folders that stay after a kill.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DataError
-from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.exact.scratch import private_folder
 from dprelease.exact.spark.defaults import Defaults
 
 SCRATCH = "dprelease-spark-"
@@ -113,19 +112,16 @@ def _parents(config: Mapping[str, str], defaults: Defaults) -> list[Path]:
 @contextmanager
 def _folder(parent: Path) -> Iterator[Path]:
     made: Path | None = None
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        remove_stale(parent, SCRATCH)
-        made = make_private(parent, SCRATCH)
-    except OSError:
-        made = None
-    if made is None:
-        problem = f"no folder can be made in a folder of {LOCAL_DIR}"
-        raise DataError("DP-SPARK-003", problem=problem, remedy=f"name another as {LOCAL_DIR}")
-    try:
+    with ExitStack() as stack:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            made = stack.enter_context(private_folder(parent, SCRATCH))
+        except OSError:
+            made = None
+        if made is None:
+            problem = f"no folder can be made in a folder of {LOCAL_DIR}"
+            raise DataError("DP-SPARK-003", problem=problem, remedy=f"name another as {LOCAL_DIR}")
         yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 @contextmanager

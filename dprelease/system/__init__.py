@@ -1,0 +1,1 @@
+"""What is asked of the operating system alone: locks that end with their holder, and renames."""

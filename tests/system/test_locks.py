@@ -1,0 +1,157 @@
+"""What a process owns is told by a lock that dies with it, not by its number (V86)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dprelease.exact.scratch import private_folder, remove_stale
+from dprelease.system.locks import Lock, is_held
+
+ROOT = Path(__file__).parents[2]
+
+HOLDER = """
+import sys
+from pathlib import Path
+from dprelease.exact.scratch import private_folder
+with private_folder(Path(sys.argv[1]), "p-") as folder:
+    (folder / "spilled").write_text("rows")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def unshared() -> list[str]:
+    """Return the command that starts a process as number 1 of its own namespace, if it is allowed."""
+    words = ["unshare", "--pid", "--fork", "--user", "--map-current-user"]
+    try:
+        done = subprocess.run([*words, "true"], capture_output=True, check=False)
+    except OSError:
+        return []
+    return words if done.returncode == 0 else []
+
+
+@pytest.fixture(params=["a process", "the first process of a namespace"])
+def holder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    words = unshared() if request.param != "a process" else []
+    if request.param != "a process" and not words:
+        pytest.skip("namespaces of processes can't be made here")
+    with subprocess.Popen(
+        [*words, sys.executable, "-c", HOLDER, str(tmp_path)],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as found:
+        assert found.stdout is not None
+        assert found.stdout.readline()
+        yield found
+        if found.poll() is None:
+            os.killpg(found.pid, signal.SIGKILL)
+
+
+def test_a_folder_stays_as_long_as_its_holder(
+    holder: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    remove_stale(tmp_path, "p-")
+    (left,) = tmp_path.iterdir()
+    assert (left / "spilled").read_text() == "rows"
+    assert left.stat().st_mode & 0o777 == 0o700
+    os.killpg(holder.pid, signal.SIGKILL)
+    holder.wait()
+    remove_stale(tmp_path, "another-")
+    assert list(tmp_path.iterdir()) == [left]
+    with private_folder(tmp_path, "p-") as own:
+        assert list(tmp_path.iterdir()) == [own]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_without_a_lock_are_leftovers(tmp_path: Path) -> None:
+    """Those of older versions, and of a process that was killed before it had the lock."""
+    (tmp_path / f"p-{os.getpid()}-x" / "spill").mkdir(parents=True)
+    (tmp_path / "p-file").write_text("not a folder")
+    (tmp_path / "p-link").symlink_to(ROOT)
+    remove_stale(tmp_path, "p-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p-file", "p-link"]
+    assert (ROOT / "dprelease").is_dir()
+
+
+def test_folders_made_and_swept_at_once(tmp_path: Path) -> None:
+    """Who makes one while others look for leftovers has it, with its lock, as long as it wants."""
+    lost: list[str] = []
+
+    def work() -> None:
+        for _ in range(60):
+            with private_folder(tmp_path, "p-") as folder:
+                (folder / "mine").write_text("rows")
+                remove_stale(tmp_path, "p-")
+                if not (folder / "mine").exists():
+                    lost.append(folder.name)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lost == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_lock_has_one_holder(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_held(path)
+    first = Lock.take(path)
+    assert first is not None
+    assert Lock.take(path) is None
+    assert is_held(path)
+    child = os.fork()
+    if child == 0:  # a child has none of its parent's locks, and can't let go of them
+        first.let_go()
+        os._exit(0 if is_held(path) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert is_held(path)
+    first.let_go()
+    assert not path.exists()
+    second = Lock.take(path)
+    assert second is not None
+    first.let_go()  # nothing twice
+    assert is_held(path)
+    second.let_go()
+
+
+def test_a_child_does_not_keep_a_lock(tmp_path: Path) -> None:
+    """A worker that outlives the run that forked it is not that run."""
+    path = tmp_path / "lock"
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        lock = Lock.take(path)
+        worker = os.fork()
+        if worker == 0:
+            os.close(theirs)
+            os.read(ours, 1)
+            os._exit(0)
+        os._exit(0 if lock is not None else 1)
+    os.close(ours)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    deadline = time.monotonic() + 30
+    while is_held(path) and time.monotonic() < deadline:
+        time.sleep(0.01)  # the worker lets go as soon as it is there
+    assert not is_held(path)
+    os.close(theirs)
+
+
+def test_a_lock_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic"):
+        Lock.take(tmp_path / "lock")
