@@ -45,6 +45,7 @@ def locking(files: Sequence[Path]) -> tuple[str, ...]:
     spelled = {name for file in files for name in (str(file), pattern(file))}
     allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
     return (
+        "SET enable_progress_bar = false",  # it is drawn where answers are printed
         f"SET allowed_paths = [{allowed}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",

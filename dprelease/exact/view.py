@@ -28,6 +28,7 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     failed = False
     try:
         connection.register(name, noised)
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET lock_configuration = true")
         found: pa.Table = connection.sql(statement).to_arrow_table()
     except duckdb.Error:
