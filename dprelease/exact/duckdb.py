@@ -161,6 +161,7 @@ class Engine:
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         compiled = self.compile(query)
+        self._fetch()
         bounded = self._bounded(query) if query.unit.id is not None else None
         compiled = bounded or self._with_keys(compiled)
         size = query.keys.size
@@ -190,6 +191,11 @@ class Engine:
         self._forget()
         return None
 
+    def _fetch(self) -> None:
+        """Read the rows of relations, whose statements have not been run until now."""
+        for given in self._inputs:
+            self._attempt("DP-DATA-006", State.READ, given.fetch, given)
+
     def _refuse_changes(self) -> None:
         """Raise DP-DATA-007 if a file changed since it was opened."""
         if stamps(self._inputs) != self._stamps:
@@ -209,6 +215,7 @@ class Engine:
             As `run`.
         """
         self.compile(query)
+        self._fetch()
         sql = compile_partitions(query, self.physical, self.joined)
         found = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
@@ -294,6 +301,7 @@ class Engine:
         from dprelease.exact.records import exact_records
 
         compiled = self.compile_records(records)
+        self._fetch()
         read = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
         )
@@ -341,7 +349,9 @@ class Engine:
 
     def _introduce(self, given: Input) -> None:
         if given.rows is not None:
-            self._attempt("DP-DATA-006", State.READ, given.fetch, given)
+            self._attempt("DP-DATA-001", State.NOTHING, given.describe, given)
+            if given.declared.table.public:
+                self._attempt("DP-DATA-006", State.NOTHING, given.fetch, given)
         elif given.opened is None:
             self._attempt(
                 "DP-DATA-001",

@@ -9,7 +9,7 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.frames import to_arrow
-from dprelease.exact.relations import is_relation, reader_of
+from dprelease.exact.relations import Batches, batches_of, is_relation
 from dprelease.exact.sources import Opened, open_files
 from dprelease.schema.load import Declared
 
@@ -24,8 +24,8 @@ class Input:
     relation: str
     opened: Opened | None = None
     arrow: object | None = None
-    rows: object | None = None
-    """Arrow batches that can be fetched once, of a relation."""
+    rows: Batches | None = None
+    """Arrow batches of a relation, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
     unread: set[str] = field(default_factory=set)
@@ -43,12 +43,20 @@ class Input:
         """Return the declared format, for messages."""
         return format_of(self.declared)
 
+    def describe(self, link: duckdb.DuckDBPyConnection) -> None:
+        """Make the table of a relation, whose columns are known before any row is fetched."""
+        if self.rows is not None:
+            link.register("dp_rows", self.rows.schema.empty_table())
+            link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
+            link.unregister("dp_rows")
+
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy a relation's batches into a table of ours, which spills like everything else."""
-        link.register("dp_rows", self.rows)
-        link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
-        link.unregister("dp_rows")
-        self.rows = None
+        """Copy a relation's batches into that table, which spills like everything else; once."""
+        rows, self.rows = self.rows, None
+        if rows is not None:
+            link.register("dp_rows", rows.reader())
+            link.execute(f"INSERT INTO {self.relation} SELECT * FROM dp_rows")
+            link.unregister("dp_rows")
 
 
 def format_of(declared: Declared) -> str:
@@ -73,7 +81,7 @@ def find_input(
         Spark alone could.
     """
     if is_relation(frame):
-        return Input(declared, relation, rows=reader_of(frame, declared))
+        return Input(declared, relation, rows=batches_of(frame, declared))
     if frame is not None:
         return Input(declared, relation, arrow=to_arrow(frame, declared))
     source = declared.table.source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -22,11 +23,34 @@ def is_relation(frame: object) -> bool:
     return isinstance(frame, duckdb.DuckDBPyRelation)
 
 
-def reader_of(frame: object, declared: Declared) -> pa.RecordBatchReader:
-    """Return the declared columns that a relation has, as Arrow batches still to be fetched.
+@dataclass(frozen=True)
+class Batches:
+    """The declared columns that a relation has: their types now, their rows when they are read.
 
     The caller's connection runs the caller's own relation and nothing else: no text of ours, no
-    table, no setting. Names and types are known before; rows are read with the first batch.
+    table, no setting; once without its rows, and once for them.
+    """
+
+    declared: Declared
+    frame: duckdb.DuckDBPyRelation
+    wanted: tuple[str, ...]
+    schema: pa.Schema
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows, which are read with the first batch."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self._read())
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in self.frame.to_arrow_reader(BATCH):
+            yield from _batch(pa.table(batch), self.wanted, self.declared).to_batches()
+
+
+def batches_of(frame: object, declared: Declared) -> Batches:
+    """Return the declared columns that a relation has; reads none of its rows.
 
     Raises
     ------
@@ -34,35 +58,24 @@ def reader_of(frame: object, declared: Declared) -> pa.RecordBatchReader:
         DP-DATA-001 if the relation can't be run, DP-DATA-003 for names that differ by case only,
         DP-DATA-004 for a type that can't be read as declared.
     """
-    import pyarrow as pa
 
     if not isinstance(frame, duckdb.DuckDBPyRelation):
         raise TypeError("not a relation")
-    reader: pa.RecordBatchReader | None = None
+    empty: pa.Table | None = None
     names: list[str] = []
     try:
-        names = list(frame.columns)
-        reader = frame.to_arrow_reader(BATCH)
+        names = list(frame.columns)  # Arrow has other names for those that differ by case
+        empty = frame.limit(0).to_arrow_table()
     except (duckdb.Error, MemoryError, OSError, ValueError):
-        reader = None
-    if reader is None:
+        empty = None
+    if empty is None:
         raise DataError("DP-DATA-001", table=declared.table.name, format="a relation")
     folded = [name.casefold() for name in names]
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
-    wanted = [name for name in stored_columns(declared) if name in names]
-    schema = _batch(reader.schema.empty_table(), wanted, declared).schema
-    return pa.RecordBatchReader.from_batches(schema, _batches(reader, wanted, declared))
-
-
-def _batches(
-    reader: pa.RecordBatchReader, wanted: Sequence[str], declared: Declared
-) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    for batch in reader:
-        yield from _batch(pa.table(batch), wanted, declared).to_batches()
+    wanted = tuple(name for name in stored_columns(declared) if name in names)
+    return Batches(declared, frame, wanted, _batch(empty, wanted, declared).schema)
 
 
 def _batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Table:
