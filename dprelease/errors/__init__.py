@@ -15,6 +15,7 @@ DpReleaseError
 No error ever carries a value of the data: not in its message, not in `args`, not in its cause.
 """
 
+from dprelease.errors.state import Charge, RunState, State
 from dprelease.errors.tree import (
     BudgetError,
     DataError,
@@ -27,13 +28,13 @@ from dprelease.errors.tree import (
     Place,
     QueryError,
     SessionError,
-    State,
     VerificationError,
     raise_all,
 )
 
 __all__ = [
     "BudgetError",
+    "Charge",
     "DataError",
     "DeclarationError",
     "DpReleaseError",
@@ -43,6 +44,7 @@ __all__ = [
     "OutputError",
     "Place",
     "QueryError",
+    "RunState",
     "SessionError",
     "State",
     "VerificationError",

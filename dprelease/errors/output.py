@@ -25,4 +25,17 @@ TEMPLATES: dict[str, Template] = {
         cause="The chart '{name}' is none of the kinds of image that can be drawn.",
         fix="end its name with one of {formats}.",
     ),
+    "DP-OUTPUT-006": Template(
+        cause="Another run is at work on the output '{name}'.",
+        fix="wait until it has ended, or choose another folder; nothing has to be removed by hand.",
+    ),
+    "DP-OUTPUT-007": Template(
+        cause="The answer can't be printed: {reason}.",
+        fix="give the command an output that takes it; what the state says is done stays done.",
+    ),
+    "DP-OUTPUT-008": Template(
+        cause="The release is in '{name}', but the disk did not confirm that it stays: {reason}.",
+        fix="don't run it again, which would be charged again; put the disk in order and check the "
+        "release with `dprelease verify`.",
+    ),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, ClassVar
 
 from dprelease.errors import (
@@ -23,18 +22,10 @@ from dprelease.errors import (
     spark,
     verification,
 )
+from dprelease.errors.state import State
 from dprelease.errors.template import Template
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
-
-
-class State(Enum):
-    """What had already happened when the error was raised."""
-
-    NOTHING = "no row was read, no budget was spent"
-    READ = "rows were read, nothing was released, no budget was spent"
-    CHARGED = "rows were read, nothing was released, the budget counts as spent"
-    RELEASED = "the release had been written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +74,11 @@ class DpReleaseError(Exception):
         lines.append(f"  Fix    {self.fix}")
         lines.append(f"  State  {self.state.value}.")
         return "\n".join(lines)
+
+    def tell(self, state: State) -> None:
+        """Let the message say what had happened when the run gave up."""
+        self.state = state
+        self.args = (str(self),)
 
     def to_json(self) -> dict[str, object]:
         """Return code, place, cause, fix and state as JSON values."""
@@ -181,6 +177,12 @@ class Findings(DpReleaseError):
     def exit_code(self) -> int:  # type: ignore[override]
         """Return the exit code of the first finding."""
         return self.errors[0].exit_code
+
+    def tell(self, state: State) -> None:
+        """Let every finding say it."""
+        for error in self.errors:
+            error.tell(state)
+        super().tell(state)
 
     def __str__(self) -> str:
         return "\n\n".join(str(error) for error in self.errors)
