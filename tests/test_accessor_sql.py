@@ -64,7 +64,7 @@ def test_no_draw_is_given_back(
     }
     with pytest.raises(KeyboardInterrupt):
         asked[ask]()
-    assert steps == [["publish"]]
+    assert steps == [["read"]]
 
 
 def test_charges_and_refusals(frame: pd.DataFrame, tmp_path: Path) -> None:

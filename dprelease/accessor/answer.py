@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from dprelease.accessor.session import Number, Session, Spending, amount, spending
-from dprelease.errors import BudgetError, SessionError
+from dprelease.errors import BudgetError, RunState, SessionError
+from dprelease.errors import Charge as Spent
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
 from dprelease.ledger.account import Charge
@@ -190,19 +191,25 @@ def _charged(session: Session, plan: Plan, price: Spending, what: str) -> Iterat
     Whoever asks shares a process with the noise, and could end it after a look: from the first draw
     on nothing is given back.
     """
-    ledger, columns = session.ledger, plan.columns
-    if ledger is None:
-        session.charge(price, what)
-        yield
-        return
-    query, events = columns[0].query, tuple(column.event for column in columns)
-    charge = Charge(query.table.identity, query.neighbours.value, query.unit.id or ROWS, events)
-    reservation = ledger.reserve([charge], what)
-    with ledger.holding(reservation):
-        session.charge(price, what)
-        ledger.publish(reservation)
-        yield
-    ledger.commit(reservation, "")
+    ledger, columns, state = session.ledger, plan.columns, RunState()
+    with state.told_by_failures():
+        if ledger is None:
+            session.charge(price, what)
+            state.charge, state.rows = Spent.SPENT, True
+            yield
+            return
+        query, events = columns[0].query, tuple(column.event for column in columns)
+        charge = Charge(query.table.identity, query.neighbours.value, query.unit.id or ROWS, events)
+        with ledger.reserved([charge], what, state) as reservation:
+            session.charge(price, what)
+            try:
+                ledger.read(reservation)
+            except BaseException:
+                session.give_back(price)
+                raise
+            state.charge, state.rows = Spent.SPENT, True
+            yield
+            ledger.commit(reservation, "")
 
 
 def _query(session: Session, question: Question, terms: Terms) -> Query:

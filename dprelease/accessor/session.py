@@ -178,6 +178,11 @@ class Session:
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
             self._spent += price
 
+    def give_back(self, price: Spending) -> None:
+        """Take back a charge for which no row was read."""
+        with self._lock:
+            self._spent -= price
+
     @property
     def first(self) -> str:
         """Return the id of the rows that the session began with; empty before there are any."""

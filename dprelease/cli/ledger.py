@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond, table
+from dprelease.cli.reporting import AsJson, reporting, respond, say, table
 
 app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
 
@@ -106,7 +106,7 @@ def export(ledger: File) -> None:
 
         for entry in Ledger(ledger).history():
             line = {"number": entry.number, "previous": entry.previous, "digest": entry.digest}
-            typer.echo(text_of({**line, "body": entry.body}))
+            say(text_of({**line, "body": entry.body}))
 
 
 @app.command()

@@ -29,6 +29,7 @@ def whole_process(command: Callable[[], None]) -> None:
     SystemExit, BaseException
         What the command raises, where the interpreter is to end the process.
     """
+    _open_standard_streams()
     gc.set_threshold(YOUNG)
     # Loading NumPy starts a thread a core, and our products of small matrices need none of them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -39,6 +40,18 @@ def whole_process(command: Callable[[], None]) -> None:
         if not isinstance(code, int) or _is_watched() or not _finished():
             raise
         os._exit(code & 0xFF)
+
+
+def _open_standard_streams() -> None:
+    """Open nothing at all in place of standard streams that are closed.
+
+    Else the next file that is opened gets the number of one, and all that libraries print.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the least number that is free
 
 
 def _is_watched() -> bool:

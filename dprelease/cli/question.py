@@ -26,7 +26,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer one SELECT statement over a declared table with noise."""
-    with reporting(as_json):
+    with reporting(as_json) as state:
         from dprelease.release.question import sql
 
         found = sql(
@@ -38,6 +38,7 @@ def ask(
             mechanism=mechanism,
             ledger=ledger,
             output=output,
+            state=state,
         )
         told = found.attrs["dprelease"]
         guarantee = told["guarantee"]

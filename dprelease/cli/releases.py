@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dprelease.cli.outlook import ledger_told
-from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, table
+from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, say, table
 from dprelease.errors import Findings, QueryError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def init(
     ] = False,
 ) -> None:
     """Sketch a table schema from names and types alone; looks at no row without --peek."""
-    with reporting(False):
+    with reporting(False) as state:
         from dprelease.errors import OutputError
         from dprelease.release.sketch import sketch
 
@@ -43,12 +43,12 @@ def init(
         if peek:
             from dprelease.release.peek import WARNING, peeked_sketch
 
-            text = peeked_sketch(source, unit, folder)
+            text = peeked_sketch(source, unit, folder, state)
             typer.echo(WARNING, err=True)
         else:
             text = sketch(source, unit, folder)
         if output is None:
-            typer.echo(text, nl=False)
+            say(text, end=False)
             return
         try:
             with output.open("x", encoding="utf-8") as file:
@@ -60,7 +60,7 @@ def init(
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
             raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
-        typer.echo(f"Wrote {output}: fill in what is marked.")
+        say(f"Wrote {output}: fill in what is marked.")
 
 
 def check(release: ReleaseFile, as_json: AsJson = False) -> None:
@@ -143,7 +143,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
-    with reporting(as_json):
+    with reporting(as_json) as state:
         from dprelease.release.engine import on_engine
         from dprelease.release.party import as_party
         from dprelease.schema.load import read_declaration
@@ -158,7 +158,9 @@ def run(
 
         spec = declaration.spec
         with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
-            target = publish(declaration, output=output, overwrite=overwrite, progress=progress)
+            target = publish(
+                declaration, output=output, overwrite=overwrite, progress=progress, state=state
+            )
         files = sorted(path.name for path in target.iterdir())
         answer = {"output": str(target), "files": files}
         respond(as_json, answer, f"Published {', '.join(files)} in {target}.")
@@ -192,7 +194,7 @@ def verify(
         report = check_release(folder, ledger=ledger)
         if report.findings:
             if as_json:
-                typer.echo(json.dumps(report.to_json(), indent=2))
+                say(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
             fail(Findings(report.findings), as_json)
         guarantee = report.guarantee

@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, NoReturn
 
 import typer
 
-from dprelease.errors import DpReleaseError, Findings
+from dprelease.errors import DpReleaseError, Findings, OutputError, RunState, State
+
+UNPRINTED = "DP-OUTPUT-007"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
 def respond(as_json: bool, answer: object, words: str) -> None:
-    """Print a result: JSON for programs, words for people."""
-    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else words)
+    """Print a result: JSON for programs, words for people.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-007 if the standard output does not take it.
+    """
+    say(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else words)
+
+
+def say(text: str, *, end: bool = True) -> None:
+    """Print a text, which may name files that are no UTF-8, to the standard output.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-007 if it does not take it.
+    """
+    failure: OutputError | None = None
+    try:
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=end)
+    except (OSError, ValueError) as problem:  # it is full, or closed, at one end or the other
+        reason = getattr(problem, "strerror", None) or "it is closed"
+        failure = OutputError(UNPRINTED, reason=str(reason).lower())
+    if failure is not None:
+        _give_up_output()
+        raise failure
+
+
+def _give_up_output() -> None:
+    """Let what could not be printed go nowhere: the end of the process would try it once more."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -30,7 +67,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 @contextmanager
 def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
     """Yield a callback that shows a bar to people at a terminal, and nothing to programs."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _step: None
         return
     from rich.console import Console
@@ -47,29 +84,41 @@ def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def reporting(as_json: bool) -> Iterator[None]:
-    """Turn every failure into a message and an exit code; no traceback, no local variable."""
-    unexpected = ""
+def reporting(as_json: bool) -> Iterator[RunState]:
+    """Turn every failure into a message and an exit code; no traceback, no local variable.
+
+    Yields what the block's run has done, which it has to advance: every message reads it.
+    """
+    state, failure, unexpected = RunState(), None, ""
     try:
-        yield
+        yield state
     except DpReleaseError as error:
-        fail(error, as_json)
+        failure = error
     except (typer.Exit, typer.BadParameter, KeyboardInterrupt):
         raise
     except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
         unexpected = type(problem).__name__
     if unexpected:
-        from dprelease.errors import InternalError, State
+        from dprelease.errors import InternalError
 
         check = f"a {unexpected} was not expected here"
-        fail(InternalError("DP-INTERNAL-001", state=State.READ, check=check), as_json)
+        failure = InternalError("DP-INTERNAL-001", state=state.told, check=check)
+    if failure is not None:
+        if state.told is not State.NOTHING:
+            failure.tell(state.told)
+        fail(failure, as_json)
 
 
 def fail(error: DpReleaseError, as_json: bool) -> NoReturn:
-    """Print what is wrong, and end with its exit code."""
-    several = list(error.errors) if isinstance(error, Findings) else [error]
+    """Print what is wrong, and end with its exit code, whether or not it can be printed."""
+    as_json = as_json and error.code != UNPRINTED
     if as_json:
-        typer.echo(json.dumps({"ok": False, "findings": [e.to_json() for e in several]}, indent=2))
-    else:
-        typer.echo(str(error), err=True)
+        several = list(error.errors) if isinstance(error, Findings) else [error]
+        try:
+            say(json.dumps({"ok": False, "findings": [e.to_json() for e in several]}, indent=2))
+        except OutputError:
+            as_json = False
+    if not as_json:
+        with suppress(OSError, ValueError):
+            typer.echo(str(error), err=True)
     raise typer.Exit(error.exit_code)

@@ -22,7 +22,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """Return what happened: open, reserve, publish, commit or cancel."""
+        """Return what happened: open, reserve, read, publish, commit or cancel."""
         return str(self.body["kind"])
 
 

@@ -1,17 +1,16 @@
-"""Reserve, publish, commit, recover: what a release that reached its folder costs, exactly once.
+"""Reserve, read, publish, commit, recover: what a run that read rows costs, exactly once.
 
-A reservation is charged from the moment it is written, before any row is read. `publish` is written
-right before the one rename that makes a release readable, `commit` after it. A reservation without
-`publish` whose process has ended released nothing, provably, and is given back; one with `publish`
-stays charged for good.
+What may follow what, and what that means, is in `steps.py`. A reservation is held by the lock of a
+file beside the ledger; one that nobody holds any more is settled by the next one, or by `recover`:
+given back if its run had read nothing, else kept for good. So a holder that is taken for dead loses
+nothing but its run, for what was settled can't be read or published for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from fractions import Fraction
@@ -19,90 +18,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from dprelease.errors import BudgetError, DpReleaseError, LedgerError
-from dprelease.errors import State as World
+from dprelease.errors import BudgetError, LedgerError, RunState
+from dprelease.errors import Charge as Spent
 from dprelease.ledger.account import Account, Charge, fits_alone, price
 from dprelease.ledger.chain import Entry
+from dprelease.ledger.history import ImpossibleEntry, Reservation, State, lock_of, locks_of
 from dprelease.ledger.process import Process
-from dprelease.ledger.store import Store
+from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, PUBLISH, READ, RESERVE, problem_of
+from dprelease.ledger.store import Store, damaged
 from dprelease.privacy.event import Event
-
-RESERVE, PUBLISH, COMMIT, CANCEL, OPEN = "reserve", "publish", "commit", "cancel", "open"
-
-
-@dataclass(slots=True)
-class Reservation:
-    """One release in the ledger: its first entry and the kinds of the later ones."""
-
-    entry: Entry
-    steps: list[str] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        """Return its name in the ledger."""
-        return str(self.entry.body["id"])
-
-    @property
-    def is_charged(self) -> bool:
-        """Return whether it counts."""
-        return CANCEL not in self.steps
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether its end is not written yet."""
-        return not {CANCEL, COMMIT} & set(self.steps)
-
-    @property
-    def process(self) -> Process:
-        """Return who made it."""
-        held = self.entry.body["process"]
-        return Process(held["host"], held["pid"], held["started"])
-
-    def charge_of(self, table: str) -> Mapping[str, Any] | None:
-        """Return what it charges a table."""
-        return next((c for c in self.entry.body["charges"] if c["table"] == table), None)
-
-
-@dataclass(slots=True)
-class State:
-    """What the history adds up to."""
-
-    accounts: dict[str, Account]
-    reservations: dict[str, Reservation]
-    first: str
-
-    @classmethod
-    def of(cls, entries: Sequence[Entry]) -> State:
-        """Return the state after all entries."""
-        accounts: dict[str, Account] = {}
-        reservations: dict[str, Reservation] = {}
-        for entry in entries:
-            if entry.kind == OPEN:
-                account = Account.from_json(entry.body["account"])
-                accounts[account.table] = account
-            elif entry.kind == RESERVE:
-                reservations[str(entry.body["id"])] = Reservation(entry)
-            else:
-                reservations[str(entry.body["id"])].steps.append(entry.kind)
-        return cls(accounts, reservations, entries[0].digest if entries else "")
-
-    def charges(self, table: str) -> Iterator[Mapping[str, Any]]:
-        """Yield what counts against a table."""
-        for reservation in self.reservations.values():
-            charge = reservation.charge_of(table)
-            if reservation.is_charged and charge is not None:
-                yield charge
-
-    def spent(self, table: str) -> Fraction:
-        """Return the sum of what counts, exactly; the whole budget where one release took it."""
-        charges = list(self.charges(table))
-        if any(charge["takes_all"] for charge in charges):
-            return self.accounts[table].amount
-        return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
-
-    def left(self, table: str) -> Fraction:
-        """Return what is left of a budget."""
-        return max(Fraction(0), self.accounts[table].amount - self.spent(table))
+from dprelease.system.locks import Lock
 
 
 class Ledger:
@@ -121,21 +46,32 @@ class Ledger:
         """
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
-            if account.table in State.of(store.entries()).accounts:
+            if account.table in self._state(store).accounts:
                 raise LedgerError("DP-LEDGER-007", name=self.path.name, table=account.table)
             return store.append({"kind": OPEN, "account": account.to_json(), "time": _now()})
 
     def state(self) -> State:
-        """Return what the history adds up to; its chain is checked."""
-        return State.of(self.history())
+        """Return what the history adds up to; raises LedgerError unless it can be a history."""
+        with Store.open(self.path) as store:
+            return self._state(store)
+
+    def _state(self, store: Store) -> State:
+        problem = ""
+        try:
+            return State.of(store.entries())
+        except ImpossibleEntry as found:
+            problem = str(found)
+        raise damaged(self.path, problem)
 
     def history(self) -> list[Entry]:
         """Return all entries; raises LedgerError for a broken chain."""
         with Store.open(self.path) as store:
             return store.entries()
 
-    def reserve(self, charges: Sequence[Charge], title: str) -> Reservation:
-        """Charge a release, wholly or not at all.
+    def reserve(
+        self, charges: Sequence[Charge], title: str, state: RunState | None = None
+    ) -> Reservation:
+        """Charge a release, wholly or not at all; `state` is told if that can't be told.
 
         Raises
         ------
@@ -145,24 +81,53 @@ class Ledger:
             DP-LEDGER-006 and 008 for a table without a budget, or another unit or relation; 010 for
             noise that the budget can't count; 001 to 005 for the file.
         """
-        process = Process.this()
         with Store.open(self.path) as store:
-            accounts = State.of(store.entries()).accounts
+            accounts = self._state(store).accounts
             # Prices take long and need no lock: accounts never change.
             priced = [self.priced(accounts, charge) for charge in charges]
-            with store.transaction():
-                self._recover_dead(store)
-                state = State.of(store.entries())
-                held = [self._held(state, charge, cost) for charge, cost in priced]
-                body = {
-                    "kind": RESERVE,
-                    "id": uuid4().hex,
-                    "title": title,
-                    "process": process.to_json(),
-                    "time": _now(),
-                    "charges": held,
-                }
-                return Reservation(store.append(body))
+            name, lock = self._named()
+            try:
+                with store.transaction():
+                    self._settle_abandoned(store)
+                    known = self._state(store)
+                    held = [self._held(known, charge, cost) for charge, cost in priced]
+                    body = {
+                        "kind": RESERVE,
+                        "id": name,
+                        "title": title,
+                        "process": Process.this().to_json(),
+                        "locked": True,
+                        "time": _now(),
+                        "charges": held,
+                    }
+                    return Reservation(store.append(body), lock=lock)
+            except BaseException as problem:
+                if not isinstance(problem, BudgetError):
+                    self._take_back(name, state or RunState())
+                lock.let_go()
+                raise
+
+    def _named(self) -> tuple[str, Lock]:
+        """Return a new name, and the lock that holds it from now on."""
+        problem = ""
+        while not problem:
+            name = uuid4().hex
+            try:
+                lock = Lock.take(lock_of(self.path, name))
+            except OSError as refused:
+                problem = (refused.strerror or "the system refused").lower()
+            else:
+                if lock is not None:  # else it was taken for one that was left
+                    return name, lock
+        raise LedgerError("DP-LEDGER-005", name=self.path.name, problem=problem)
+
+    def _take_back(self, name: str, state: RunState) -> None:
+        """Give back what a failed write may have left after all; never raises, `state` tells."""
+        state.charge = Spent.HELD
+        with suppress(Exception):  # then it stays for `recover`, which is what the state says
+            if name in self.state().reservations:
+                self._step(name, CANCEL, {"why": "it could not be written"})
+            state.charge = Spent.NONE
 
     def priced(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
         """Return a charge and its price; raises as `reserve` for what the accounts can't count."""
@@ -218,51 +183,80 @@ class Ledger:
             counted=account.counted,
         )
 
+    def read(self, reservation: Reservation) -> None:
+        """Write that rows are about to be read: from here on it stays charged."""
+        self._advance(reservation, READ, {})
+
     def publish(self, reservation: Reservation) -> None:
-        """Write that the release is about to become readable: from here on it stays charged."""
-        self._step(reservation.id, PUBLISH, {})
-        reservation.steps.append(PUBLISH)
+        """Write that the release is about to become readable."""
+        self._advance(reservation, PUBLISH, {})
 
     def commit(self, reservation: Reservation, manifest: str) -> None:
         """Write that the release is readable; `manifest`: the digest of its manifest."""
-        self._step(reservation.id, COMMIT, {"manifest": manifest})
+        self._advance(reservation, COMMIT, {"manifest": manifest})
 
     def fail(self, reservation: Reservation) -> None:
         """Write that the run failed after rows had been read: it stays charged."""
-        self._step(reservation.id, COMMIT, {"manifest": None})
+        self._advance(reservation, COMMIT, {"manifest": None})
 
     def cancel(self, reservation: Reservation) -> None:
-        """Give back a reservation that released nothing."""
-        self._step(reservation.id, CANCEL, {"why": "nothing was read or released"})
+        """Give back a reservation whose run read nothing."""
+        self._advance(reservation, CANCEL, {"why": "nothing was read or released"})
+
+    def _advance(self, reservation: Reservation, kind: str, more: dict[str, Any]) -> None:
+        self._step(reservation.id, kind, more)
+        reservation.steps.append(kind)
+        if not reservation.is_open and reservation.lock is not None:
+            reservation.lock.let_go()
 
     def _step(self, name: str, kind: str, more: dict[str, Any]) -> None:
+        body = {"kind": kind, "id": name, "time": _now(), **more}
         with Store.open(self.path) as store, store.transaction():
-            found = State.of(store.entries()).reservations.get(name)
-            # What was about to be published can't be given back, nor published twice.
-            if found is None or not found.is_open or (kind != COMMIT and found.steps):
+            found = self._state(store).reservations.get(name)
+            if found is None or problem_of(found.steps, body) is not None:
                 raise LedgerError("DP-LEDGER-009", name=self.path.name, id=name)
-            store.append({"kind": kind, "id": name, "time": _now(), **more})
+            store.append(body)
 
     @contextmanager
-    def holding(self, reservation: Reservation) -> Iterator[None]:
-        """Give a reservation back if the block ends before anything was read; else keep it.
+    def reserved(
+        self, charges: Sequence[Charge], title: str, state: RunState
+    ) -> Iterator[Reservation]:
+        """Charge a release for a block, and settle it at its end; raises as `reserve`.
 
-        A failure after rows were read may say something about them, so it is charged; so is one of
-        which that is not known, such as a lack of memory. A signal leaves the reservation open, for
-        `recover`.
+        A block that fails before anything was read gets its charge given back. A failure after
+        that may say something about the rows, so it is charged, whatever it was.
         """
+        reservation = self.reserve(charges, title, state)
+        state.charge = Spent.HELD
         try:
-            yield
-        except DpReleaseError as error:
-            if error.state is World.NOTHING and not reservation.steps:
+            yield reservation
+        except BaseException:
+            self._settle(reservation, state)
+            raise
+        finally:
+            if reservation.lock is not None:
+                reservation.lock.let_go()
+
+    def _settle(self, reservation: Reservation, state: RunState) -> None:
+        """Write how a failed run ended; never raises.
+
+        Where that can't be written `recover` writes the same, for it rests on what is written.
+        """
+        if not reservation.is_open or state.released is not False:
+            return
+        if not state.rows:
+            with suppress(Exception):
                 self.cancel(reservation)
-            elif error.state is not World.RELEASED:
-                self.fail(reservation)
-                error.state = World.CHARGED
-            raise
-        except Exception:
+                state.charge = Spent.NONE
+                return
+            noted = False  # that rows are about to be read, though writing it seemed to fail
+            with suppress(Exception):
+                noted = READ in self.state().reservations[reservation.id].steps
+            if not noted:
+                return
+            state.charge = Spent.SPENT
+        with suppress(Exception):
             self.fail(reservation)
-            raise
 
     def recover(self, gone: Sequence[str] = ()) -> list[str]:
         """Settle the reservations of processes that have ended, and say what happened.
@@ -270,21 +264,33 @@ class Ledger:
         `gone`: names of machines of which the caller knows that no run of theirs is alive.
         """
         with Store.open(self.path) as store, store.transaction():
-            return self._recover_dead(store, gone)
+            return self._settle_abandoned(store, gone)
 
-    def _recover_dead(self, store: Store, gone: Sequence[str] = ()) -> list[str]:
+    def _settle_abandoned(self, store: Store, gone: Sequence[str] = ()) -> list[str]:
         words = []
-        for found in State.of(store.entries()).reservations.values():
-            if not found.is_open or not (found.process.is_dead or found.process.host in gone):
+        reservations = self._state(store).reservations
+        for name, path in locks_of(self.path).items():
+            if name not in reservations or not reservations[name].is_open:
+                with suppress(OSError):
+                    left = Lock.take(path)  # what a run could not remove, if it is not at work
+                    if left is not None:
+                        left.let_go()
+        for found in reservations.values():
+            gone_host = found.process.host in gone
+            if not found.is_open or not (gone_host or found.is_abandoned(self.path)):
                 continue
             title = found.entry.body["title"]
+            body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
             if PUBLISH in found.steps:
-                body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
                 words.append(f"{found.id} ({title}): may have been published; it stays charged")
+            elif READ in found.steps:
+                words.append(f"{found.id} ({title}): rows had been read; it stays charged")
             else:
-                body = {"kind": CANCEL, "why": "its process ended before it published"}
+                body = {"kind": CANCEL, "why": "its run ended before it read a row"}
                 words.append(f"{found.id} ({title}): released nothing; given back")
             store.append({**body, "id": found.id, "time": _now()})
+            with suppress(OSError):
+                lock_of(self.path, found.id).unlink()
         return words
 
 

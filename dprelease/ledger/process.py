@@ -1,4 +1,8 @@
-"""Who holds a reservation, and whether it still can."""
+"""Who made a reservation, and on which machine.
+
+Whether a holder is alive is told by a lock (see `dprelease.system.locks`). Numbers of processes
+serve reservations of older versions alone: they say little in containers.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +28,14 @@ class Process:
 
     @property
     def is_here(self) -> bool:
-        """Return whether it ran on this machine."""
-        return self.host == platform.node()
+        """Return whether it ran on this machine: one of its name, or under the same kernel."""
+        boot = self.started.partition("/")[0]
+        return self.host == platform.node() or (boot != "" and boot == _boot())
 
     @property
     def is_dead(self) -> bool:
-        """Return whether it has certainly ended; only its own machine can tell."""
-        if not self.is_here:
+        """Return whether its number is certainly no living process; its own machine can tell."""
+        if self.host != platform.node():
             return False
         try:
             os.kill(self.pid, 0)
@@ -50,9 +55,19 @@ def _started(pid: int) -> str | None:
     """Return when a process started, in the kernel's ticks since boot; None where none is told."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
+    boot = _boot()
     fields = text.rpartition(")")[2].split()
+    if len(fields) < 20 or not boot:
+        return None
     # A process that is only waiting for its parent to notice its end holds nothing any more.
-    return None if len(fields) < 20 else f"{boot}/{'ended' if fields[0] == 'Z' else fields[19]}"
+    return f"{boot}/{'ended' if fields[0] == 'Z' else fields[19]}"
+
+
+def _boot() -> str:
+    """Return what the kernel calls its time since it was booted; empty where it has no name."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

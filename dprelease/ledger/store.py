@@ -8,7 +8,9 @@ journal, file and folder) before it returns. Rows can be added only; triggers re
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,8 @@ from typing import Any
 from dprelease.errors import LedgerError
 from dprelease.ledger.chain import START, Entry, digest_of, first_break, text_of
 
-FORMAT = 1
+FORMAT = 2
+"""Since 2 a reservation says when rows are read, and is held by a lock; 1 is read as well."""
 APPLICATION = 0x44505231  # "DPR1"
 PATIENCE = 60.0
 """Seconds that a process waits for the lock of another one."""
@@ -51,11 +54,9 @@ class Store:
         LedgerError
             DP-LEDGER-001 if it is not there, 002 if it is no ledger, 003 if it is newer.
         """
-        if not path.is_file():
-            raise LedgerError("DP-LEDGER-001", name=path.name)
-        if path.stat().st_nlink > 1:
+        if _stat(path).st_nlink > 1:
             # The journal of a crash is found under one name only.
-            raise _damaged(path, "the file has a second name (a hard link)")
+            raise damaged(path, "the file has a second name (a hard link)")
         with _connected(path, "rw") as connection:
             store = cls(path, connection)
             store._check_format()
@@ -70,7 +71,7 @@ class Store:
                 if store._one("PRAGMA application_id") == APPLICATION:
                     return
                 if store._one("SELECT count(*) FROM sqlite_schema"):
-                    raise _damaged(path, "it is a database of something else")
+                    raise damaged(path, "it is a database of something else")
                 for statement in TABLES:
                     connection.execute(statement)
                 connection.execute("INSERT INTO head VALUES (1, 0, ?)", (START,))
@@ -80,9 +81,9 @@ class Store:
     def _check_format(self) -> None:
         with _told(self.path):
             if self._one("PRAGMA application_id") != APPLICATION:
-                raise _damaged(self.path, "it is not a ledger")
+                raise damaged(self.path, "it is not a ledger")
             found = self._one("PRAGMA user_version")
-        if found != FORMAT:
+        if not 1 <= found <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=found, known=FORMAT)
 
     def _one(self, query: str) -> Any:
@@ -132,14 +133,19 @@ class Store:
             head = self._connection.execute("SELECT number, digest FROM head").fetchall()
         broken = first_break(rows)
         if broken is not None:
-            raise _damaged(self.path, f"entry {broken} was changed, removed or put in")
+            raise damaged(self.path, f"entry {broken} was changed, removed or put in")
         last = (rows[-1][0], rows[-1][3]) if rows else (0, START)
         if head != [last]:
-            raise _damaged(self.path, f"the history was cut: it ends at entry {last[0]}")
-        return [Entry(n, json.loads(body), before, digest) for n, body, before, digest in rows]
+            raise damaged(self.path, f"the history was cut: it ends at entry {last[0]}")
+        try:
+            return [Entry(n, json.loads(body), before, digest) for n, body, before, digest in rows]
+        except ValueError:
+            raise damaged(self.path, "an entry is no JSON") from None
 
     def append(self, body: dict[str, Any]) -> Entry:
         """Add an entry inside a transaction; return it."""
+        # Older versions would give back what has been read: they must not write here any more.
+        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         number, previous = self._connection.execute("SELECT number, digest FROM head").fetchone()
         text = text_of(body)
         digest = digest_of(number + 1, text, previous)
@@ -148,6 +154,21 @@ class Store:
         )
         self._connection.execute("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
         return Entry(number + 1, body, previous, digest)
+
+
+def _stat(path: Path) -> os.stat_result:
+    problem = None
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise LedgerError("DP-LEDGER-001", name=path.name) from None
+    except OSError as refused:
+        problem = (refused.strerror or "the system refused").lower()
+    if problem is not None:
+        raise LedgerError("DP-LEDGER-005", name=path.name, problem=problem)
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError("DP-LEDGER-001", name=path.name)
+    return found
 
 
 @contextmanager
@@ -161,7 +182,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
             connection.execute("PRAGMA synchronous = EXTRA")
             if mode != "delete":
-                raise _damaged(path, f"its journal is of another kind ({mode})")
+                raise damaged(path, f"its journal is of another kind ({mode})")
             connection.execute("PRAGMA trusted_schema = OFF")
         yield connection
     finally:
@@ -177,7 +198,7 @@ def _told(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as problem:
         failure = _operational(path, getattr(problem, "sqlite_errorname", ""))
     except sqlite3.DatabaseError:
-        failure = _damaged(path, "its pages can't be read")
+        failure = damaged(path, "its pages can't be read")
     if failure is not None:
         raise failure
 
@@ -188,14 +209,15 @@ def _operational(path: Path, name: str) -> LedgerError:
     reasons = {
         "SQLITE_FULL": "the disk is full",
         "SQLITE_READONLY": "it is read-only",
-        "SQLITE_CANTOPEN": "its folder is not there, or closed to you",
+        "SQLITE_CANTOPEN": "it, or its folder, can't be opened",
         "SQLITE_IOERR": "the disk failed",
     }
     for start, problem in reasons.items():
         if name.startswith(start):
             return LedgerError("DP-LEDGER-005", name=path.name, problem=problem)
-    return _damaged(path, "its tables are not those of a ledger")
+    return damaged(path, "its tables are not those of a ledger")
 
 
-def _damaged(path: Path, problem: str) -> LedgerError:
+def damaged(path: Path, problem: str) -> LedgerError:
+    """Return the error of a file that is no whole ledger."""
     return LedgerError("DP-LEDGER-002", name=path.name, problem=problem)

@@ -8,7 +8,8 @@ from typing import Any
 
 from dprelease.errors import BudgetError, LedgerError, Place, SessionError
 from dprelease.ledger.account import Account, price
-from dprelease.ledger.ledger import RESERVE, Ledger, events_of
+from dprelease.ledger.ledger import Ledger, events_of
+from dprelease.ledger.steps import RESERVE
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS

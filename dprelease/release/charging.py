@@ -9,23 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.errors import DeclarationError, LedgerError, State
+from dprelease.errors import Charge as Spent
+from dprelease.errors import DeclarationError, LedgerError, RunState
 from dprelease.query.resolve import Query
 from dprelease.release.plan import Plan
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Charge
-    from dprelease.ledger.ledger import Ledger, Reservation
+    from dprelease.ledger.history import Reservation
+    from dprelease.ledger.ledger import Ledger
 
 ROWS = "each row"
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Charged:
-    """An open reservation, or none where the release has no ledger."""
+    """An open reservation, or none where the release has no ledger; `state` is the run's."""
 
+    state: RunState
     ledger: Ledger | None = None
     reservation: Reservation | None = None
 
@@ -41,34 +44,36 @@ class Charged:
             "digest": entry.digest,
         }
 
+    def read(self) -> None:
+        """Write down that rows are about to be read: from here on nothing is given back."""
+        if self.ledger is not None and self.reservation is not None:
+            self.ledger.read(self.reservation)
+            self.state.charge = Spent.SPENT
+        self.state.rows = True
+
     def publish(self) -> None:
         """Write down that the next step makes the release readable."""
-        if self.ledger is None or self.reservation is None:
-            return
-        try:
+        if self.ledger is not None and self.reservation is not None:
             self.ledger.publish(self.reservation)
-        except LedgerError as error:
-            error.state = State.READ
-            raise
 
     def commit(self, manifest: str) -> None:
-        """Write down that it is readable."""
-        if self.ledger is None or self.reservation is None:
-            return
-        try:
+        """Write down that it is readable, or that an answer without a manifest was given."""
+        if self.ledger is not None and self.reservation is not None:
             self.ledger.commit(self.reservation, manifest)
-        except LedgerError as error:
-            error.state = State.RELEASED
-            raise
 
 
 @contextmanager
 def charging(
-    declaration: Declaration, queries: Sequence[Query], plan: Plan, target: Path | None = None
+    declaration: Declaration,
+    queries: Sequence[Query],
+    plan: Plan,
+    state: RunState,
+    target: Path | None = None,
 ) -> Iterator[Charged]:
     """Yield the reservation of a release, made before any row is read.
 
-    A release that is already at `target` has to be one that the ledger paid for.
+    A release that is already at `target` has to be one that the ledger paid for. A block that ends
+    before its first row was read gets its charge given back.
 
     Raises
     ------
@@ -76,7 +81,7 @@ def charging(
         Nothing is charged then.
     """
     if declaration.spec.ledger is None:
-        yield Charged()
+        yield Charged(state)
         return
     from dprelease.ledger.ledger import Ledger
 
@@ -84,9 +89,8 @@ def charging(
     _refuse_nameless(declaration, queries)
     if target is not None:
         _refuse_rollback(ledger.path, target)
-    reservation = ledger.reserve(charges_of(queries, plan), declaration.spec.title)
-    with ledger.holding(reservation):
-        yield Charged(ledger, reservation)
+    with ledger.reserved(charges_of(queries, plan), declaration.spec.title, state) as reservation:
+        yield Charged(state, ledger, reservation)
 
 
 def _refuse_rollback(path: Path, target: Path) -> None:

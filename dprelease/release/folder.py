@@ -1,23 +1,121 @@
-"""The folder of a release: all or nothing, by a staging folder beside it and one rename."""
+"""The folder of a release: claimed for a whole run, then all or nothing by one rename."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dprelease.errors import OutputError, State
-from dprelease.exact.scratch import make_private, remove_stale
+from dprelease.errors import OutputError, RunState
+from dprelease.exact.scratch import named
+from dprelease.system.locks import Lock
+from dprelease.system.renaming import exchange, rename_new
 
 MANIFEST = "manifest.json"
 
+TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+"""What the system answers where something has the name already."""
 
-def refuse_existing(target: Path, overwrite: bool) -> None:
+
+class Claim:
+    """The sole right to publish at a target, and the private folder that is filled for it.
+
+    The right is a lock of a file beside the target. Whoever has it is the only run there, so all
+    private folders for that target that it finds are leftovers.
+    """
+
+    def __init__(self, target: Path, folder: Path, overwrite: bool) -> None:
+        self.target, self.folder, self._overwrite = target, folder, overwrite
+
+    def store(self) -> None:
+        """Bring all files to the disk, with the rights that they are published with."""
+        for path in self.folder.iterdir():
+            path.chmod(0o666 & ~_umask())
+            _sync(path)
+        _sync(self.folder)
+
+    def publish(self, state: RunState) -> None:
+        """Make the folder readable under its final name; before this rename nothing is.
+
+        Raises
+        ------
+        OSError
+            If the system refuses; `state` tells whether the release is readable all the same.
+        """
+        self.folder.chmod(0o777 & ~_umask())
+        mine = self.folder.stat()
+        replaced: Path | None = None
+        try:
+            if self._overwrite and os.path.lexists(self.target):
+                replaced = exchange(self.folder, self.target, _aside(self.target))
+            else:
+                rename_new(self.folder, self.target)
+            state.released = True
+        except BaseException:
+            state.released = _is(self.target, mine)
+            raise
+        try:
+            _sync(self.target.parent)
+        finally:
+            if replaced is not None:
+                _discard(replaced)
+
+
+@contextmanager
+def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
+    """Yield the claim of a target, for as long as a run lasts; its private folder is gone then.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-001 or 003 if a release may not be published here, 006 if another run is at work
+        on it, 002 if the system refuses, also later in the block.
+    """
+    failure: OSError | None = None
+    try:
+        _refuse_undecodable(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target):
+            _refuse_existing(target, overwrite)
+            folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+            try:
+                yield Claim(target, folder, overwrite)
+            finally:
+                _discard(folder)
+    except OSError as problem:
+        failure = problem
+    if failure is not None:
+        raise _failed(target, failure, state)
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    lock = Lock.take(target.parent / f".{target.name}.dprelease-lock")
+    if lock is None:
+        raise OutputError("DP-OUTPUT-006", name=target.name)
+    try:
+        yield
+    finally:
+        lock.let_go()
+
+
+def _refuse_undecodable(target: Path) -> None:
+    """Raise OSError for a name that is no UTF-8: not all of what writes files takes it."""
+    try:
+        os.path.abspath(target).encode()
+    except UnicodeEncodeError:
+        raise OSError(errno.EILSEQ, "its name is not UTF-8") from None
+
+
+def _refuse_existing(target: Path, overwrite: bool) -> None:
     """Raise OutputError DP-OUTPUT-001 or 003 unless a release may be published here."""
     _recover(target)
-    if not target.exists() and not target.is_symlink():
+    if not os.path.lexists(target):
         return
     if not overwrite:
         raise OutputError("DP-OUTPUT-001", name=target.name)
@@ -25,67 +123,53 @@ def refuse_existing(target: Path, overwrite: bool) -> None:
         raise OutputError("DP-OUTPUT-003", name=target.name)
 
 
-def _aside(target: Path) -> Path:
-    """Return where a release waits while another one takes its place."""
-    return target.parent / f".{target.name}.dprelease-replaced"
-
-
 def _recover(target: Path) -> None:
-    """Finish, or undo, an overwrite that a crash cut short; remove staging of dead processes."""
+    """Finish, or undo, an overwrite that a kill cut short; remove what other runs have left."""
     aside = _aside(target)
-    if aside.exists():
-        if target.exists():
-            shutil.rmtree(aside)
-        else:
+    if os.path.lexists(aside):
+        if not os.path.lexists(target):
             aside.rename(target)
-    remove_stale(target.parent, _prefix(target))
+        elif (target / MANIFEST).is_file():  # else the only release there is waits aside
+            _discard(aside)
+    for folder in named(target.parent, _prefix(target)):
+        _discard(folder)
+
+
+def _aside(target: Path) -> Path:
+    """Return where a release waits while another one takes its place, if it has to."""
+    return target.parent / f".{target.name}.dprelease-replaced"
 
 
 def _prefix(target: Path) -> str:
     return f".{target.name}.dprelease-staging-"
 
 
-@contextmanager
-def staging(target: Path) -> Iterator[Path]:
-    """Yield a private folder beside the target, gone afterwards unless it was renamed."""
-    folder: Path | None = None
-    failure: OutputError | None = None
+def _discard(path: Path) -> None:
+    """Remove a folder, or a link to one; never raises: the next run tries again."""
+    with contextlib.suppress(OSError):
+        if path.is_symlink():
+            path.unlink()
+            return
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _failed(target: Path, problem: OSError, state: RunState) -> OutputError:
+    name, reason = target.name, (problem.strerror or "the system refused").lower()
+    if state.released:
+        return OutputError("DP-OUTPUT-008", name=name, reason=reason)
+    if state.rows and problem.errno in TAKEN and os.path.lexists(target):
+        return OutputError("DP-OUTPUT-001", name=name)  # somebody put it there meanwhile
+    return OutputError("DP-OUTPUT-002", name=name, reason=reason)
+
+
+def _is(target: Path, folder: os.stat_result) -> bool | None:
+    """Return whether a path names a folder now; None where the system does not tell."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder = make_private(target.parent, _prefix(target))
-    except OSError as problem:
-        failure = _unwritable(target, problem, State.NOTHING)
-    if failure is not None or folder is None:
-        raise failure or OutputError("DP-OUTPUT-002", name=target.name, reason="no folder")
-    try:
-        yield folder
-    except OSError as problem:
-        failure = _unwritable(target, problem, State.READ)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if failure is not None:
-        raise failure
-
-
-def _unwritable(target: Path, problem: OSError, state: State) -> OutputError:
-    reason = (problem.strerror or "the system refused").lower()
-    return OutputError("DP-OUTPUT-002", name=target.name, reason=reason, state=state)
-
-
-def publish(folder: Path, target: Path) -> None:
-    """Make the folder readable under its final name; before this rename nothing is."""
-    for path in folder.iterdir():
-        path.chmod(0o666 & ~_umask())
-        _sync(path)
-    folder.chmod(0o777 & ~_umask())
-    _sync(folder)
-    aside = _aside(target)
-    if target.exists():
-        target.rename(aside)
-    folder.rename(target)
-    _sync(target.parent)
-    if aside.exists():
-        shutil.rmtree(aside)
+        return os.path.samestat(target.lstat(), folder)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
 
 
 def _umask() -> int:

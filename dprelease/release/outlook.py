@@ -26,7 +26,8 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Charge
-    from dprelease.ledger.ledger import Ledger, State
+    from dprelease.ledger.history import State
+    from dprelease.ledger.ledger import Ledger
 
 LESS = 0.95
 """Noise that takes more than this part of the price is not worth a line."""

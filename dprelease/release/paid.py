@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.ledger import COMMIT, PUBLISH, RESERVE, Ledger, events_of
+from dprelease.ledger.ledger import Ledger, events_of
+from dprelease.ledger.steps import PUBLISH, RESERVE
 from dprelease.privacy.event import Event
 from dprelease.release.charging import ledger_of
 
@@ -55,8 +56,8 @@ def _other_manifest(steps: list[Entry], record: dict[str, Any]) -> str | None:
     if known:
         same = known == [record["digest"]]
         return None if same else "the manifest that it paid for has another digest"
-    if any(entry.kind == COMMIT for entry in steps) and not _published(steps):
-        return "the run that it paid for failed and released nothing"
+    if not _published(steps):  # which is written before anything becomes readable
+        return "the run that it paid for released nothing"
     return None
 
 

@@ -11,6 +11,7 @@ import json
 from datetime import date
 from pathlib import Path
 
+from dprelease.errors import RunState
 from dprelease.exact.peek import Peeked, peek
 from dprelease.numerics.rounding import plain_text
 from dprelease.release.sketch import sketch
@@ -36,8 +37,15 @@ HEAD = """\
 MARK = f"  {PEEKED}: from the data; confirm or replace from public knowledge, then remove this"
 
 
-def peeked_sketch(source: Path, unit: str | None = None, folder: Path | None = None) -> str:
+def peeked_sketch(
+    source: Path,
+    unit: str | None = None,
+    folder: Path | None = None,
+    state: RunState | None = None,
+) -> str:
     """Return the text of a table schema with marked proposals from the values of a file.
+
+    `state` is told that rows are read.
 
     Raises
     ------
@@ -45,6 +53,8 @@ def peeked_sketch(source: Path, unit: str | None = None, folder: Path | None = N
         As `sketch`; DP-DATA-013 if the values can't be read.
     """
     sketch(source, unit, folder)  # what names and types refuse is refused before a value is read
+    if state is not None:
+        state.rows = True
     shown = {name: _body(found) for name, found in peek(source).items() if name != unit}
     proposals = {name: body for name, body in shown.items() if body}
     return sketch(source, unit, folder, head=HEAD, proposals=proposals)

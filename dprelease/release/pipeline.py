@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from dprelease.errors import RunState
 from dprelease.exact.engine import Answering
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
-from dprelease.release.charging import charging
-from dprelease.release.folder import publish, refuse_existing, staging
+from dprelease.release.lifecycle import publishing
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
 from dprelease.release.stream import streaming
@@ -30,16 +30,19 @@ def run(
     bits: BitSource | None = None,
     frames: Mapping[str, object] | None = None,
     progress: Progress = lambda _step: None,
+    state: RunState | None = None,
 ) -> Path:
     """Publish a release and return its folder; on any failure nothing becomes readable.
 
     `frames` gives frames by the name of their table, or by the name in `source: {frame: ...}`.
-    `bits` is for tests.
+    `bits` is for tests. `state` is advanced with every step, and says what had happened at the end,
+    however it came.
 
     Raises
     ------
     DpReleaseError
-        Any of the tree; the message says whether rows had been read.
+        Any of the tree; the message says whether rows had been read, and what is charged. It says
+        so as well in the rare case that the release is readable all the same.
     """
     other = _other_run(declaration)
     if other is not None:
@@ -50,28 +53,25 @@ def run(
             bits=bits,
             frames=frames or {},
             progress=progress,
+            state=state,
         )
     queries, plan = prepare(declaration)
-    target = output or declaration.folder / declaration.spec.output
-    refuse_existing(target, overwrite)
     source = bits or Entropy()
-    with (
-        charging(declaration, queries, plan, target) as charged,
-        staging(target) as folder,
-        open_engines(queries, frames or {}, declaration.spec, Settings.of(declaration)) as engines,
-    ):
+    with publishing(
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state
+    ) as release:
+        settings = Settings.of(declaration)
         written: dict[str, manifest.Written] = {}
-        for query in queries:
-            progress(query.name)
-            engine = engines[query.name]
-            written[query.name] = _publish_query(engine, query, plan, source, folder)
+        with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
+            release.read()
+            for query in queries:
+                progress(query.name)
+                engine = engines[query.name]
+                written[query.name] = _publish_query(engine, query, plan, source, release.folder)
         progress("manifest")
-        record = manifest.build(declaration, queries, plan, written, charged.to_json())
-        (folder / manifest.NAME).write_bytes(manifest.canonical(record))
-        charged.publish()
-        publish(folder, target)
-        charged.commit(record["digest"])
-    return target
+        charged = release.charged.to_json()
+        release.publish(manifest.build(declaration, queries, plan, written, charged))
+    return release.claim.target
 
 
 def _other_run(declaration: Declaration) -> Callable[..., Path] | None:

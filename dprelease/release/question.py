@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from dprelease.errors import RunState
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.select import NOISED, Selected, select
 from dprelease.release.answer import answered
-from dprelease.release.charging import charging
+from dprelease.release.lifecycle import answering
 from dprelease.release.pipeline import run
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
@@ -40,6 +41,7 @@ def sql(
     ledger: str | Path | None = None,
     output: str | Path | None = None,
     frames: Mapping[str, object] | None = None,
+    state: RunState | None = None,
 ) -> pd.DataFrame:
     """Return the noised answer of one SELECT statement over a declared table.
 
@@ -63,6 +65,8 @@ def sql(
         nowhere but here.
     frames
         Frames by table name, in place of the declared sources.
+    state
+        Advanced with every step; it says what had happened at the end, however it came.
 
     Raises
     ------
@@ -74,17 +78,18 @@ def sql(
         mechanism=mechanism, ledger=ledger,
     )  # fmt: skip
     queries, plan = prepare(declaration)
-    if output is None:
-        noised = _in_memory(declaration, plan, frames or {})
-    else:
-        import pyarrow.parquet as pq
-
-        noised = pq.read_table(
-            run(declaration, output=Path(output), frames=frames) / f"{ANSWER}.parquet"
-        )
-    shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
-    shown.attrs["dprelease"] = attributes(plan)
     assert len(queries) == 1  # one statement is one query
+    state = RunState() if state is None else state
+    with state.told_by_failures():
+        if output is None:
+            noised = _in_memory(declaration, plan, frames or {}, state)
+        else:
+            import pyarrow.parquet as pq
+
+            folder = run(declaration, output=Path(output), frames=frames, state=state)
+            noised = pq.read_table(folder / f"{ANSWER}.parquet")
+        shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
+        shown.attrs["dprelease"] = attributes(plan)
     return shown
 
 
@@ -138,16 +143,18 @@ def declare(
     return declaration_of(text, folder / "sql.yaml"), selected
 
 
-def _in_memory(declaration: Declaration, plan: Plan, frames: Mapping[str, object]) -> pa.Table:
+def _in_memory(
+    declaration: Declaration, plan: Plan, frames: Mapping[str, object], state: RunState
+) -> pa.Table:
     """Return the noised table of a release of one query; charged before any row is read."""
     (query,) = {column.query.name: column.query for column in plan.columns}.values()
     with (
-        charging(declaration, [query], plan) as charged,
+        answering(declaration, [query], plan, state) as charged,
         Engine.open(query.declared, frames.get(query.table.name)) as engine,
     ):
         columns = plan.of_query(query.name)
         engine.compile(query)  # a missing column is refused without a charge
-        charged.publish()  # the caller shares a process with the noise: no way back from here on
+        charged.read()  # the caller shares a process with the noise: no way back from here on
         noised = to_arrow(answered(engine, columns, Entropy()))
         charged.commit("")
     return noised

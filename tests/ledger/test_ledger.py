@@ -244,8 +244,8 @@ def test_files_that_are_no_ledger(ledger: Ledger, tmp_path: Path) -> None:
 
 
 def test_a_newer_ledger(ledger: Ledger) -> None:
-    raw(ledger, "PRAGMA user_version = 2")
-    with pytest.raises(LedgerError, match=r"DP-LEDGER-003.*\n?.*format 2, known 1"):
+    raw(ledger, "PRAGMA user_version = 3")
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-003.*\n?.*format 3, known 2"):
         ledger.state()
 
 

@@ -41,10 +41,10 @@ def stepping(function):
         return found
     return wrapped
 
-for name in ("staging", "streaming", "write_parquet", "publish", "_publish_query"):
+for name in ("publishing", "streaming", "write_parquet", "open_engines", "_publish_query"):
     setattr(pipeline, name, stepping(getattr(pipeline, name)))
 folder._sync = stepping(folder._sync)
-Path.rename = stepping(Path.rename)
+folder.exchange = stepping(folder.exchange)
 Path.chmod = stepping(Path.chmod)
 folder.shutil.rmtree = stepping(folder.shutil.rmtree)
 pipeline.run(read_declaration(Path(sys.argv[1])), overwrite=True)

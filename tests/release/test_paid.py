@@ -41,12 +41,18 @@ def settled(ledger: Ledger, made: Reservation) -> None:
     ledger.fail(made)
 
 
+def another(ledger: Ledger, made: Reservation) -> None:
+    ledger.publish(made)
+    ledger.commit(made, "0" * 64)
+
+
 ENDS: dict[str, tuple[Callable[[Ledger, Reservation], None], str | None]] = {
     "cut off as it published": (cut_off, None),
     "settled afterwards": (settled, None),
     "failed before it published": (lambda ledger, made: ledger.fail(made), "released nothing"),
     "given back": (lambda ledger, made: ledger.cancel(made), "given back"),
-    "another manifest": (lambda ledger, made: ledger.commit(made, "0" * 64), "another digest"),
+    "killed as it read": (lambda ledger, made: ledger.read(made), "released nothing"),
+    "another manifest": (another, "another digest"),
 }
 
 

@@ -50,14 +50,14 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
     assert caught.value.state is State.NOTHING
 
 
-@pytest.mark.parametrize("step", ["write_parquet", "publish", "_sync", "streaming"])
+@pytest.mark.parametrize("step", ["write_parquet", "rename_new", "_sync", "streaming"])
 def test_a_full_disk_leaves_nothing(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folder if step == "_sync" else pipeline, step, full)
+    monkeypatch.setattr(folder if step in ("_sync", "rename_new") else pipeline, step, full)
     with pytest.raises(OutputError, match="no space left") as caught:
         run(read_declaration(write(tmp_path)))
     assert caught.value.state is State.READ

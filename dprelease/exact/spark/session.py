@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -103,7 +103,8 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             yield found
         finally:
             if running is None or not is_classic(found):  # else the application would stop
-                attempt(found.stop, _not_started())
+                with suppress(DataError):  # what has been answered has been answered
+                    attempt(found.stop, _not_started())
             if mode is None:
                 os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
 
@@ -116,7 +117,8 @@ def _java() -> Iterator[None]:
     try:
         yield
     finally:
-        attempt(forget_folders if before else end_java, _not_started())
+        with suppress(DataError):
+            attempt(forget_folders if before else end_java, _not_started())
 
 
 def _tell_open(spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
@@ -17,8 +18,8 @@ from dprelease.release.arrays import key_values, taken, wrapped
 from dprelease.release.federated import manifest
 from dprelease.release.federated.perturb import messages
 from dprelease.release.federated.plan import prepare_federated, resolve_federated
-from dprelease.release.folder import publish, refuse_existing, staging
-from dprelease.release.manifest import NAME, canonical, sha256
+from dprelease.release.lifecycle import publishing
+from dprelease.release.manifest import sha256
 from dprelease.release.party import party_of
 from dprelease.release.write import write_parquet
 from dprelease.schema.load import Declaration
@@ -35,28 +36,29 @@ def run_federated(
     bits: BitSource | None,
     frames: Mapping[str, object],
     progress: Callable[[str], None],
+    state: RunState | None,
 ) -> Path:
     """Write one party's messages and return their folder; raises as `pipeline.run`."""
     queries, plan = resolve_federated(declaration), prepare_federated(declaration)
     party = party_of(declaration)
-    target = output or declaration.folder / declaration.spec.output
-    refuse_existing(target, overwrite)
     source = bits or Entropy()
-    engines_of = open_engines(queries, frames, declaration.spec, Settings.of(declaration))
-    with staging(target) as folder, engines_of as engines:
+    with publishing(
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state
+    ) as release:
+        settings = Settings.of(declaration)
         digests: dict[str, str] = {}
-        for query in queries:
-            progress(query.name)
-            shares = plan.of_shares(query.name)
-            found = messages(engines[query.name].run(query), shares, plan.parties, source)
-            path = folder / f"{query.name}.parquet"
-            write_parquet(_to_arrow(query, found), path)
-            digests[query.name] = sha256(path.read_bytes())
+        with open_engines(queries, frames, declaration.spec, settings) as engines:
+            release.read()
+            for query in queries:
+                progress(query.name)
+                shares = plan.of_shares(query.name)
+                found = messages(engines[query.name].run(query), shares, plan.parties, source)
+                path = release.folder / f"{query.name}.parquet"
+                write_parquet(_to_arrow(query, found), path)
+                digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
-        record = manifest.build(declaration, queries, plan, digests, party)
-        (folder / NAME).write_bytes(canonical(record))
-        publish(folder, target)
-    return target
+        release.publish(manifest.build(declaration, queries, plan, digests, party))
+    return release.claim.target
 
 
 def _to_arrow(query: Query, found: dict[str, Integers]) -> pa.Table:

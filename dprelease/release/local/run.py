@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from dprelease.errors import RunState
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import frame_of
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.records import Records
-from dprelease.release.charging import charging
-from dprelease.release.folder import publish, refuse_existing, staging
+from dprelease.release.lifecycle import publishing
 from dprelease.release.local import manifest
 from dprelease.release.local.perturb import perturb_records
 from dprelease.release.local.plan import LocalPlan, prepare_local
 from dprelease.release.local.write import records_to_arrow
-from dprelease.release.manifest import NAME, canonical, sha256
+from dprelease.release.manifest import sha256
 from dprelease.release.write import write_parquet
 from dprelease.schema.load import Declaration
 
@@ -30,37 +30,44 @@ def run_local(
     bits: BitSource | None,
     frames: Mapping[str, object],
     progress: Callable[[str], None],
+    state: RunState | None,
 ) -> Path:
     """Publish noised records and return their folder; raises as `pipeline.run`."""
     plan = prepare_local(declaration)
-    target = output or declaration.folder / declaration.spec.output
-    refuse_existing(target, overwrite)
     source = bits or Entropy()
     queries = [part.query for part in plan.records]
-    with (
-        charging(declaration, queries, plan, target) as charged,
-        staging(target) as folder,
-        ExitStack() as engines,
-    ):
-        opened: dict[str, Engine] = {}
+    with publishing(
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state
+    ) as release:
         digests: dict[str, str] = {}
         sizes: dict[str, int] = {}
-        for part in plan.records:
-            name = part.declared.table.name
-            if name not in opened:
-                frame = frame_of(part.declared.table, frames)
-                engine = Engine.open(part.declared, frame, settings=Settings.of(declaration))
-                opened[name] = engines.enter_context(engine)
-            progress(part.name)
-            digest, size = _publish_records(opened[name], part, plan, source, folder)
-            digests[part.name], sizes[part.name] = digest, size
+        with ExitStack() as stack:
+            engines = _opened(declaration, plan, frames, stack)
+            release.read()
+            for part in plan.records:
+                progress(part.name)
+                engine = engines[part.declared.table.name]
+                digest, size = _publish_records(engine, part, plan, source, release.folder)
+                digests[part.name], sizes[part.name] = digest, size
         progress("manifest")
-        record = manifest.build(declaration, plan, digests, sizes, charged.to_json())
-        (folder / NAME).write_bytes(canonical(record))
-        charged.publish()
-        publish(folder, target)
-        charged.commit(record["digest"])
-    return target
+        charged = release.charged.to_json()
+        release.publish(manifest.build(declaration, plan, digests, sizes, charged))
+    return release.claim.target
+
+
+def _opened(
+    declaration: Declaration, plan: LocalPlan, frames: Mapping[str, object], stack: ExitStack
+) -> dict[str, Engine]:
+    """Return the engine of each table, whose columns serve all that is asked of it."""
+    opened: dict[str, Engine] = {}
+    for part in plan.records:
+        name = part.declared.table.name
+        if name not in opened:
+            frame = frame_of(part.declared.table, frames)
+            engine = Engine.open(part.declared, frame, settings=Settings.of(declaration))
+            opened[name] = stack.enter_context(engine)
+        opened[name].compile_records(part)  # a missing column is refused without a charge
+    return opened
 
 
 def _publish_records(

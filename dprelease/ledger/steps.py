@@ -1,0 +1,40 @@
+"""What may follow what in the life of a reservation; all else is no history that a ledger writes.
+
+A reservation is charged from the moment it is written. `read` is written before the first row about
+people is read, and so before anything that depends on one exists, noised or not: a reservation
+without it released nothing, provably, and may be given back; one with it stays charged for good,
+however its run ends. `publish` is written right before the one rename that makes a release
+readable, `commit` after it: with the digest of its manifest, with an empty text for an answer that
+was given without one, with nothing for a run that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+OPEN, RESERVE, READ, PUBLISH, COMMIT, CANCEL = (
+    "open", "reserve", "read", "publish", "commit", "cancel",
+)  # fmt: skip
+
+FOLLOWING: dict[tuple[str, ...], frozenset[str]] = {
+    # Ledgers of format 1 have no `read`: their releases were published, or failed, right away.
+    (): frozenset({READ, PUBLISH, COMMIT, CANCEL}),
+    (READ,): frozenset({PUBLISH, COMMIT}),
+    (PUBLISH,): frozenset({COMMIT}),
+    (READ, PUBLISH): frozenset({COMMIT}),
+}
+"""The kinds of the next step, by those that were."""
+
+
+def problem_of(steps: Sequence[str], body: dict[str, Any]) -> str | None:
+    """Return why a step can't follow others of the same reservation; None if it can."""
+    kind = str(body["kind"])
+    if kind not in FOLLOWING.get(tuple(steps), ()):
+        return f"'{kind}' can't follow '{steps[-1] if steps else RESERVE}'"
+    if kind == COMMIT and body.get("manifest") is not None:
+        if not steps:
+            return "an answer was committed for which no row was read"
+        if body["manifest"] and PUBLISH not in steps:
+            return "a release was committed that was never published"
+    return None

@@ -1,0 +1,272 @@
+"""A ledger's file says only what a ledger can have written: forged steps, forged digests (V87)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dprelease
+from dprelease.errors import LedgerError
+from dprelease.ledger.chain import digest_of, text_of
+from dprelease.ledger.history import lock_of
+from dprelease.ledger.ledger import Ledger
+from dprelease.release.accounts import check_prices
+from dprelease.release.charging import ledger_of
+from dprelease.schema.load import read_declaration
+from dprelease.system.locks import is_held
+from tests.ledger.test_ledger import TABLE, charge, ledger, raw, release_with_ledger
+
+__all__ = ["ledger"]  # a fixture
+
+NAME = "0" * 32
+
+
+def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Change the entries of a ledger, with right digests throughout, as who can write it could."""
+    connection = sqlite3.connect(path)
+    bodies = [json.loads(row[0]) for row in connection.execute("SELECT body FROM entries")]
+    for name in ("no_update", "no_delete"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+    connection.execute("DELETE FROM entries")
+    change(bodies)
+    previous = "0" * 64
+    for number, body in enumerate(bodies, 1):
+        digest = digest_of(number, text_of(body), previous)
+        row = (number, text_of(body), previous, digest)
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+        previous = digest
+    connection.execute("UPDATE head SET number = ?, digest = ?", (len(bodies), previous))
+    connection.commit()
+    connection.close()
+
+
+def step(kind: str, name: str | None = None, **more: Any) -> Callable[[list[dict[str, Any]]], Any]:
+    """Return what adds a step to the first reservation, or to one of that name."""
+
+    def add(bodies: list[dict[str, Any]]) -> None:
+        known = next((b["id"] for b in bodies if b["kind"] == "reserve"), NAME)
+        bodies.append({"kind": kind, "id": name or known, "time": "now", **more})
+
+    return add
+
+
+IMPOSSIBLE: dict[str, tuple[list[str], Callable[[list[dict[str, Any]]], Any]]] = {
+    "cancel after commit": (["read", "publish", "commit"], step("cancel")),
+    "cancel after read": (["read"], step("cancel")),
+    "cancel after publish": (["read", "publish"], step("cancel")),
+    "cancel twice": (["cancel"], step("cancel")),
+    "read after cancel": (["cancel"], step("read")),
+    "read twice": (["read"], step("read")),
+    "read after publish": (["read", "publish"], step("read")),
+    "publish after cancel": (["cancel"], step("publish")),
+    "publish after commit": (["read", "publish", "commit"], step("publish")),
+    "commit after cancel": (["cancel"], step("commit", manifest=None)),
+    "commit twice": (["read", "publish", "commit"], step("commit", manifest="d")),
+    "commit of what was not published": (["read"], step("commit", manifest="d" * 64)),
+    "answer to what was not read": ([], step("commit", manifest="")),
+    "unknown step": ([], step("refund")),
+    "step of no reservation": ([], step("cancel", NAME)),
+    "second reservation of a name": ([], lambda b: b.append(b[1])),
+    "second budget": ([], lambda b: b.append(b[0])),
+    "a budget that is raised": (
+        [],
+        lambda b: b.append({**b[0], "account": {**b[0]["account"], "epsilon": "100"}}),
+    ),
+    "charge to nobody": ([], lambda b: b[1]["charges"][0].update(table="x/y")),
+    "charge below zero": ([], lambda b: b[1]["charges"][0].update(price="-5.0")),
+    "charge of no number": ([], lambda b: b[1]["charges"][0].update(price="nan")),
+    "name of another folder": ([], lambda b: b[1].update(id="../../precious")),
+    "no process": ([], lambda b: b[1].pop("process")),
+    "no kind": ([], lambda b: b[1].pop("kind")),
+    "no object": ([], lambda b: b.append(["cancel"])),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_steps_that_no_ledger_writes(ledger: Ledger, case: str) -> None:
+    """By every way in: looking, checking, reserving, recovering, opening."""
+    steps, change = IMPOSSIBLE[case]
+    reservation = ledger.reserve([charge()], "r")
+    for name in steps:
+        getattr(ledger, name)(reservation, *(["d" * 64] if name == "commit" else []))
+    ledger.state()
+    rewritten(ledger.path, change)
+    for use in (
+        ledger.state,
+        ledger.recover,
+        lambda: check_prices(ledger.path),
+        lambda: ledger.reserve([charge()], "r"),
+        lambda: ledger.cancel(reservation),
+    ):
+        with pytest.raises(LedgerError, match="DP-LEDGER-002") as caught:
+            use()
+        assert "entry" in caught.value.cause
+
+
+def test_the_same_steps_are_refused_when_they_are_written(ledger: Ledger) -> None:
+    for steps in (["cancel"], ["read"], ["read", "publish"], ["read", "publish", "commit"]):
+        reservation = ledger.reserve([charge()], "r")
+        for name in steps:
+            getattr(ledger, name)(reservation, *(["d"] if name == "commit" else []))
+        before = ledger.history()
+        for name in ("cancel", "read", "publish", "commit"):
+            allowed = {"read": ("publish",), "publish": ("commit",)}.get(steps[-1], ())
+            if name not in allowed:
+                with pytest.raises(LedgerError, match="DP-LEDGER-009"):
+                    getattr(ledger, name)(reservation, *(["d"] if name == "commit" else []))
+        assert ledger.history() == before
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
+    """Right by itself, and following from what was before: what comes after does not follow."""
+    ledger.cancel(ledger.reserve([charge()], "r"))
+    ledger.reserve([charge()], "r")
+    entry = ledger.history()[number - 1]
+    body = {**entry.body, "time": "another"}
+    digest = digest_of(number, text_of(body), entry.previous)
+    raw(ledger)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute(
+        "UPDATE entries SET body = ?, digest = ? WHERE number = ?", (text_of(body), digest, number)
+    )
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match=f"DP-LEDGER-002.*\n?.*entry {number + 1}"):
+        ledger.state()
+
+
+@pytest.mark.parametrize("wrong", ["digest", "entry", "reservation"])
+def test_a_release_is_bound_to_its_very_entry(wrong: str, tmp_path: Path) -> None:
+    target = dprelease.read_release(release_with_ledger(tmp_path)).run()
+    path = tmp_path / "ledger.sqlite"
+    record = json.loads((target / "manifest.json").read_bytes())["ledger"]
+    assert ledger_of(path, record) is None
+    other = {"digest": "0" * 64, "entry": record["entry"] + 1, "reservation": NAME}[wrong]
+    assert ledger_of(path, {**record, wrong: other}) is not None
+
+
+OLD = [
+    ["publish", "commit"],
+    ["publish", "commit-none"],
+    ["publish"],
+    ["commit-none"],
+    ["cancel"],
+    [],
+]
+
+
+@pytest.mark.parametrize("steps", OLD, ids=str)
+def test_a_ledger_of_format_1_reads_on(ledger: Ledger, steps: list[str]) -> None:
+    """Its reservations have no `read` and no lock; the first entry of ours makes it format 2."""
+    ledger.reserve([charge()], "old")
+    gone = {"host": "elsewhere", "pid": 1, "started": "boot/1"}
+
+    def change(bodies: list[dict[str, Any]]) -> None:
+        bodies[1].pop("locked")
+        bodies[1]["process"] = gone
+        for name in steps:
+            kind, _, none = name.partition("-")
+            more = {"manifest": None if none else "d"} if kind == "commit" else {}
+            step(kind, **more)(bodies)
+
+    rewritten(ledger.path, change)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    (found,) = ledger.state().reservations.values()
+    assert found.is_charged == (steps != ["cancel"])
+    assert bool(ledger.recover()) is False  # another machine's
+    words = ledger.recover(gone=["elsewhere"])
+    assert bool(words) == found.is_open
+    ledger.reserve([charge()], "new")
+    (old, new) = ledger.state().reservations.values()
+    assert old.is_charged == (steps not in ([], ["cancel"]))
+    assert new.is_open
+    connection = sqlite3.connect(ledger.path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    connection.close()
+
+
+HOLDING = """
+import os, sys
+from pathlib import Path
+from dprelease.ledger.ledger import Ledger
+from tests.ledger.test_ledger import charge
+ledger = Ledger(Path(sys.argv[1]))
+made = ledger.reserve([charge()], "held")
+if sys.argv[2] == "read":
+    ledger.read(made)
+print(made.id, os.getpid(), flush=True)
+sys.stdin.read()
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("last", ["reserve", "read"])
+@pytest.mark.parametrize(
+    "way", [[], ["unshare", "--pid", "--fork", "--user", "--map-current-user"]]
+)
+def test_a_reservation_is_held_by_a_lock(ledger: Ledger, way: list[str], last: str) -> None:
+    """Whatever number its process has, in whatever namespace (V86)."""
+    if way and subprocess.run([*way, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("namespaces of processes can't be made here")
+    root = Path(__file__).parents[2]
+    command = [*way, sys.executable, "-c", HOLDING, str(ledger.path), last]
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        name, _, pid = run.stdout.readline().strip().partition(" ")
+        assert not way or pid == "1"
+        assert is_held(lock_of(ledger.path, name))
+        assert ledger.recover() == []
+        assert ledger.state().reservations[name].is_open
+        run.communicate()
+    told = "rows had been read; it stays charged" if last == "read" else "given back"
+    (words,) = ledger.recover()
+    assert told in words
+    assert (ledger.state().spent(TABLE) > 0) == (last == "read")
+    assert not lock_of(ledger.path, name).exists()
+
+
+def test_what_reads_and_what_draws_comes_after_its_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of a run, as ledger and disk see it."""
+    path = release_with_ledger(tmp_path)
+    found: list[tuple[str, tuple[str, ...]]] = []
+
+    def noting(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def noted(*given: Any, **named: Any) -> Any:
+            held = Ledger(tmp_path / "ledger.sqlite").state().reservations.values()
+            found.append((name, tuple(step for r in held for step in ("reserve", *r.steps))))
+            return real(*given, **named)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    from dprelease.exact.duckdb import Engine
+    from dprelease.release import folder, perturb, pipeline, stream
+
+    noting(folder.Lock, "take")
+    noting(pipeline, "open_engines")
+    noting(Engine, "run")
+    noting(perturb, "sample")
+    noting(folder, "rename_new")
+    assert stream is not None
+    dprelease.read_release(path).run()
+    steps = {name: {before for at, before in found if at == name} for name, _ in found}
+    assert found[0] == ("take", ())
+    assert steps["open_engines"] == {("reserve",)}
+    assert steps["run"] == steps["sample"] == {("reserve", "read")}
+    assert steps["rename_new"] == {("reserve", "read", "publish")}
+    assert read_declaration(path) is not None

@@ -1,0 +1,264 @@
+"""A target is one run's alone: parallel runs never replace, or pay for, each other's work (V84)."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprelease.errors import LedgerError, OutputError, RunState, State
+from dprelease.ledger.ledger import Ledger
+from dprelease.release import folder, pipeline
+from dprelease.release.folder import MANIFEST, claimed
+from dprelease.release.pipeline import run
+from dprelease.release.verify import verify
+from dprelease.schema.load import read_declaration
+from dprelease.system import renaming
+from tests.ledger.test_ledger import release_with_ledger
+from tests.release.build import write
+
+ROOT = Path(__file__).parents[2]
+
+RUNNERS = """
+import os, sys
+from pathlib import Path
+from dprelease.release import folder, pipeline
+from dprelease.schema.load import read_declaration
+declaration = read_declaration(Path(sys.argv[1]))
+pipeline.prepare(declaration)
+ours, theirs = os.pipe()
+children = []
+for _ in range(6):
+    child = os.fork()
+    if child == 0:
+        os.close(theirs)
+        os.read(ours, 1)  # all of them start at once
+        try:
+            pipeline.run(declaration, overwrite=sys.argv[2] == "True")
+            words = "published"
+        except Exception as problem:
+            words = f"{getattr(problem, 'code', repr(problem))} {getattr(problem, 'state', '')}"
+        os.write(1, (words + "\\n").encode())
+        os._exit(0)
+    children.append(child)
+os.close(theirs)
+for child in children:
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_six_runs_at_once(overwrite: bool, tmp_path: Path) -> None:
+    """Whoever publishes is charged, and nobody else is; without --overwrite only one does."""
+    path = release_with_ledger(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNERS, str(path), str(overwrite)],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    told = done.stdout.splitlines()
+    assert len(told) == 6
+    published = told.count("published")
+    refused = {"DP-OUTPUT-006 State.NOTHING", "DP-OUTPUT-001 State.NOTHING"}
+    assert published == 1 or (overwrite and published > 1), told
+    assert set(told) - {"published"} <= refused, told
+    state = Ledger(tmp_path / "ledger.sqlite").state()
+    assert sum(r.is_charged for r in state.reservations.values()) == published
+    assert len(state.reservations) == published  # the others did not even reserve
+    assert verify(tmp_path / "out" / "people", ledger=tmp_path / "ledger.sqlite").ok
+    assert os.listdir(tmp_path / "out") == ["people"]
+
+
+def test_a_target_is_claimed_until_the_run_has_ended(tmp_path: Path) -> None:
+    target, state = tmp_path / "out", RunState()
+    with claimed(target, True, state):
+        found: list[str] = []
+
+        def another() -> None:
+            with pytest.raises(OutputError) as caught, claimed(target, True, RunState()):
+                pass
+            found.append(f"{caught.value.code} {caught.value.state.name}")
+
+        thread = threading.Thread(target=another)
+        thread.start()
+        thread.join()
+        assert found == ["DP-OUTPUT-006 NOTHING"]
+        with claimed(tmp_path / "other", False, RunState()):
+            pass
+    with claimed(target, False, state):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def put_file(target: Path) -> None:
+    target.write_text("mine")
+
+
+def put_folder(target: Path) -> None:
+    target.mkdir()
+    (target / "mine").write_text("mine")
+
+
+def put_release(target: Path) -> None:
+    target.mkdir()
+    (target / MANIFEST).write_text("{}")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["renameat2", "rename"])
+@pytest.mark.parametrize("put", [put_file, put_folder, put_release])
+def test_what_appears_during_a_run_is_not_replaced(
+    put: Any, known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand, or by a program that knows nothing of claims."""
+    target = tmp_path / "out" / "people"
+    real = pipeline.write_parquet
+
+    def late(*given: Any) -> int:
+        if not target.exists():
+            put(target)
+        return real(*given)
+
+    if not known:
+        monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
+    monkeypatch.setattr(pipeline, "write_parquet", late)
+    declaration = read_declaration(write(tmp_path))
+    with pytest.raises(OutputError, match="DP-OUTPUT-001") as caught:
+        run(declaration)
+    assert caught.value.state is State.READ
+    held = target if target.is_file() else next(target.iterdir())
+    assert held.read_text() in ("mine", "{}")
+    assert os.listdir(tmp_path / "out") == ["people"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["renameat2", "rename"])
+@pytest.mark.parametrize("fails", [(), (1,), (2,), (1, 2), (2, 3)], ids=str)
+def test_an_overwrite_happens_wholly_or_not_at_all(
+    known: bool, fails: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of its renames fail, the old release or the new one is there, and so it is told."""
+    path = release_with_ledger(tmp_path)
+    target = run(read_declaration(path))
+    before = json.loads((target / MANIFEST).read_bytes())["digest"]
+    calls = [0]
+
+    def failing(real: Any) -> Any:
+        def wrapped(*given: Any) -> Any:
+            calls[0] += 1
+            if calls[0] in fails:
+                raise OSError(errno.EIO, "broken")
+            return real(*given)
+
+        return wrapped
+
+    if known:
+        monkeypatch.setattr(renaming, "_renamed", failing(renaming._renamed))
+    else:
+        monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
+        monkeypatch.setattr(Path, "rename", failing(Path.rename))
+    problem: OutputError | None = None
+    try:
+        run(read_declaration(path), overwrite=True)
+    except OutputError as found:
+        problem = found
+    monkeypatch.undo()
+    changed = (not target.exists()) or json.loads((target / MANIFEST).read_bytes())[
+        "digest"
+    ] != before
+    if problem is None:
+        assert changed
+    else:
+        assert problem.state is State.CHARGED
+        waits = target.parent / ".people.dprelease-replaced" / MANIFEST
+        kept = target / MANIFEST if target.exists() else waits
+        assert json.loads(kept.read_bytes())["digest"] == before
+    # A commit names a manifest only if it is readable.
+    history = Ledger(tmp_path / "ledger.sqlite").history()
+    told = [entry.body["manifest"] for entry in history if entry.kind == "commit"]
+    assert [digest is not None for digest in told] == [True, problem is None]
+    run(read_declaration(path), overwrite=True)
+    assert verify(target, ledger=tmp_path / "ledger.sqlite").ok
+    assert os.listdir(tmp_path / "out") == ["people"]
+
+
+@pytest.mark.parametrize("step", ["_sync", "commit"])
+def test_a_release_that_the_disk_does_not_confirm(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails after the rename can't undo it: the release is there, charged, and told of."""
+    path = release_with_ledger(tmp_path)
+    target = tmp_path / "out" / "people"
+    real = folder._sync
+
+    def failing(path: Path) -> None:
+        if path == target.parent:
+            raise OSError(errno.EIO, "Input/output error")
+        real(path)
+
+    def locked(*_: object) -> None:
+        raise LedgerError("DP-LEDGER-004", name="ledger.sqlite")
+
+    if step == "_sync":
+        monkeypatch.setattr(folder, "_sync", failing)
+    else:
+        monkeypatch.setattr(Ledger, "commit", locked)
+    code = {"_sync": "DP-OUTPUT-008", "commit": "DP-LEDGER-004"}[step]
+    with pytest.raises((OutputError, LedgerError), match=code) as caught:
+        run(read_declaration(path))
+    assert caught.value.state is State.RELEASED
+    assert State.RELEASED.value in str(caught.value.args[0])
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    assert verify(target, ledger=ledger.path).ok
+    ledger.recover()
+    (found,) = ledger.state().reservations.values()
+    assert found.steps == ["read", "publish", "commit"]
+
+
+def test_an_old_release_that_waits_is_kept_if_something_else_took_its_place(tmp_path: Path) -> None:
+    target, aside = tmp_path / "people", tmp_path / ".people.dprelease-replaced"
+    put_release(aside)
+    put_folder(target)
+    with pytest.raises(OutputError, match="DP-OUTPUT-003"), claimed(target, True, RunState()):
+        pass
+    assert (aside / MANIFEST).exists()
+
+
+def test_a_link_to_a_release_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    declaration = read_declaration(write(tmp_path))
+    first = run(declaration, output=tmp_path / "first")
+    (tmp_path / "link").symlink_to(first)
+    before = (first / MANIFEST).read_bytes()
+    run(declaration, output=tmp_path / "link", overwrite=True)
+    assert (first / MANIFEST).read_bytes() == before
+    assert not (tmp_path / "link").is_symlink()
+    assert not list(tmp_path.glob(".link*"))
+
+
+@pytest.mark.parametrize("name", ["a[b]", "*", "people.dprelease-lock", "ü"])
+def test_names_that_look_like_patterns(name: str, tmp_path: Path) -> None:
+    """What is swept for one target is never another one's."""
+    other = tmp_path / ".x.dprelease-staging-1"
+    other.mkdir()
+    with claimed(tmp_path / name, False, RunState()) as claim:
+        assert claim.folder.is_dir()
+        left = tmp_path / f".{name}.dprelease-staging-9"
+        left.mkdir()
+    with claimed(tmp_path / name, False, RunState()):
+        assert not left.exists()
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_a_name_that_is_no_utf_8_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    path = release_with_ledger(tmp_path)
+    with pytest.raises(OutputError, match="not utf-8") as caught:
+        run(read_declaration(path), output=Path(os.fsdecode(bytes(tmp_path) + b"/out\xff")))
+    assert caught.value.state is State.NOTHING
+    assert not Ledger(tmp_path / "ledger.sqlite").state().reservations

@@ -1,0 +1,67 @@
+"""What a command says when its own output fails: what it has done stays done, and is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import State
+from dprelease.ledger.ledger import Ledger
+from tests.ledger.test_ledger import release_with_ledger
+
+ROOT = Path(__file__).parents[1]
+
+BAD = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+OUTPUTS = {
+    "full": pytest.param("> /dev/full", 2, marks=BAD),
+    "full for programs": pytest.param("--json > /dev/full", 2, marks=BAD),
+    "full for both": pytest.param("--json > /dev/full 2>&1", 2, marks=BAD),
+    "closed": pytest.param("<&- >&- 2>&-", 0),
+    "nobody listens": pytest.param("| (exec <&-; sleep 0); exit ${PIPESTATUS[0]}", 2),
+}
+
+
+def told(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -m dprelease {command}'],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("output", "code"), OUTPUTS.values(), ids=OUTPUTS)
+def test_a_release_that_can_not_be_told_of(output: str, code: int, tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    done = told(tmp_path, f"run release.yaml {output}")
+    assert done.returncode == code
+    assert (tmp_path / "out/people/manifest.json").exists()
+    assert len(Ledger(tmp_path / "ledger.sqlite").history()) == 5
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    if done.returncode and "2>&1" not in output:
+        assert "DP-OUTPUT-007" in done.stderr
+        assert State.RELEASED.value in done.stderr
+    for path in (tmp_path / "out/people").iterdir():
+        assert b"Published" not in path.read_bytes()  # no file took the number of a closed stream
+
+
+def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:
+    """The answer to a run tells the folder's name, whatever bytes are in it."""
+    folder = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    release_with_ledger(folder)
+    (tmp_path / "link").symlink_to(folder)
+    done = told(tmp_path / "link", "check release.yaml")
+    assert done.returncode == 0, done.stderr
+    code = "from dprelease.cli.reporting import respond; import sys; respond(True, sys.argv[1], '')"
+    words = [sys.executable, "-c", code, os.fsdecode(b"caf\xe9")]
+    shown = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
+    assert json.loads(shown) == os.fsdecode(b"caf\xe9")
