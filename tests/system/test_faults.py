@@ -1,0 +1,77 @@
+"""What is said at the end of a run is what is on the disk and in the ledger, whatever failed (V85).
+
+And what is readable after a kill at any system call is charged (V80).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.system.faulty_runs import FROM_THEN_ON, KILL, MODES, ONCE, WAYS
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("cc") is None or sys.platform != "linux",
+    reason="faults are put below the C library of Linux by a small library that has to be compiled",
+)
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that makes calls fail."""
+    made = tmp_path_factory.mktemp("faults") / "faults.so"
+    source = str(Path(__file__).parent / "faults.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(made), source, "-ldl"], check=True)
+    return made
+
+
+def swept(folder: Path, faults: Path, way: str, mode: str, first: int, every: int) -> str:
+    (folder / "tmp").mkdir(parents=True)
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), LD_PRELOAD=str(faults))
+    command = [sys.executable, "-m", "tests.system.faulty_runs", str(folder), way, mode]
+    done = subprocess.run(
+        [*command, str(first), str(every)],
+        env=environment | {"TMPDIR": str(folder / "tmp")},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((folder / "tmp").iterdir()) == []
+    return done.stdout
+
+
+SOME = [
+    ("central", ONCE, 60),
+    ("central", FROM_THEN_ON, 90),
+    ("central", KILL, 60),
+    ("local", ONCE, 120),
+    ("federated", FROM_THEN_ON, 120),
+    ("sql", ONCE, 60),
+    ("sql to a folder", ONCE, 120),
+    ("session", FROM_THEN_ON, 60),
+]
+
+
+@pytest.mark.parametrize(("way", "mode", "every"), SOME, ids=str)
+def test_some_system_calls_fail(
+    way: str, mode: str, every: int, tmp_path: Path, faults: Path
+) -> None:
+    told = swept(tmp_path, faults, way, mode, 7, every)
+    assert told.splitlines()[-1].endswith("problems 0"), told
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_system_call_fails(way: str, mode: str, tmp_path: Path, faults: Path) -> None:
+    told = swept(tmp_path, faults, way, mode, 1, 1)
+    assert told.splitlines()[-1].endswith("problems 0"), told
