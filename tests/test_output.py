@@ -65,3 +65,20 @@ def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:
     words = [sys.executable, "-c", code, os.fsdecode(b"caf\xe9")]
     shown = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
     assert json.loads(shown) == os.fsdecode(b"caf\xe9")
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
+    """What libraries print would be written into it."""
+    code = (
+        "import os; from dprelease.cli.process import whole_process\n"
+        "whole_process(lambda: os.write(os.open('told', os.O_CREAT | os.O_RDWR), b'mine')"
+        " and [os.write(n, b'theirs') for n in (1, 2)])"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "$0" <&- >&- 2>&-', code],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "told").read_bytes() == b"mine"

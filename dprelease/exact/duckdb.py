@@ -161,7 +161,6 @@ class Engine:
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         compiled = self.compile(query)
-        self._fetch()
         bounded = self._bounded(query) if query.unit.id is not None else None
         compiled = bounded or self._with_keys(compiled)
         size = query.keys.size
@@ -191,11 +190,6 @@ class Engine:
         self._forget()
         return None
 
-    def _fetch(self) -> None:
-        """Read the rows of relations, whose statements have not been run until now."""
-        for given in self._inputs:
-            self._attempt("DP-DATA-006", State.READ, given.fetch, given)
-
     def _refuse_changes(self) -> None:
         """Raise DP-DATA-007 if a file changed since it was opened."""
         if stamps(self._inputs) != self._stamps:
@@ -215,7 +209,6 @@ class Engine:
             As `run`.
         """
         self.compile(query)
-        self._fetch()
         sql = compile_partitions(query, self.physical, self.joined)
         found = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
@@ -301,7 +294,6 @@ class Engine:
         from dprelease.exact.records import exact_records
 
         compiled = self.compile_records(records)
-        self._fetch()
         read = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
         )
@@ -330,6 +322,9 @@ class Engine:
         """Work on the connection; the engine's own words, which may quote a cell, go no further."""
         failure: DpReleaseError | None = None
         try:
+            if state is State.READ:  # relations are run no sooner than their rows are needed
+                for relation in self._inputs:
+                    relation.fetch(self._connection)
             return work(self._connection)
         except (duckdb.Error, MemoryError, OSError, ValueError):  # the last two from its batches
             given = given or self._inputs[0]
@@ -350,8 +345,6 @@ class Engine:
     def _introduce(self, given: Input) -> None:
         if given.rows is not None:
             self._attempt("DP-DATA-001", State.NOTHING, given.describe, given)
-            if given.declared.table.public:
-                self._attempt("DP-DATA-006", State.NOTHING, given.fetch, given)
         elif given.opened is None:
             self._attempt(
                 "DP-DATA-001",

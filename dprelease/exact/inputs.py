@@ -44,11 +44,13 @@ class Input:
         return format_of(self.declared)
 
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Make the table of a relation, whose columns are known before any row is fetched."""
+        """Make the table of a relation, whose columns are known before rows about people are."""
         if self.rows is not None:
             link.register("dp_rows", self.rows.schema.empty_table())
             link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
             link.unregister("dp_rows")
+        if self.declared.table.public:
+            self.fetch(link)
 
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy a relation's batches into that table, which spills like everything else; once."""

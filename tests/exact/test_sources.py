@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.scratch import private_folder
 from dprelease.exact.settings import SCRATCH
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve_one
@@ -485,24 +484,17 @@ def test_scratch_folders_of_dead_processes_are_removed(
     """Spill files survive a kill; the next run removes them (V57)."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    stale, alive = (
-        tmp_path / f"{SCRATCH}{gone.stdout.strip()}-x",
-        tmp_path / f"{SCRATCH}{os.getpid()}-y",
-    )
-    for folder in (stale, alive):
-        folder.mkdir()
+    stale = tmp_path / f"{SCRATCH}x"
+    stale.mkdir()
     (stale / "spill").write_text("rows")
     query = query_of(None, tmp_path)
-    with Engine.open(query.declared, FRAME):
-        own = [path for path in tmp_path.iterdir() if path not in (stale, alive)]
-        assert [path.stat().st_mode & 0o777 for path in own] == [0o700]
-    assert list(tmp_path.iterdir()) == [alive]
+    with private_folder(tmp_path, SCRATCH) as alive:
+        stale.mkdir()
+        with Engine.open(query.declared, FRAME):
+            own = [path for path in tmp_path.iterdir() if path not in (stale, alive)]
+            assert [path.stat().st_mode & 0o777 for path in own] == [0o700]
+        assert list(tmp_path.iterdir()) == [alive]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_facts_of_real_data() -> None:
