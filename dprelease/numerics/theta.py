@@ -117,9 +117,9 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
     hermite = [arb(1), a]  # phi^(n) = (-1)^n He_n phi
     power, order = h * h, 1
     while True:
-        coefficient = -_bernoulli_at_half(2 * order) / math.factorial(2 * order)
-        found -= ball(coefficient) * power * hermite[2 * order - 1] * density
-        bound = ball(_bernoulli_size(2 * order)) * power * density * _spread(2 * order, a)
+        coefficient, largest = _coefficients(2 * order, ctx.prec)
+        found += coefficient * power * hermite[2 * order - 1] * density
+        bound = largest * power * density * _spread(2 * order, a)
         if bound <= target or order > MOST_TERMS:
             exact = found + arb(0, bound.abs_upper())
             return exact * (2 * arb.pi()).sqrt() * (r * r / 2).exp() / h
@@ -145,12 +145,11 @@ def _bernoulli(n: int) -> Fraction:
     return Fraction(int(number.p), int(number.q))
 
 
-def _bernoulli_at_half(n: int) -> Fraction:
-    return (Fraction(2) ** (1 - n) - 1) * _bernoulli(n)
-
-
-def _bernoulli_size(n: int) -> Fraction:
-    return abs(_bernoulli(n)) / math.factorial(n)
+@lru_cache(maxsize=4096)
+def _coefficients(n: int, precision: int) -> tuple[arb, arb]:  # noqa: ARG001
+    """Return B_n(1/2) / n! and |B_n| / n!; `precision` only tells cached balls apart."""
+    number = _bernoulli(n) / math.factorial(n)
+    return ball((Fraction(2) ** (1 - n) - 1) * number), ball(abs(number))
 
 
 @lru_cache(maxsize=64)

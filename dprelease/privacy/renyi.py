@@ -15,8 +15,8 @@ CLOSE = 3e-4
 """How far, relatively, the bound of rho may lie above a value of the curve."""
 
 MOST_ORDERS = 300
-SPACING, REFINEMENTS = math.log(4.0), 4
-"""A rough search: orders less one by factors of four, then four halvings around the best."""
+NEAR, SPACING, REFINEMENTS = 2.0**-6, math.log(8.0), 5
+"""A rough search: orders less one from here on by such steps, then halvings around the best."""
 
 SAFE = 1.0 + 2.0**-40
 """More than floats err in the sums here: each term is rounded up already."""
@@ -68,6 +68,11 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
     return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * SAFE
 
 
+def has_rho(vector: Priced) -> bool:
+    """Return whether a vector has a zero-concentrated guarantee: so at every scale, or at none."""
+    return _known(vector) is not None or math.isfinite(_beyond([(vector, 1)], LAST))
+
+
 def _known(vector: Priced) -> float | None:
     """Return the rho of one slot of a vector all of whose losses have one in closed form."""
     worst = 0.0
@@ -84,7 +89,7 @@ def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
     if math.isinf(_beyond(kinds, LAST)):
         return math.inf
     curve = _Curve(kinds)
-    best = curve.ratio(FIRST)
+    best = curve.ratio(1.0 + NEAR if rough else FIRST)
     last, beyond = _far_enough(kinds, best)
     if rough:
         return max(beyond, _peak(curve, last))
@@ -103,7 +108,7 @@ def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
 
 def _peak(curve: _Curve, last: float) -> float:
     """Return about the largest D_a / a: on a coarse row of orders, then around its best."""
-    ends = [math.log(FIRST - 1.0), math.log(last - 1.0)]
+    ends = [math.log(NEAR), math.log(last - 1.0)]
     count = max(2, math.ceil((ends[1] - ends[0]) / SPACING))
     places = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
 

@@ -23,8 +23,9 @@ from dprelease.release.expected import Charged, Pricing
 from dprelease.release.shares import Share
 from dprelease.release.wish import Wish
 
-PROMISING = 1.25
-"""Families whose first shape is within this of the best have their shapes searched."""
+PROMISING = 3.0, 1.1
+"""Families whose first shape is within this of the best are tried at other ones; and those whose
+best common shape is within the other have a shape searched for each kind of column."""
 
 MOST_GROUPS, MOST_FAMILIES = 6, 4
 
@@ -183,12 +184,13 @@ class _Search:
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
         first = {name: self._with(dict(self._each(autos, name))) for name in names}
         errors = {name: self._error(chosen) for name, chosen in first.items()}
-        best = min(errors.values())
-        for name in sorted(names, key=lambda name: errors[name]):
-            if errors[name] <= PROMISING * best and math.isfinite(errors[name]):
-                self.chosen = first[name]
-                self._shape([i for i in autos if name in self.groups[i].families])
-                first[name], errors[name] = self.chosen, self._error(self.chosen)
+        for shaped in (self._climb, self._shape):  # of all alike, then of what is promising
+            best = min(errors.values())
+            for name in sorted(names, key=lambda name: errors[name]):
+                if errors[name] <= PROMISING[shaped == self._shape] * best:
+                    self.chosen = first[name]
+                    shaped([i for i in autos if name in self.groups[i].families])
+                    first[name], errors[name] = self.chosen, self._error(self.chosen)
         # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
         order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
         self.chosen = first[order[0]]
@@ -229,20 +231,24 @@ class _Search:
             self._refine(alike)
 
     def _climb(self, places: Sequence[int]) -> None:
-        """Move along a family's shapes from what groups have, while the error falls."""
+        """Move along a family's shapes from what groups have, while the error does not rise."""
         row = self._row(places[0])
         start = self.chosen[places[0]]
-        at = row.index(start) if start in row else 0
-        error = self._error(self.chosen)
+        first = row.index(start) if start in row else 0
+        # What one kind gains over the others' shape has to be more than noise of rough prices.
+        least = self._error(self.chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
         for step in (1, -1):
-            moved = False
-            while 0 <= at + step < len(row):
-                tried = self._with(dict.fromkeys(places, row[at + step]))
+            at, last = first + step, least
+            before = self._error(self.chosen)
+            while 0 <= at < len(row):
+                tried = self._with(dict.fromkeys(places, row[at]))
                 found = self._error(tried)
-                if not found < error * (SHAPED if len(places) < len(self.groups) else 1.0):
+                if found < least:
+                    least, self.chosen = found, tried
+                if found > before:
                     break
-                at, error, moved, self.chosen = at + step, found, True, tried
-            if moved:
+                at, before = at + step, found
+            if least < last:
                 break
 
     def _row(self, place: int) -> list[Candidate]:

@@ -16,6 +16,7 @@ from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
 from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
 
 ROOM = 1.0 + 2.0**-40
@@ -176,12 +177,16 @@ def solve(
     exact = (families, tuple(tuple(sorted(draft.shape.items())) for draft in drafts))
     goal = round_down(budget.amount)
     start = known.get(exact) or known.get(families) or (_guess(drafts, budget), -1.0)
+    if budget.needs_concentration:
+        _check_concentration(drafts, start[0])
     if rough:
         solved = near_factor(price, goal, *start)
     else:
-        solved = _fine_factor(price, goal, start[0], searched=exact in known)
+        # Bounds of rho lie above the values that rough prices are.
+        nudge = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
+        solved = _fine_factor(price, goal, start[0] * nudge, searched=exact in known)
     if solved is None:
-        _explain(drafts, start[0], budget)
+        _explain(drafts, start[0])
     known[exact] = known[families] = solved
     return [draft.at(solved[0]) for draft in drafts]
 
@@ -218,20 +223,28 @@ def _pure(draft: Draft, share: Fraction) -> Randomizer:
     start = round_up(draft.weight / Fraction(goal)) * ROOM
     factor = least_factor(price, goal, start)
     if factor is None:
-        _explain([draft], start, None)
+        _explain([draft], start)
     return draft.at(factor)
 
 
-def _explain(drafts: Sequence[Draft], factor: float, budget: Budget | None) -> NoReturn:
-    """Raise the reason why no factor fits: a law's own one if there is one."""
-    for draft in drafts:
-        law = draft.at(factor)
-        if (
-            budget is not None
-            and budget.needs_concentration
-            and math.isinf(budget.price([priced(law, draft.sensitivity)]))
-        ):
+def _check_concentration(drafts: Sequence[Draft], factor: float) -> None:
+    """Raise BudgetError DP-BUDGET-010 for a draft whose law has no rho, whatever its scale."""
+    kinds = {(draft.kind, tuple(sorted(draft.shape.items()))): draft for draft in drafts}
+    for draft in kinds.values():
+        if draft.kind.pure:
+            continue
+        try:
+            law = draft.at(factor)
+        except BudgetError:
+            continue  # another scale may have a law
+        if not has_rho(priced(law, draft.sensitivity)):
             column = draft.place.key.rpartition(".")[2]
             raise BudgetError("DP-BUDGET-010", place=draft.place, column=column, mechanism=law.name)
+
+
+def _explain(drafts: Sequence[Draft], factor: float) -> NoReturn:
+    """Raise the reason why no factor fits: a law's own one if there is one."""
+    for draft in drafts:
+        draft.at(factor)
     reason = "delta is below what the composition can certify, or epsilon is too small"
     raise BudgetError("DP-BUDGET-004", place=drafts[0].place, reason=reason)

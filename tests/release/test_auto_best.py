@@ -1,0 +1,137 @@
+"""Over random releases `auto` serves wherever one mechanism does, and no mechanism is better."""
+
+from __future__ import annotations
+
+import random
+import time
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from dprelease.errors import BudgetError
+from dprelease.mechanisms import registry
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.resolve import Query
+from dprelease.release.plan import Plan, make_plan
+from dprelease.release.wish import MEASURES
+from dprelease.schema.release import BudgetSpec
+from tests.exact.build import ask, declare
+
+NEEDS_SHAPE: dict[str, dict[str, Any]] = {"asymmetric_laplace": {"k": 1.2}}
+STEPS = ("0.01", "0.05", "0.5", "1")
+UPPERS = (100, 500, 20_000, 10**6, 10**7)
+WORSE = 1.001
+LONGEST = 2.0
+"""Seconds of CPU that a plan may take."""
+
+
+def budget_of(rng: random.Random) -> BudgetSpec:
+    relation = rng.choice(list(Neighbours))
+    match rng.choice(("pure", "approximate", "approximate", "rho")):
+        case "pure":
+            return BudgetSpec(epsilon=Fraction(rng.choice(("0.1", "1", "5"))), neighbours=relation)
+        case "approximate":
+            epsilon, delta = (
+                rng.choice(("0.2", "1", "1", "4")),
+                rng.choice(("1e-5", "1e-6", "1e-9")),
+            )
+            return BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(delta), neighbours=relation)
+        case _:
+            return BudgetSpec(rho=Fraction(rng.choice(("0.01", "0.1", "1"))), neighbours=relation)
+
+
+def column(rng: random.Random, i: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a column of the table, and what is asked of it."""
+    kind = rng.choice(("count", "count", "sum", "sum", "mean", "variance", "ratio"))
+    if kind == "count":
+        held: dict[str, Any] = {"type": "integer"}
+    else:
+        upper = rng.choice(UPPERS)
+        lower = rng.choice((0, 0, -upper))
+        held = {"type": "number", "lower": lower, "upper": upper, "step": rng.choice(STEPS)}
+    asked: dict[str, Any] = {kind: [f"x{i}", "age"] if kind == "ratio" else f"x{i}"}
+    if rng.random() < 0.3:
+        asked["weight"] = rng.choice(("0.1", "0.5", "3", "10"))
+    return held, asked
+
+
+def release(seed: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], BudgetSpec, str]:
+    """Return a table's columns, its unit, what is asked, the budget and the measure."""
+    rng = random.Random(seed)
+    budget = budget_of(rng)
+    table: dict[str, Any] = {
+        "id": {"type": "integer"},
+        "k": {"type": "category", "values": ["a", "b", "c"]},
+        "age": {"type": "integer", "lower": 0, "upper": 115},
+    }
+    asked = {}
+    for i in range(rng.choice((1, 1, 2, 2, 3, 5, 10))):
+        table[f"x{i}"], asked[f"c{i}"] = column(rng, i)
+    if rng.random() < 0.2:
+        name = rng.choice(
+            [name for name, spec in asked.items() if {"count", "sum"} & spec.keys()] or [""]
+        )
+        if name:
+            size = 1 if "count" in asked[name] else int(table[f"x{name[1:]}"]["upper"])
+            asked[name]["moe"] = size * rng.choice((30, 100, 500))
+    unit = {
+        "id": "id",
+        "max_groups": rng.choice((1, 2, 4)),
+        "max_rows_per_group": rng.choice((1, 3)),
+    }
+    return table, unit if rng.random() < 0.6 else {}, asked, budget, rng.choice(list(MEASURES))
+
+
+def planned(seed: int, mechanism: dict[str, Any]) -> Plan:
+    table, unit, asked, budget, _ = release(seed)
+    columns = {name: {**spec, "mechanism": mechanism} for name, spec in asked.items()}
+    more = {"privacy_unit": unit} if unit else {}
+    query = ask(declare(table, **more), columns, ["k"], neighbours=budget.neighbours)
+    return make_plan([query], budget)
+
+
+def error(plan: Plan, measure: str) -> tuple[float, float]:
+    """Return the sum of errors that `auto` makes least, and that of whole steps by which it may err.
+
+    If all columns settle themselves, what they cost.
+    """
+    free = [column for column in plan.columns if column.measure.wanted is None]
+    if not free:
+        return plan.budget.price([column.priced for column in plan.columns]), 0.0
+    units = [float(c.measure.weight) / c.measure.sensitivity.largest_shift for c in free]
+    total = sum(MEASURES[measure](c.mechanism) * unit for c, unit in zip(free, units, strict=True))
+    # Margins are whole steps: half_width may differ by one where errors hardly do.
+    return total, sum(units) if measure.startswith("p") else 0.0
+
+
+def compared(seed: int) -> None:
+    *_, measure = release(seed)
+    singles: dict[str, float] = {}
+    for name in registry.names():
+        try:
+            plan = planned(seed, {"name": name, **NEEDS_SHAPE.get(name, {})})
+        except BudgetError:
+            continue
+        singles[name] = error(plan, measure)[0]
+    started = time.process_time()
+    try:
+        auto = planned(seed, {"name": "auto", "measure": measure})
+    except BudgetError as problem:
+        assert not singles, (singles, problem)
+        return
+    assert time.process_time() - started < LONGEST
+    found, slack = error(auto, measure)
+    best = min(singles, key=lambda name: singles[name])
+    assert found <= singles[best] * WORSE + slack, best
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_auto_serves_and_is_the_best(seed: int) -> None:
+    compared(seed)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(10, 200))
+def test_auto_serves_and_is_the_best_of_many(seed: int) -> None:
+    compared(seed)
