@@ -10,6 +10,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
+from dprelease.release.counting import Charged
 from dprelease.release.draft import Shape
 from dprelease.release.wish import Options, Wish
 
@@ -84,9 +85,14 @@ def open_number(line: Sequence[Candidate]) -> str | None:
 
 
 def families_of(
-    wish: Wish, budget: Budget, cells: int, *, all_of_them: bool = False
+    wish: Wish,
+    budget: Budget,
+    cells: int,
+    *,
+    charged: Charged | None = None,
+    all_of_them: bool = False,
 ) -> tuple[str, ...]:
-    """Return the families that a wish and a budget admit.
+    """Return the families that a wish and a budget admit, and what a ledger counts.
 
     `cells` is what one unit moves of all open columns; `all_of_them`: also those that are hardly
     ever the best.
@@ -94,27 +100,33 @@ def families_of(
     if not wish.is_auto:
         return (wish.measure.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
-    held = [kind for kind in kinds if _keeps(wish.options, kind, budget)]
+    held = [kind for kind in kinds if _keeps(wish.options, kind, budget, charged)]
     return tuple(
         kind.name
         for kind in held
-        if wish.options.allowed or all_of_them or _is_promising(wish.options, kind, budget, cells)
+        if wish.options.allowed
+        or all_of_them
+        or _is_promising(wish.options, kind, cells, pure=charged is None and not budget.delta)
     )
 
 
-def _keeps(options: Options, kind: type[Randomizer], budget: Budget) -> bool:
+def _keeps(
+    options: Options, kind: type[Randomizer], budget: Budget, charged: Charged | None
+) -> bool:
     """Return whether a family keeps the constraints, and has a price at all."""
-    if not options.admit(kind) or (budget.needs_pure_noise and not kind.pure):
+    pure = budget.needs_pure_noise or charged is Charged.EPSILON
+    concentrated = budget.needs_concentration or charged is Charged.RHO
+    if not options.admit(kind) or (pure and not kind.pure):
         return False
-    return not (budget.needs_concentration and kind.bounded)
+    return not (concentrated and kind.bounded)
 
 
-def _is_promising(options: Options, kind: type[Randomizer], budget: Budget, cells: int) -> bool:
+def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
     if kind.bounded and not (cells <= FEW_CELLS or "bounded" in options.constraints):
         return False
     # Stable noise gains under composition alone: it is never the best of a pure budget.
     only_composed = kind.name == "symmetric_alpha_stable"
-    return kind.name not in LAST_RESORTS and (budget.delta > 0 or not only_composed)
+    return kind.name not in LAST_RESORTS and not (pure and only_composed)
 
 
 def cells_of(sensitivity: Sensitivity) -> int:

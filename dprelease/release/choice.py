@@ -18,12 +18,13 @@ from dprelease.release.candidates import (
     line_of,
     open_number,
 )
+from dprelease.release.counting import Charged
 from dprelease.release.draft import Draft, Factors
-from dprelease.release.expected import Charged, Pricing
+from dprelease.release.expected import Pricing
 from dprelease.release.shares import Share
 from dprelease.release.wish import Wish
 
-PROMISING = 3.0, 1.1
+PROMISING = 5.0, 1.1
 """Families whose first shape is within this of the best are tried at other ones; and those whose
 best common shape is within the other have a shape searched for each kind of column."""
 
@@ -126,7 +127,9 @@ class _Search:
         for found in kinds:
             wish = self.wishes[found[0]]
             budget = self.pricing.budget
-            families = families_of(wish, budget, cells, all_of_them=all_of_them)
+            families = families_of(
+                wish, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
+            )
             if not families:
                 reason = "no mechanism keeps what `auto` is asked to keep"
                 raise BudgetError("DP-BUDGET-004", place=wish.place, reason=reason)
@@ -361,9 +364,9 @@ def _kind(wish: Wish) -> object:
     moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
     declared = tuple(sorted(wish.measure.mechanism.shape.items()))
     accurate = wish.measure.wanted is not None
-    weight = wish.measure.weight
     name = wish.measure.mechanism.name
-    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate, weight
+    # Not the weight: among columns of one shape, it alone says whose noise is the larger.
+    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate
 
 
 def _fineness(largest: int) -> int:

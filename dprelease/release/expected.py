@@ -5,40 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.budget import Budget
-from dprelease.privacy.priced import Priced
-from dprelease.privacy.renyi import rho_of
 from dprelease.privacy.unit import Move
 from dprelease.release.candidates import Candidate
+from dprelease.release.counting import Charged
 from dprelease.release.draft import Draft, Factors, priced
 from dprelease.release.shares import Share, spend
 from dprelease.release.wish import Options, Wish
 
 COARSE = 64
 """Steps that sensitivities are scaled down to while candidates are compared roughly."""
-
-
-class Charged(StrEnum):
-    """What a ledger counts for a release, beside what the release itself promises."""
-
-    RHO = "rho"
-    EPSILON = "epsilon"
-
-    def size(self, vectors: Sequence[Priced], *, rough: bool) -> float:
-        """Return the length of what is charged: errors of a law are about inverse to it.
-
-        A scale that is twice as large costs half the epsilon, and a quarter of the rho.
-        """
-        if self is Charged.RHO:
-            return math.sqrt(rho_of(vectors, rough=rough))
-        pure = pure_epsilon(vectors)
-        return math.inf if pure is None else float(pure)
 
 
 @dataclass(frozen=True)

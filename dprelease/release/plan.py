@@ -21,6 +21,7 @@ from dprelease.query.aggregate import Quantile, Tree
 from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.choice import drafts_of
+from dprelease.release.counting import Charged, beside
 from dprelease.release.derived import evenly_spread, sum_margin
 from dprelease.release.draft import Factors, priced
 from dprelease.release.guarantee import (
@@ -216,10 +217,12 @@ def make_plan(
     budget: BudgetSpec,
     place: Placer | None = None,
     share: Share | None = None,
+    charged: Charged | None = None,
 ) -> Plan:
     """Return the plan that spends the budget to within 0.1 %, and never more.
 
-    `share` divides the budget; without one, columns share it by their weights.
+    `share` divides the budget; without one, columns share it by their weights. `charged`: what a
+    ledger counts; `auto` then makes errors least for what the ledger will charge.
 
     Raises
     ------
@@ -237,7 +240,12 @@ def make_plan(
     limit, is_open = budget_of(budget), unlimited(budget)
     known: Factors = {}
     drafts, how = drafts_of(
-        [wish for _, wish in wishes], share, limit, unlimited=is_open, known=known
+        [wish for _, wish in wishes],
+        share,
+        limit,
+        unlimited=is_open,
+        charged=beside(charged, limit),
+        known=known,
     )
     mechanisms = spend(share, drafts, limit, unlimited=is_open, known=known)
     columns = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dprelease.errors import Place
 from dprelease.query.resolve import Query, resolve
+from dprelease.release.counting import Charged, counted_by
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.shares import shares_of
 from dprelease.schema.load import Declaration
@@ -36,4 +37,15 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
         return declaration.place("queries", query, *within)
 
     shares = shares_of(declaration.spec, queries)
-    return queries, make_plan(queries, declaration.spec.budget, place, shares)
+    return queries, make_plan(
+        queries, declaration.spec.budget, place, shares, charged=_charged(declaration, queries)
+    )
+
+
+def _charged(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | None:
+    """Return what the release's ledger counts; None without one."""
+    spec = declaration.spec
+    if spec.ledger is None:
+        return None
+    pure = spec.budget.rho is None and spec.budget.delta == 0
+    return counted_by(declaration.folder / spec.ledger, queries, pure=pure)

@@ -1,0 +1,61 @@
+"""What a ledger counts, as far as a plan has to know: `auto` takes least of that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from dprelease.errors import LedgerError
+from dprelease.privacy.accounting import pure_epsilon
+from dprelease.privacy.budget import Budget, Variant
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import rho_of
+from dprelease.query.resolve import Query
+from dprelease.schema.mechanism import AUTO
+
+
+class Charged(StrEnum):
+    """What a ledger counts for a release, beside what the release itself promises."""
+
+    RHO = "rho"
+    EPSILON = "epsilon"
+
+    def size(self, vectors: Sequence[Priced], *, rough: bool) -> float:
+        """Return the length of what is charged: errors of a law are about inverse to it.
+
+        A scale that is twice as large costs half the epsilon, and a quarter of the rho.
+        """
+        if self is Charged.RHO:
+            return math.sqrt(rho_of(vectors, rough=rough))
+        pure = pure_epsilon(vectors)
+        return math.inf if pure is None else float(pure)
+
+
+def beside(charged: Charged | None, budget: Budget) -> Charged | None:
+    """Return what a ledger counts, unless the budget itself is in that."""
+    same = {Variant.PURE: Charged.EPSILON, Variant.ZERO_CONCENTRATED: Charged.RHO}
+    return None if charged is same.get(budget.variant) else charged
+
+
+def counted_by(ledger: Path, queries: Sequence[Query], *, pure: bool) -> Charged | None:
+    """Return what a ledger counts for the tables of queries; None if nothing depends on it.
+
+    Rho, where one of them has a budget in rho or in (epsilon, delta). Where the ledger can't be
+    read, or has no budget for them, what it counts for releases of that kind: a run refuses such a
+    ledger before it reads a row, and says why.
+    """
+    if all(m.mechanism.name != AUTO for query in queries for m in query.measures):
+        return None
+    from dprelease.ledger.ledger import Ledger
+
+    try:
+        accounts = Ledger(ledger).state().accounts
+    except LedgerError:
+        accounts = {}
+    names = {table.identity for query in queries for table in query.charged}
+    counted = {accounts[name].counted for name in names & accounts.keys()}
+    if not counted:
+        return None if pure else Charged.RHO
+    return Charged.RHO if Charged.RHO in counted else Charged.EPSILON
