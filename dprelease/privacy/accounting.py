@@ -37,7 +37,7 @@ class Precision:
 FINE = Precision(40, 1e-3, LONGEST)
 """That of all guarantees."""
 
-ROUGH = Precision(16, 2.5e-3, LONGEST // 4)
+ROUGH = Precision(10, 4e-3, LONGEST // 8)
 """To compare candidates by: mostly within a thousandth of a fine price, in a fifth of the time."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 TOLERANCE = 1e-3
 """A solved release spends at least 1 - TOLERANCE of its epsilon, and never more than all of it."""
@@ -103,6 +103,21 @@ def near_factor(
         place += min(max(step, -2.0), 2.0)
     factor = least_factor(price, epsilon, math.exp(place))
     return None if factor is None else (factor, -1.0)
+
+
+def lowest(points: Sequence[tuple[float, float]]) -> float | None:
+    """Return where the parabola through the lowest point and its neighbours is lowest."""
+    at = min(range(len(points)), key=lambda i: points[i][1])
+    if not 0 < at < len(points) - 1:
+        return None
+    (x0, y0), (x1, y1), (x2, y2) = points[at - 1 : at + 2]
+    if not math.isfinite(y0 + y2):
+        return None
+    left, right = (x1 - x0) * (y1 - y2), (x1 - x2) * (y1 - y0)
+    if left == right:
+        return None
+    found = x1 - ((x1 - x0) * left - (x1 - x2) * right) / (2 * (left - right))
+    return float(f"{found:.6g}") if x0 < found < x2 else None
 
 
 def _fits(found: float, epsilon: float) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.mechanisms import registry
+from dprelease.mechanisms.optimal import LARGEST_SHIFT
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
@@ -127,6 +128,25 @@ def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure:
     # Stable noise gains under composition alone: it is never the best of a pure budget.
     only_composed = kind.name == "symmetric_alpha_stable"
     return kind.name not in LAST_RESORTS and not (pure and only_composed)
+
+
+def kind_of(wish: Wish) -> object:
+    """Return what columns of a kind have in common."""
+    sensitivity = wish.measure.sensitivity
+    largest = sensitivity.largest_shift
+    moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
+    declared = tuple(sorted(wish.measure.mechanism.shape.items()))
+    accurate = wish.measure.wanted is not None
+    name = wish.measure.mechanism.name
+    # Not the weight: among columns of one shape, it alone says whose noise is the larger.
+    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate
+
+
+def _fineness(largest: int) -> int:
+    """Return how fine a lattice is: a step or two are told apart, finer ones are alike."""
+    if largest <= 2:
+        return largest
+    return 3 if largest <= LARGEST_SHIFT else 4
 
 
 def cells_of(sensitivity: Sensitivity) -> int:

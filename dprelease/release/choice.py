@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.optimal import LARGEST_SHIFT
 from dprelease.privacy.budget import Budget
+from dprelease.privacy.calibrate import lowest
 from dprelease.release.candidates import (
     Candidate,
     cells_of,
     delta_share,
     families_of,
+    kind_of,
     line_of,
     open_number,
 )
@@ -24,9 +25,12 @@ from dprelease.release.expected import Pricing
 from dprelease.release.shares import Share
 from dprelease.release.wish import Wish
 
-PROMISING = 5.0, 1.1
-"""Families whose first shape is within this of the best are tried at other ones; and those whose
+TRIED, PROMISING = 5.0, 1.1
+"""Families whose first shape is within the one of the best are tried at other shapes; those whose
 best common shape is within the other have a shape searched for each kind of column."""
+
+SLOW = {"symmetric_alpha_stable": 1.5}
+"""The same as the first, for laws whose every shape has tables of its own to be made."""
 
 MOST_GROUPS, MOST_FAMILIES = 6, 4
 
@@ -36,8 +40,8 @@ BETTER = 1 - 1e-3
 SHAPED = 1 - 2e-4
 """And its shape for a gain of a fifth of that, which is about what rough prices tell apart."""
 
-STEPS = 3
-"""Parabolas through the best shape and its neighbours."""
+STEPS, ENOUGH = 3, 1e-4
+"""Parabolas through the best shape and its neighbours, and a gain that calls for another."""
 
 CLOSE, MOST_CLOSE = 1.01, 5
 """Choices that roughly are within this of the best are priced truly, up to so many."""
@@ -117,7 +121,7 @@ class _Search:
             if len(line) == 1:
                 self.fixed[i] = line[0]
             else:
-                kinds.setdefault(_kind(wish), []).append(i)
+                kinds.setdefault(kind_of(wish), []).append(i)
         self._group(list(kinds.values()))
 
     def _group(self, kinds: list[list[int]], *, all_of_them: bool = False) -> None:
@@ -187,18 +191,32 @@ class _Search:
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
         first = {name: self._with(dict(self._each(autos, name))) for name in names}
         errors = {name: self._error(chosen) for name, chosen in first.items()}
-        for shaped in (self._climb, self._shape):  # of all alike, then of what is promising
-            best = min(errors.values())
-            for name in sorted(names, key=lambda name: errors[name]):
-                if errors[name] <= PROMISING[shaped == self._shape] * best:
-                    self.chosen = first[name]
-                    shaped([i for i in autos if name in self.groups[i].families])
-                    first[name], errors[name] = self.chosen, self._error(self.chosen)
+        self._shape_families(self._climb, first, errors, {**dict.fromkeys(names, TRIED), **SLOW})
+        self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
         # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
         order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
         self.chosen = first[order[0]]
         self._note(autos, order, errors)
         self._settled = [first[name] for name in order[:MOST_FAMILIES]]
+
+    def _shape_families(
+        self,
+        shaped: Callable[[Sequence[int]], None],
+        first: dict[str, Chosen],
+        errors: dict[str, float],
+        within: Mapping[str, float],
+    ) -> None:
+        """Search the shapes of families that are within a factor of the best, best first."""
+        best = min(errors.values())
+        for name in sorted(errors, key=lambda name: errors[name]):
+            if errors[name] <= within[name] * best and math.isfinite(errors[name]):
+                self.chosen = first[name]
+                families = [group.families for group in self.groups]
+                shaped([i for i, found in enumerate(families) if self._is_of(i, name, found)])
+                first[name], errors[name] = self.chosen, self._error(self.chosen)
+
+    def _is_of(self, place: int, name: str, families: Sequence[str]) -> bool:
+        return self.groups[place].is_auto and name in families
 
     def _each(self, places: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
         return [(i, self._first(self.groups[i], family)) for i in places]
@@ -234,25 +252,31 @@ class _Search:
             self._refine(alike)
 
     def _climb(self, places: Sequence[int]) -> None:
-        """Move along a family's shapes from what groups have, while the error does not rise."""
+        """Move along a family's shapes from what groups have, while the error does not rise.
+
+        Along a long row in large strides first.
+        """
         row = self._row(places[0])
-        start = self.chosen[places[0]]
-        first = row.index(start) if start in row else 0
         # What one kind gains over the others' shape has to be more than noise of rough prices.
         least = self._error(self.chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
-        for step in (1, -1):
-            at, last = first + step, least
-            before = self._error(self.chosen)
-            while 0 <= at < len(row):
-                tried = self._with(dict.fromkeys(places, row[at]))
-                found = self._error(tried)
-                if found < least:
-                    least, self.chosen = found, tried
-                if found > before:
+        stride = 2 ** max(0, (len(row) // 8).bit_length())
+        while stride:
+            start = self.chosen[places[0]]
+            first = row.index(start) if start in row else 0
+            for step in (stride, -stride):
+                at, last = first + step, least
+                before = self._error(self.chosen)
+                while 0 <= at < len(row):
+                    tried = self._with(dict.fromkeys(places, row[at]))
+                    found = self._error(tried)
+                    if found < least:
+                        least, self.chosen = found, tried
+                    if found > before:
+                        break
+                    at, before = at + step, found
+                if least < last:
                     break
-                at, before = at + step, found
-            if least < last:
-                break
+            stride //= 2
 
     def _row(self, place: int) -> list[Candidate]:
         """Return the candidates of a group's present family, by their numbers."""
@@ -276,10 +300,13 @@ class _Search:
         if len(points) == 2:
             points.append(at(float(f"{(points[0][0] + points[1][0]) / 2:.6g}")))
         for _ in range(STEPS):
-            value = _lowest(sorted(points))
+            value = lowest(sorted(points))
             if value is None or any(math.isclose(value, x, rel_tol=1e-3) for x, _ in points):
                 break
+            least = min(error for _, error in points)
             points.append(at(value))
+            if points[-1][1] > least * (1 - ENOUGH):
+                break
         value, error = min(points, key=lambda point: point[1])
         if error < self._error(self.chosen):
             self.chosen = self._with(dict.fromkeys(places, start.but(name, value)))
@@ -355,37 +382,3 @@ class _Search:
             return "declared"
         place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
         return self._notes.get(-1 if place is None else place, DECLARED)
-
-
-def _kind(wish: Wish) -> object:
-    """Return what columns of a kind have in common."""
-    sensitivity = wish.measure.sensitivity
-    largest = sensitivity.largest_shift
-    moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
-    declared = tuple(sorted(wish.measure.mechanism.shape.items()))
-    accurate = wish.measure.wanted is not None
-    name = wish.measure.mechanism.name
-    # Not the weight: among columns of one shape, it alone says whose noise is the larger.
-    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate
-
-
-def _fineness(largest: int) -> int:
-    """Return how fine a lattice is: a step or two are told apart, finer ones are alike."""
-    if largest <= 2:
-        return largest
-    return 3 if largest <= LARGEST_SHIFT else 4
-
-
-def _lowest(points: list[tuple[float, float]]) -> float | None:
-    """Return where the parabola through the lowest point and its neighbours is lowest."""
-    at = min(range(len(points)), key=lambda i: points[i][1])
-    if not 0 < at < len(points) - 1:
-        return None
-    (x0, y0), (x1, y1), (x2, y2) = points[at - 1 : at + 2]
-    if not math.isfinite(y0 + y2):
-        return None
-    left, right = (x1 - x0) * (y1 - y2), (x1 - x2) * (y1 - y0)
-    if left == right:
-        return None
-    found = x1 - ((x1 - x0) * left - (x1 - x2) * right) / (2 * (left - right))
-    return float(f"{found:.6g}") if x0 < found < x2 else None

@@ -176,7 +176,7 @@ def solve(
     families = (budget, tuple(draft.kind.name for draft in drafts))
     exact = (families, tuple(tuple(sorted(draft.shape.items())) for draft in drafts))
     goal = round_down(budget.amount)
-    start = known.get(exact) or known.get(families) or (_guess(drafts, budget), -1.0)
+    start = known.get(exact) or known.get(families) or _start(drafts, budget, known)
     if budget.needs_concentration:
         _check_concentration(drafts, start[0])
     if rough:
@@ -201,12 +201,26 @@ def _fine_factor(
     return nearer_factor(price, goal, factor) if searched else factor, -1.0
 
 
+def _start(drafts: Sequence[Draft], budget: Budget, known: Factors) -> tuple[float, float]:
+    """Return where to begin: of mixed families, at the largest factor of what they have alone.
+
+    Prices of too much noise take the least time.
+    """
+    alone = ((budget, (name,) * len(drafts)) for name in {draft.kind.name for draft in drafts})
+    factors = [known[families][0] for families in alone if families in known]
+    return (max(factors) if factors else _guess(drafts, budget)), -1.0
+
+
 def _guess(drafts: Sequence[Draft], budget: Budget) -> float:
+    """Return about the factor: losses of weight / factor, that add up like normal ones."""
     amount = float(budget.amount)
+    squares = float(sum((draft.weight**2 for draft in drafts), Fraction(0)))
     if budget.variant is Variant.ZERO_CONCENTRATED:
-        return math.sqrt(len(drafts) / (2 * amount))
-    start = math.sqrt(len(drafts) * (1 + 2 * math.log(1 / float(budget.delta)))) / amount
-    # At that factor losses of shift / scale add up to epsilon.
+        return math.sqrt(squares / (2 * amount))
+    start = math.sqrt(squares * (amount + 2 * math.log(1 / float(budget.delta)))) / amount
+    if any(draft.kind.norm != 1 for draft in drafts):
+        return start
+    # At this factor losses of shift / scale add up to epsilon.
     total = sum((draft.weight for draft in drafts), Fraction(0))
     return min(float(total / budget.amount), start)
 
