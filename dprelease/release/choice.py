@@ -245,6 +245,7 @@ class _Search:
         if 1 < len(places) <= MOST_GROUPS:
             for place in places:
                 self._climb([place])
+            self._slide(places)
         shared: dict[Candidate, list[int]] = {}
         for place in places:
             shared.setdefault(self.chosen[place], []).append(place)
@@ -277,6 +278,21 @@ class _Search:
                 if least < last:
                     break
             stride //= 2
+
+    def _slide(self, places: Sequence[int]) -> None:
+        """Move all groups by one step of their rows, while that gains: along a ridge of shapes."""
+        for step in (1, -1):
+            while True:
+                moved = {place: self._beside(place, step) for place in places}
+                tried = self._with({i: found for i, found in moved.items() if found is not None})
+                if None in moved.values() or not self._error(tried) < self._error(self.chosen):
+                    break
+                self.chosen = tried
+
+    def _beside(self, place: int, step: int) -> Candidate | None:
+        row, present = self._row(place), self.chosen[place]
+        at = row.index(present) + step if present in row else -1
+        return row[at] if 0 <= at < len(row) else None
 
     def _row(self, place: int) -> list[Candidate]:
         """Return the candidates of a group's present family, by their numbers."""
