@@ -42,6 +42,8 @@ LARGEST_SHIFT = 512
 FINE_ENOUGH = 256
 LARGEST_EPSILON = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
+ALWAYS_ZERO = "more than one: noise that is always 0 publishes the truth"
+
 TABLE_ERROR = 2.0**-40
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
 
@@ -74,6 +76,8 @@ class Optimal(Symmetric):
         self._certify({"scale": self.scale})
         if not whole_masses.admissible(self.masses):
             self._refuse("masses", whole_masses.ADMISSIBLE)
+        if len(self.masses) == 1:
+            self._refuse("masses", ALWAYS_ZERO)
 
     @classmethod
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
@@ -89,6 +93,8 @@ class Optimal(Symmetric):
             raise BudgetError("DP-MECH-003", place=place, mechanism=cls.name, known=known) from None
         cls._certify({"scale": scale}, place)
         masses = whole_masses.read(text)
+        if masses is not None and len(masses) == 1:
+            cls._refuse("masses", ALWAYS_ZERO, place)
         if masses is None:
             cls._refuse("masses", whole_masses.ADMISSIBLE, place)
             raise AssertionError

@@ -84,6 +84,9 @@ class TruncatedLaplace(Mechanism):
             cls._refuse("lower", "below 0, by more than scale / 2^20", place)
         if not values["scale"] / 2**20 <= values["upper"] <= LARGEST_CENTER:
             cls._refuse("upper", "above 0, by more than scale / 2^20", place)
+        if values["lower"] >= -0.5 and values["upper"] < 0.5:
+            short = "half a step or more, or `lower`: noise that is always 0 publishes the truth"
+            cls._refuse("upper", short, place)
 
     @classmethod
     def design(

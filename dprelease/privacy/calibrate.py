@@ -10,6 +10,9 @@ TOLERANCE = 1e-3
 
 LARGEST_FACTOR = 2.0**60
 
+CLOSEST = 1.0 + 2.0**-40
+"""Factors nearer than this count as one: prices may jump, where laws are found by programs."""
+
 MOST_SECANTS = 8
 STEEPEST, FLATTEST = -8.0, -0.125
 """Slopes of prices, in logarithms, that a secant is trusted with."""
@@ -53,7 +56,20 @@ def least_factor(price: Callable[[float], float], epsilon: float, start: float) 
                 return high
     else:
         return None
+    return _within(price, epsilon, (low, low_price), (high, high_price))
+
+
+def _within(
+    price: Callable[[float], float],
+    epsilon: float,
+    below: tuple[float, float],
+    above: tuple[float, float],
+) -> float:
+    """Return a factor that fits, between one that is too small and one that fits, with prices."""
+    (low, low_price), (high, high_price) = below, above
     for _ in range(60):
+        if high <= low * CLOSEST:
+            break
         factor = _between(low, low_price, high, high_price, epsilon)
         found = price(factor)
         if _fits(found, epsilon):

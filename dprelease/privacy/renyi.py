@@ -15,7 +15,7 @@ CLOSE = 3e-4
 """How far, relatively, the bound of rho may lie above a value of the curve."""
 
 MOST_ORDERS = 300
-NEAR, SPACING, REFINEMENTS = 2.0**-6, math.log(8.0), 5
+NEAR, SPACING, REFINEMENTS = 2.0**-9, math.log(8.0), 5
 """A rough search: orders less one from here on by such steps, then halvings around the best."""
 
 SAFE = 1.0 + 2.0**-40

@@ -76,7 +76,7 @@ class Draft:
         ------
         BudgetError
             DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`, if there is no law
-            at any scale that was tried.
+            at any scale.
         """
         width = self.width or Fraction(0)
         made = False
@@ -93,9 +93,12 @@ class Draft:
             made = True
             return law.half_width(self.confidence) <= width
 
-        found = _largest_factor(fits, float(width / self.base))
+        start = float(width / self.base)
+        found = _largest_factor(fits, start)
         if found is not None:
             return self.at(found)
+        # Where there are laws with more noise, it is the accuracy that can't be had.
+        made = made or any(self.admits(start * 2.0**i) for i in range(1, 60))
         if problem is not None and not made:
             raise problem
         raise BudgetError(

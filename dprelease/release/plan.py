@@ -41,6 +41,9 @@ from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
 
 LARGE_EPSILON = 10.0
+NEARLY = Fraction(999, 1000)
+"""Noise that is 0 with this probability is told as such."""
+
 FEW_KINDS = 16
 """Kinds of columns up to which a plan shows the guarantee in definitions that nobody asked for."""
 
@@ -255,7 +258,19 @@ def make_plan(
     if not within(guarantee, budget):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
-    return Plan(tuple(columns), guarantee, limit, tuple(_warnings(queries, guarantee)))
+    warnings = (*_warnings(queries, guarantee), *_told_truths(columns))
+    return Plan(tuple(columns), guarantee, limit, warnings)
+
+
+def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
+    """Yield the columns whose noise is hardly ever anything but 0."""
+    for column in columns:
+        law = column.mechanism
+        if isinstance(law, Mechanism) and law.half_width(float(NEARLY)) == 0:
+            yield (
+                f"the noise of '{column.query.name}.{column.measure.name}' is 0 with a probability "
+                f"above {100 * float(NEARLY):g} %: the true numbers are published, but for that."
+            )
 
 
 def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:

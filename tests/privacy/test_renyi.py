@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -105,3 +106,36 @@ def test_a_rho_that_is_too_small_is_noticed() -> None:
     claimed = rho_of([vector("laplace", 7.0)])
     less = vector("laplace", 6.3)
     assert any(renyi_of([less], a) / a > claimed for a in (1.01, 2.0, 4.0))
+
+
+@pytest.mark.parametrize(("name", "shape"), KINDS)
+def test_two_cells_cost_twice_what_one_does(name: str, shape: int) -> None:
+    """Whether rho has a closed form or is searched; so do two slots, and the worse move counts."""
+    once = rho_of([vector(name, 7.0, Sensitivity(1, (Move(2, 1),)), shape)])
+    for other in (
+        Sensitivity(1, (Move(2, 2),)),
+        Sensitivity(2, (Move(2, 1),)),
+        Sensitivity(1, (Move(2, 2), Move(2, 1))),
+    ):
+        twice = rho_of([vector(name, 7.0, other, shape)])
+        assert twice == pytest.approx(2 * once, rel=1e-9), other
+    both = rho_of([vector(name, 7.0, Sensitivity(1, (Move(2, 1),)), shape)] * 2)
+    assert both == pytest.approx(2 * once, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "shape"), KINDS)
+def test_a_rough_rho_is_near(name: str, shape: int) -> None:
+    parts = [vector(name, 7.0, Sensitivity(2, (Move(shift, 1),)), shape) for shift in (1, 3)]
+    rho = rho_of(parts)
+    found = rho_of(parts, rough=True)
+    assert math.isinf(found) if math.isinf(rho) else found == pytest.approx(rho, rel=2e-3)
+
+
+def test_high_orders_of_fine_lattices_take_no_thousand_terms() -> None:
+    """Their tails lie where the terms of the Euler-Maclaurin formula no longer fall."""
+    law = registry.get("discrete_offset_symmetric_gaussian").design(1234567.89, ratio=0.5)
+    (loss,) = law.losses(60_000)
+    started = time.process_time()
+    for order in np.geomspace(1e3, 1e6, 40):
+        assert loss.renyi(float(order)) <= order * loss.concentration_beyond(float(order))
+    assert time.process_time() - started < 2.0

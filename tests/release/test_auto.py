@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dprelease.errors import BudgetError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms import registry
+from dprelease.privacy.renyi import rho_of
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
+from dprelease.release.counting import Charged
 from dprelease.release.plan import Plan, make_plan
+from dprelease.release.prepare import prepare
 from dprelease.release.wish import MEASURES
+from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
+from tests.release.build import write
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -122,3 +130,113 @@ def test_kinds_may_differ() -> None:
 def test_options_that_cannot_be(options: dict[str, object], code: str) -> None:
     with pytest.raises(BudgetError, match=code):
         make_plan([query(1, {"name": "auto", **options})], BUDGETS["tight"])
+
+
+def one_sum(mechanism: object, upper: int, **more: object) -> Query:
+    columns = {**COLUMNS, "pay": {"type": "integer", "lower": 0, "upper": upper}}
+    asked = {"s": {"sum": "pay", "mechanism": mechanism, **more}}
+    return ask(declare(columns), asked, ["k"])
+
+
+OPTIMAL = {"name": "optimal", "delta": "1e-6"}
+
+
+@pytest.mark.parametrize("more", [{}, {"moe": 500_000}])
+def test_why_there_is_no_law_is_said(more: dict[str, object]) -> None:
+    """Also where an accuracy is asked for: it is not the accuracy that can't be had."""
+    with pytest.raises(BudgetError, match=r"at most 512 .*20,000.*`step`.* 40 times") as caught:
+        make_plan([one_sum(OPTIMAL, 20_000, **more)], BUDGETS["loose"])
+    assert caught.value.code == "DP-MECH-005"
+    more = dict.fromkeys(more, 500)
+    coarser = make_plan([one_sum(OPTIMAL, 100, **more)], BUDGETS["loose"])
+    assert coarser.columns[0].mechanism.name == "optimal"
+
+
+def test_an_accuracy_that_no_law_has_is_said_as_such() -> None:
+    with pytest.raises(BudgetError, match="DP-BUDGET-008"):
+        make_plan([one_sum(OPTIMAL, 100, moe="0.5")], BUDGETS["loose"])
+
+
+def test_shapes_lie_between_those_that_are_listed() -> None:
+    """As `mechanisms compare` refines them: a plan is not worse than one with its shape."""
+    plan = make_plan([query(40, "generalized_gaussian")], BUDGETS["tight"])
+    shape = dict(plan.columns[0].mechanism.parameters)["p"]
+    listed = {str(found["p"]) for found in registry.get("generalized_gaussian").search}
+    assert shape not in listed
+    for other in listed:
+        single = make_plan(
+            [query(40, {"name": "generalized_gaussian", "p": other})], BUDGETS["tight"]
+        )
+        assert error(plan) <= error(single) * 1.0002
+
+
+def test_each_kind_of_column_has_its_own_shape() -> None:
+    """Under `replace` a sum may move one cell far or two less far, a count two cells."""
+    number = {"type": "number", "lower": -900, "upper": 1000, "step": 1}
+    asked = {"c": {"count": "*"}, "s": {"sum": "y"}}
+    plans = []
+    for mechanism in ("auto", {"name": "generalized_gaussian", "p": 1.25}):
+        columns = {name: {**spec, "mechanism": mechanism} for name, spec in asked.items()}
+        found = ask(
+            declare({**COLUMNS, "y": number}), columns, ["k"], neighbours=Neighbours.REPLACE
+        )
+        budget = BudgetSpec(
+            epsilon=Fraction(1), delta=Fraction(1, 10**5), neighbours=Neighbours.REPLACE
+        )
+        plans.append(make_plan([found], budget))
+    assert error(plans[0]) < 0.99 * error(plans[1])
+
+
+@pytest.mark.parametrize("budget", ["loose", "tight", "pure"])
+def test_auto_takes_least_of_what_a_ledger_counts(budget: str) -> None:
+    """No single mechanism has less error for the same charge; errors fall with its root."""
+
+    def cost(plan: Plan) -> float:
+        return error(plan) * math.sqrt(rho_of([column.priced for column in plan.columns]))
+
+    for_rho = make_plan([query(4, "auto")], BUDGETS[budget], charged=Charged.RHO)
+    assert for_rho.guarantee.epsilon <= make_plan([query(4, "auto")], BUDGETS[budget]).budget.amount
+    for name in registry.names():
+        declared = {"name": name, **NEEDS_SHAPE.get(name, {})}
+        try:
+            single = make_plan([query(4, declared)], BUDGETS[budget])
+        except BudgetError:
+            continue
+        assert cost(for_rho) <= cost(single) * 1.001, name
+    assert "for the rho that the ledger counts" in for_rho.columns[0].chosen_by
+
+
+def test_auto_under_a_ledger_of_pure_epsilons_is_pure() -> None:
+    plan = make_plan([query(30, "auto")], BUDGETS["tight"], charged=Charged.EPSILON)
+    assert math.isfinite(plan.guarantee.pure_epsilon)
+
+
+@pytest.mark.parametrize(
+    ("account", "family"),
+    [
+        ({"rho": Fraction(1, 10)}, "discrete_offset_symmetric_gaussian"),
+        (
+            {"epsilon": Fraction(9), "delta": Fraction(1, 10**9)},
+            "discrete_offset_symmetric_gaussian",
+        ),
+        ({"epsilon": Fraction(9)}, "staircase"),
+        (None, "discrete_offset_symmetric_gaussian"),
+    ],
+)
+def test_the_ledger_says_what_it_counts(
+    tmp_path: Path, account: dict[str, Fraction] | None, family: str
+) -> None:
+    """A release with a ledger is planned for it; without a readable one, as its budget suggests."""
+    release = write(tmp_path)
+    schema = tmp_path / "people.yaml"
+    schema.write_text(schema.read_text() + "owner: office\n")
+    text = release.read_text().replace("mechanism: discrete_gaussian", "mechanism: auto")
+    text = text.replace(", mechanism: laplace", "").replace("mechanism: gaussian, ", "")
+    release.write_text(text + "ledger: ledger.sqlite\n")
+    if account is not None:
+        found = {"epsilon": None, "delta": Fraction(0), "rho": None, **account}
+        Ledger(tmp_path / "ledger.sqlite").open_account(
+            Account(table="office/people", neighbours="add_remove", unit="person", **found)
+        )
+    plan = prepare(read_declaration(release))[1]
+    assert {column.mechanism.name for column in plan.columns} == {family}

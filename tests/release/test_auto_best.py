@@ -12,7 +12,6 @@ import pytest
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.privacy.unit import Neighbours
-from dprelease.query.resolve import Query
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.wish import MEASURES
 from dprelease.schema.release import BudgetSpec
@@ -114,24 +113,67 @@ def compared(seed: int) -> None:
         except BudgetError:
             continue
         singles[name] = error(plan, measure)[0]
-    started = time.process_time()
-    try:
-        auto = planned(seed, {"name": "auto", "measure": measure})
-    except BudgetError as problem:
-        assert not singles, (singles, problem)
+    if not singles:
+        with pytest.raises(BudgetError):
+            planned(seed, {"name": "auto", "measure": measure})
         return
+    started = time.process_time()
+    auto = planned(seed, {"name": "auto", "measure": measure})
     assert time.process_time() - started < LONGEST
     found, slack = error(auto, measure)
     best = min(singles, key=lambda name: singles[name])
     assert found <= singles[best] * WORSE + slack, best
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [3, 4, 13, 22, 23, 26, 39, 45, 102])
 def test_auto_serves_and_is_the_best(seed: int) -> None:
     compared(seed)
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("seed", range(10, 200))
+@pytest.mark.parametrize("seed", range(200))
 def test_auto_serves_and_is_the_best_of_many(seed: int) -> None:
     compared(seed)
+
+
+def fine(upper: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns of a table with fine sums, and its unit."""
+    number = {"type": "number", "lower": 0, "upper": upper, "step": 1}
+    columns: dict[str, Any] = {
+        "id": {"type": "integer"},
+        "k": {"type": "category", "values": ["a", "b", "c"]},
+        "age": {"type": "integer", "lower": 0, "upper": 115},
+        "pay": number,
+    }
+    return columns, {"id": "id", "max_groups": groups, "max_rows_per_group": 3}
+
+
+COUNT, SUM, MEAN = {"count": "*"}, {"sum": "pay"}, {"mean": "pay"}
+OPTIMAL = "discrete_laplace, optimal"
+
+
+@pytest.mark.parametrize("allowed", ["", "optimal, staircase", OPTIMAL])
+@pytest.mark.parametrize(
+    ("asked", "upper", "groups", "delta"),
+    [
+        ([COUNT, SUM], 20_000, 2, "1e-6"),
+        ([MEAN], 20_000, 2, "1e-5"),
+        ([COUNT, SUM], 500, 2, "1e-5"),
+        ([SUM], 200, 1, "1e-5"),  # a shift of 600: one coarse step too many
+        ([SUM], 170, 1, "1e-5"),  # a shift that is allowed, and a law that is too long
+        ([{"variance": "pay"}, {"ratio": ["pay", "age"]}], 20_000, 1, "1e-6"),
+    ],
+)
+def test_what_exists_on_coarse_lattices_alone_is_no_candidate(
+    asked: list[dict[str, Any]], upper: int, groups: int, delta: str, allowed: str
+) -> None:
+    """The coarse twin of the best candidate exists; the true one has too long a law."""
+    columns, unit = fine(upper, groups)
+    spec = {"name": "auto", **({"allowed": allowed} if allowed else {})}
+    query = ask(
+        declare(columns, privacy_unit=unit),
+        {f"c{i}": {**column, "mechanism": spec} for i, column in enumerate(asked)},
+        ["k"],
+    )
+    plan = make_plan([query], BudgetSpec(epsilon=Fraction(1), delta=Fraction(delta)))
+    assert 0.999 <= plan.guarantee.epsilon <= 1

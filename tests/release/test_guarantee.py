@@ -1,0 +1,75 @@
+"""Whether a guarantee keeps to a declared budget, in every definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dprelease.errors import BudgetError
+from dprelease.mechanisms import registry
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.unit import Move, Neighbours, Sensitivity
+from dprelease.release import plan as plans
+from dprelease.release.guarantee import Guarantee, guarantee_of, within
+from dprelease.schema.release import BudgetSpec
+from tests.release.test_auto import query
+
+DELTA = Fraction(1, 10**6)
+BUDGETS = {
+    "epsilon": BudgetSpec(epsilon=Fraction(1)),
+    "epsilon at delta": BudgetSpec(epsilon=Fraction(1), delta=DELTA),
+    "rho": BudgetSpec(rho=Fraction(1, 10), delta=DELTA),
+    "open": BudgetSpec(delta=DELTA),
+}
+HELD = Guarantee(1.0, DELTA, Neighbours.ADD_REMOVE, "pld", 1.0, 0.0999)
+ABOVE = {
+    "epsilon": {"epsilon": 1.0000001},
+    "epsilon at delta": {"epsilon": 1.0000001},
+    "rho": {"rho": 0.1000001},
+    "open": {"epsilon": 100.1},
+}
+NOT_COUNTED = {"epsilon": {"rho": 7.0}, "epsilon at delta": {"rho": 7.0}, "rho": {"epsilon": 7.0}}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_what_is_counted_is_compared(name: str) -> None:
+    assert within(HELD, BUDGETS[name])
+    assert not within(replace(HELD, **ABOVE[name]), BUDGETS[name])
+    assert within(replace(HELD, **NOT_COUNTED.get(name, {})), BUDGETS[name])
+
+
+def test_a_rho_that_is_not_known_is_not_within() -> None:
+    assert not within(replace(HELD, rho=None), BUDGETS["rho"])
+    assert not within(replace(HELD, rho=float("inf")), BUDGETS["rho"])
+
+
+@pytest.mark.parametrize("name", ["epsilon", "epsilon at delta", "rho"])
+def test_a_plan_above_its_budget_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If laws were solved for a hundredth more than is declared, the last comparison would see."""
+    budget = BUDGETS[name]
+    more = budget.model_copy(
+        update={
+            key: None if value is None else value * Fraction(101, 100)
+            for key, value in (("epsilon", budget.epsilon), ("rho", budget.rho))
+        }
+    )
+    real = plans.budget_of
+    monkeypatch.setattr(plans, "budget_of", lambda _: real(more))
+    with pytest.raises(BudgetError, match="DP-BUDGET-004"):
+        plans.make_plan([query(3, "discrete_laplace")], budget)
+
+
+def test_the_rho_of_a_release_is_the_sum_over_its_columns() -> None:
+    """Of normal noise, from its definition: half the square of every cell's move in deviations."""
+    law = registry.get("gaussian")(20.0)
+    parts = [(1, 1, 1), (3, 2, 4), (2, 1, 5)]  # slots, cells, steps
+    vectors = [
+        Priced(law, law.losses, Sensitivity(slots, (Move(steps, cells),)))
+        for slots, cells, steps in parts
+    ]
+    expected = sum(slots * cells * steps**2 for slots, cells, steps in parts) / (2 * 20.0**2)
+    found = guarantee_of(vectors, BUDGETS["rho"]).rho
+    assert found is not None
+    assert expected <= found <= expected * (1 + 1e-9)
