@@ -9,6 +9,7 @@ import pytest
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.release import plan as plans
@@ -73,3 +74,29 @@ def test_the_rho_of_a_release_is_the_sum_over_its_columns() -> None:
     found = guarantee_of(vectors, BUDGETS["rho"]).rho
     assert found is not None
     assert expected <= found <= expected * (1 + 1e-9)
+
+
+def test_noise_that_is_hardly_any_is_told() -> None:
+    """At epsilon 9 a count's noise is 0 with a probability above 99.9 %; at 3 it is not."""
+    for epsilon, told in ((9, True), (3, False)):
+        plan = plans.make_plan(
+            [query(1, "discrete_laplace")], BudgetSpec(epsilon=Fraction(2 * epsilon))
+        )
+        law = plan.columns[0].mechanism
+        assert isinstance(law, Mechanism)
+        assert (2 * float(law.tail(1, True)) < 1e-3) is told
+        truths = [text for text in plan.warnings if "true numbers are published" in text]
+        assert len(truths) == told
+        assert all("'q.c0'" in text for text in truths)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("truncated_laplace", {"scale": 0.2, "lower": -0.5, "upper": 0.49}),
+        ("optimal", {"scale": 1.0, "masses": "1"}),
+    ],
+)
+def test_noise_that_is_always_0_is_no_law(name: str, parameters: dict[str, float | str]) -> None:
+    with pytest.raises(BudgetError, match=r"DP-MECH-005 .*always 0"):
+        registry.get(name).of(**parameters)
