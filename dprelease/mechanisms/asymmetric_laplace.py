@@ -22,17 +22,17 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
-from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, Mechanism, certain
+from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile
 from dprelease.mechanisms.randomizer import ONE_STEP
 from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
-from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.lattice import Floats
 from dprelease.privacy.exponential import ExponentialLoss
 from dprelease.privacy.unit import Sensitivity
 
 
 @dataclass(frozen=True)
-class AsymmetricLaplace(Mechanism):
+class AsymmetricLaplace(RealQuantile):
     """Two-sided exponential noise whose long side is k^2 (or 1/k^2) times as wide as the other."""
 
     name: ClassVar[str] = "asymmetric_laplace"
@@ -86,8 +86,26 @@ class AsymmetricLaplace(Mechanism):
         """Return whether both sides are alike."""
         return self.k == 1.0 and self.center == 0.0
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return floor(x - center + 1/2) for the quantile x, exponential on either side of zero."""
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 of both scales and of the centre."""
+        return (float(self.left + self.right) + abs(self.center)) * QUANTILE_ERROR
+
+    @property
+    def mode(self) -> int:
+        """Return the cell around zero, as the centre moves it."""
+        return -int(self.center)
+
+    def unevenness(self, first: Floats, size: float) -> Floats:
+        """Return what the slope of a block's side makes of it, or the steeper one beside zero."""
+        left, right = float(self.left), float(self.right)
+        near = first + self.center
+        scales = np.where(near > size, right, np.where(near < -2 * size, left, min(left, right)))
+        found: Floats = size / scales
+        return found
+
+    def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
+        """Return x - center + 1/2 for the quantile x, exponential on either side of zero."""
         near, far = (self.right, self.left) if upper else (self.left, self.right)
         share = float(near / (near + far))
         position = np.log(u)
@@ -99,8 +117,7 @@ class AsymmetricLaplace(Mechanism):
         if not upper:
             np.negative(position, out=position)
         position += 0.5 - self.center
-        error = float(near + far) + abs(self.center)
-        return certain(position, error * QUANTILE_ERROR)
+        return position, self.position_error
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k)."""

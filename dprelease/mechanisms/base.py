@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from flint import arb, ctx
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
-from dprelease.numerics.lattice import Flags, Floats, LatticeLaw, largest
+from dprelease.numerics.blocks import LawBlocks
+from dprelease.numerics.lattice import Flags, Floats, SampledLaw, certain, largest
 from dprelease.numerics.rounding import exact, round_up
 
 LARGEST_CENTER = 2.0**62
@@ -31,11 +33,11 @@ balls.
 class Mechanism(Randomizer):
     """Integer noise K, in lattice steps, added independently to every cell of a vector.
 
-    `scale` is in lattice steps. A mechanism is a `LatticeLaw`.
+    `scale` is in lattice steps. A mechanism is a `SampledLaw`.
     """
 
     @property
-    def law(self) -> LatticeLaw:
+    def law(self) -> SampledLaw:
         """Return the exact law of K."""
         return self
 
@@ -55,6 +57,11 @@ class Mechanism(Randomizer):
         """
         reason = "a sum of such noise is not of its own kind"
         raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
+
+    @property
+    def blocks(self) -> LawBlocks | None:
+        """Return how draws are made by blocks of cells; None where cells are placed at once."""
+        return None
 
     @property
     @abstractmethod
@@ -121,11 +128,65 @@ class Symmetric(Mechanism):
         return 2 * self.upper_tail(w + 1)
 
 
-def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
-    """Return floor(position), and where no number within `error` of it has another floor."""
-    k = np.floor(position)
-    rest = position - k
-    return k, (rest > error) & (rest < 1.0 - error)
+class RealQuantile(Mechanism):
+    """A mechanism whose noise is the floor of a real quantile: a `BlockLaw`."""
+
+    @property
+    @abstractmethod
+    def position_error(self) -> float:
+        """Return by how much `position` typically errs, steps; blocks are as wide as that takes."""
+
+    @property
+    def mode(self) -> int:
+        """Return the k next to which, on either side, masses begin to fall."""
+        return 0
+
+    @abstractmethod
+    def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
+        """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
+
+    @abstractmethod
+    def unevenness(self, first: Floats, size: float) -> Floats | float:
+        """Return bounds of 1 - p(k) / p(j) within blocks of `size` cells; see `BlockLaw`."""
+
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return k and where it is sure; see `LatticeLaw.invert`."""
+        return certain(*self.position(u, upper))
+
+    @cached_property
+    def blocks(self) -> LawBlocks | None:
+        """Return the blocks of cells that draws are made by at large scales."""
+        return LawBlocks.of(self, self.position_error, self.mode)
+
+
+class SymmetricQuantile(Symmetric, RealQuantile):
+    """Both: the lower quantile is 1 less the upper one."""
+
+    @abstractmethod
+    def upper_position(self, u: Floats) -> tuple[Floats, Floats | float]:
+        """Return real x whose floor has P(K >= k + 1) <= u < P(K >= k), and error bounds."""
+
+    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
+        """Return the floor of the real quantile, and where it is sure."""
+        return certain(*self.upper_position(u))
+
+    def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
+        """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
+        found, error = self.upper_position(u)
+        return (found if upper else 1.0 - found), error
+
+
+def normal_unevenness(scale: float, offset: float, first: Floats, size: float) -> Floats:
+    """Return `unevenness` for masses or densities exp(-(k / scale)^2 / 2 - offset |k| / scale).
+
+    The slope of the logarithm is largest at the end away from zero.
+    """
+    slope = np.abs(first)
+    slope += size + 1.0
+    slope *= 1.0 / scale
+    slope += offset
+    slope *= size / scale
+    return slope
 
 
 def rounded_up(x: arb) -> float:

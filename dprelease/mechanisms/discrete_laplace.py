@@ -16,15 +16,14 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.numerics.balls import ball, least_above
-from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(Symmetric):
+class DiscreteLaplace(SymmetricQuantile):
     """Two-sided geometric noise with ratio exp(-1 / scale)."""
 
     name: ClassVar[str] = "discrete_laplace"
@@ -34,13 +33,22 @@ class DiscreteLaplace(Symmetric):
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 
-    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return ceil(x) - 1 for x = -scale ln(u (1 + q)): the largest k with u < q^k / (1 + q)."""
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 scales."""
+        return self.scale * QUANTILE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> float:
+        """Return what 1 / scale a step makes of a block."""
+        return size / self.scale
+
+    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+        """Return x = -scale ln(u (1 + q)); ceil(x) - 1 is the largest k with u < q^k / (1 + q)."""
         position = np.log(u)
         position += math.log1p(math.exp(-1.0 / self.scale))
         position *= -self.scale
         # Away from whole numbers, the only place where it counts, ceil(x) - 1 is floor(x).
-        return certain(position, self.scale * QUANTILE_ERROR)
+        return position, self.position_error
 
     def upper_tail(self, k: int) -> arb:
         """Return q^k / (1 + q) with q = exp(-1 / scale)."""

@@ -16,9 +16,13 @@ from typing import ClassVar, Self
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain, rounded_up
+from dprelease.mechanisms.base import (
+    QUANTILE_ERROR,
+    SymmetricQuantile,
+    normal_unevenness,
+    rounded_up,
+)
 from dprelease.numerics.balls import ball
-from dprelease.numerics.lattice import Flags
 from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss
@@ -29,7 +33,7 @@ FAR = 13.5
 
 
 @dataclass(frozen=True)
-class Gaussian(Symmetric):
+class Gaussian(SymmetricQuantile):
     """Normal noise of standard deviation `scale` lattice steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "gaussian"
@@ -38,12 +42,21 @@ class Gaussian(Symmetric):
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 
-    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return floor(x + 1/2) for the quantile x = scale times the normal one."""
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 scales."""
+        return self.scale * QUANTILE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> Floats:
+        """Return what the slope of the log density at the far end makes of a block."""
+        return normal_unevenness(self.scale, 0.0, first, size)
+
+    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+        """Return x + 1/2 for the quantile x = scale times the normal one."""
         position = normal_quantile(u)
         position *= -self.scale
         position += 0.5
-        return certain(position, self.scale * QUANTILE_ERROR)
+        return position, self.position_error
 
     def upper_tail(self, k: int) -> arb:
         """Return erfc((k - 1/2) / (scale sqrt 2)) / 2."""

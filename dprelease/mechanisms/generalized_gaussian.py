@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics import power_tail
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
@@ -40,7 +40,7 @@ UNSEEN = 1e-40
 
 
 @dataclass(frozen=True)
-class GeneralizedGaussian(Symmetric):
+class GeneralizedGaussian(SymmetricQuantile):
     """Noise with density proportional to exp(-(|y| / scale)^p), rounded to the nearest step."""
 
     name: ClassVar[str] = "generalized_gaussian"
@@ -57,14 +57,31 @@ class GeneralizedGaussian(Symmetric):
 
     p: float = 2.0
 
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 scales."""
+        return self.scale * QUANTILE_ERROR
+
+    @cached_property
+    def _steepest(self) -> float:
+        """Return the slope of the log density, in scales, where a tail is surely below 2**-21."""
+        return float(self.p * power_tail.reach(self.p, power_tail.LEAST_TAIL / 2) ** (self.p - 1))
+
+    def unevenness(self, first: Floats, size: float) -> float:
+        """Return what the steepest slope of the log density makes of a block."""
+        return self._steepest * (size / self.scale)
+
+    def upper_position(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return x + 1/2 for the quantile x of large scales; errors may be infinite."""
+        position, near = power_tail.quantile(self.p, u)
+        position *= self.scale
+        position += 0.5
+        return position, np.where(near, self.position_error, np.inf)
+
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return floor(x + 1/2) for the quantile x, from a table of tails at small scales."""
         if self.scale >= TABLE_BELOW:
-            position, near = power_tail.quantile(self.p, u)
-            position *= self.scale
-            position += 0.5
-            k, sure = certain(position, self.scale * QUANTILE_ERROR)
-            return k, sure & near
+            return super().upper_quantile(u)
         tails = power_tail.ascending_tails(self.p, self.scale)
         place = np.minimum(np.searchsorted(tails, u, side="right"), len(tails) - 1)
         sure = (u < tails[place] * (1 - TABLE_ERROR)) & (u > tails[place - 1] * (1 + TABLE_ERROR))

@@ -18,14 +18,13 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
-from dprelease.numerics.lattice import Flags
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.privacy.exponential import ExponentialLoss
 from dprelease.privacy.loss import Floats
 
 
 @dataclass(frozen=True)
-class Laplace(Symmetric):
+class Laplace(SymmetricQuantile):
     """Laplace noise of scale `scale` lattice steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "laplace"
@@ -34,13 +33,22 @@ class Laplace(Symmetric):
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 
-    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return floor(x + 1/2) for the quantile x = -scale ln(2u)."""
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 scales."""
+        return self.scale * QUANTILE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> float:
+        """Return what 1 / scale a step makes of a block."""
+        return size / self.scale
+
+    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+        """Return x + 1/2 for the quantile x = -scale ln(2u)."""
         position = np.log(u)
         position += math.log(2.0)
         position *= -self.scale
         position += 0.5
-        return certain(position, self.scale * QUANTILE_ERROR)
+        return position, self.position_error
 
     def upper_tail(self, k: int) -> arb:
         """Return exp(-(k - 1/2) / scale) / 2."""

@@ -8,7 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
 from dprelease.privacy.loss import Floats
@@ -19,7 +19,7 @@ TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
 
 
-class OffsetLattice(Symmetric):
+class OffsetLattice(SymmetricQuantile):
     """Noise on the integers, proportional to exp(-(k / scale)^2 / 2 - offset |k| / scale)."""
 
     @property
@@ -27,12 +27,24 @@ class OffsetLattice(Symmetric):
     def offset(self) -> float:
         """Return the offset of the density on either side, in scales."""
 
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 scales, and as much for the offset."""
+        return self.scale * (1.0 + self.offset) * QUANTILE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> Floats:
+        """Return what the ratio of neighbouring masses at the far end makes of a block."""
+        return normal_unevenness(self.scale, self.offset, first, size)
+
+    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+        """Return the real quantile of large scales."""
+        error = self.position_error + theta.quantile_error(self.scale, self.offset)
+        return theta.large_scale_quantile(self.scale, self.offset, u), error
+
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return the largest k with u < P(K >= k), from a table or from the normal quantile."""
         if self.scale >= theta.TABLE_BELOW:
-            error = self.scale * (1.0 + self.offset) * QUANTILE_ERROR
-            error += theta.quantile_error(self.scale, self.offset)
-            return certain(theta.large_scale_quantile(self.scale, self.offset, u), error)
+            return super().upper_quantile(u)
         tails = theta.tails(self.scale, self.offset)
         ascending = tails[::-1]
         k = len(tails) - 1 - np.searchsorted(ascending, u, side="right")

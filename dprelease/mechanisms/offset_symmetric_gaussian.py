@@ -20,10 +20,10 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
-from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.lattice import Floats
 from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.privacy.offset_gaussian import (
     OffsetGaussianLoss,
@@ -43,7 +43,7 @@ MOST_EXPONENT = 40.0
 
 
 @dataclass(frozen=True)
-class OffsetSymmetricGaussian(Symmetric):
+class OffsetSymmetricGaussian(SymmetricQuantile):
     """A normal variable beyond its offset, on either side; rounded to the nearest step."""
 
     name: ClassVar[str] = "offset_symmetric_gaussian"
@@ -58,13 +58,22 @@ class OffsetSymmetricGaussian(Symmetric):
 
     ratio: float
 
-    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return floor(x + 1/2) for x = scale (z - ratio), Q(z) = 2 u Q(ratio)."""
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 scales, and as much for the offset."""
+        return self.scale * (1.0 + self.ratio) * QUANTILE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> Floats:
+        """Return what the slope of the log density at the far end makes of a block."""
+        return normal_unevenness(self.scale, self.ratio, first, size)
+
+    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+        """Return x + 1/2 for x = scale (z - ratio), Q(z) = 2 u Q(ratio)."""
         position = normal_quantile(u * math.erfc(self.ratio / math.sqrt(2)))
         position += self.ratio
         position *= -self.scale
         position += 0.5
-        return certain(position, self.scale * (1.0 + self.ratio) * QUANTILE_ERROR)
+        return position, self.position_error
 
     def upper_tail(self, k: int) -> arb:
         """Return P(Y >= k - 1/2)."""

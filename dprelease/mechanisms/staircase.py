@@ -26,11 +26,10 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.base import QUANTILE_ERROR, Symmetric, certain
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball, least_above
-from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
 from dprelease.privacy.unit import Sensitivity
@@ -38,11 +37,14 @@ from dprelease.privacy.unit import Sensitivity
 LARGEST_RATIO = 500
 """Largest width / scale: exp of it, and its inverse, stay within the floats."""
 
+ROUNDING = 2.0**-48
+"""More than the relative error of a place in widths."""
+
 MEASURES = ("mae", "mse")
 
 
 @dataclass(frozen=True)
-class Staircase(Symmetric):
+class Staircase(SymmetricQuantile):
     """Staircase noise: steps of `width`, the first of them cut at `gamma` widths."""
 
     name: ClassVar[str] = "staircase"
@@ -121,8 +123,22 @@ class Staircase(Symmetric):
         """Return gamma + b (1 - gamma): the mass of a stair over that of an uncut one."""
         return self.gamma + self._b * (1.0 - self.gamma)
 
-    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return floor(x + 1/2) for the quantile x = width (j + f), j whole stairs and a part f.
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 widths, or scales where these are larger, and a little more."""
+        return self.width / -math.expm1(-self.width / self.scale) * QUANTILE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> Floats:
+        """Return what the ends of stairs in a block make of it: a factor b each."""
+        middle = np.abs(first + size / 2)
+        far = (middle + (size / 2 + 1)) / self.width - self.gamma
+        near = np.maximum(middle - (size / 2 + 1), 0.0) / self.width - self.gamma
+        rounded = (far + 2.0) * ROUNDING
+        ends = np.floor(far + rounded) - np.floor(near - rounded)
+        return np.minimum(ends * (self.width / self.scale), 1.0)
+
+    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+        """Return x + 1/2 for the quantile x = width (j + f), j whole stairs and a part f.
 
         With t = -ln(2u) scale / width, j is its floor, and f follows from the rest of t by one
         formula on either side of the cut. dx / d(ln u) is at most width / (1 - b): so is the error.
@@ -143,7 +159,7 @@ class Staircase(Symmetric):
         position += whole
         position *= self.width
         position += 0.5
-        return certain(position, self.width / rise * QUANTILE_ERROR)
+        return position, self.position_error
 
     def upper_tail(self, k: int) -> arb:
         """Return the continuous tail at k - 1/2."""

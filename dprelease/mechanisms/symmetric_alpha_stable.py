@@ -25,11 +25,11 @@ from typing import ClassVar, Self
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.mechanisms.base import Symmetric, certain, rounded_up
+from dprelease.mechanisms.base import SymmetricQuantile, rounded_up
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics import stable
 from dprelease.numerics.balls import ball
-from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.stable import StableLoss
 
@@ -43,7 +43,7 @@ ALPHAS = (1.75, 1.7, 1.8, 1.65, 1.85, 1.6, 1.9, 1.95, 1.5, 1.98, 1.99, 1.4, 1.99
 
 
 @dataclass(frozen=True)
-class SymmetricAlphaStable(Symmetric):
+class SymmetricAlphaStable(SymmetricQuantile):
     """Stable noise of scale `scale` lattice steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "symmetric_alpha_stable"
@@ -58,13 +58,22 @@ class SymmetricAlphaStable(Symmetric):
 
     alpha: float
 
-    def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return floor(x + 1/2) for the quantile x = scale times that of the standard law."""
+    @property
+    def position_error(self) -> float:
+        """Return the error at three scales: half of all draws lie within one."""
+        return 4.0 * self.scale * stable.QUANTILE_RELATIVE_ERROR
+
+    def unevenness(self, first: Floats, size: float) -> float:
+        """Return what the steepest slope of the log density makes of a block."""
+        return stable.steepest(self.alpha) * size / self.scale
+
+    def upper_position(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return x + 1/2 for the quantile x = scale times that of the standard law."""
         position = stable.quantile(self.alpha, u)
         error = (position + 1.0) * (self.scale * stable.QUANTILE_RELATIVE_ERROR)
         position = position * self.scale
         position += 0.5
-        return certain(position, error)
+        return position, error
 
     def upper_tail(self, k: int) -> arb:
         """Return P(Y >= k - 1/2)."""

@@ -26,11 +26,11 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
-from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, Mechanism, certain, number
+from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile, number
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
 from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
-from dprelease.numerics.lattice import Flags, Floats
+from dprelease.numerics.lattice import Floats
 from dprelease.numerics.moments import Moments, of_density, of_tails
 from dprelease.privacy.truncation import Ends, TruncatedLoss, balanced, bounds, other_end
 from dprelease.privacy.unit import Sensitivity
@@ -43,7 +43,7 @@ MOST_EPSILON = 100.0
 
 
 @dataclass(frozen=True)
-class TruncatedLaplace(Mechanism):
+class TruncatedLaplace(RealQuantile):
     """Laplace noise cut off on either side; `design` solves the ends for a delta."""
 
     name: ClassVar[str] = "truncated_laplace"
@@ -185,8 +185,27 @@ class TruncatedLaplace(Mechanism):
         low, high = self.lower / self.scale, -self.upper / self.scale
         return math.exp(low), math.exp(high), -math.expm1(low) - math.expm1(high)
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return floor(x - center + 1/2) for the quantile x, exponential on either side of zero."""
+    @property
+    def position_error(self) -> float:
+        """Return 2**-40 of both scales and of the centre."""
+        return (2 * self.scale + abs(self.center)) * QUANTILE_ERROR
+
+    @property
+    def mode(self) -> int:
+        """Return the cell around zero, as the centre moves it."""
+        return -int(self.center)
+
+    def unevenness(self, first: Floats, size: float) -> Floats:
+        """Return what 1 / scale a step makes of a block, and 1 beside an end of the noise."""
+        near = first + self.center
+        low, high = near - size, near + 2 * size
+        ends = (low < self.lower) & (self.lower < high)
+        ends |= (low < self.upper) & (self.upper < high)
+        found: Floats = np.where(ends, 1.0, size / self.scale)
+        return found
+
+    def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
+        """Return x - center + 1/2 for the quantile x, exponential on either side of zero."""
         a, b, total = self._edges
         near, far, reach = (b, a, -self.upper) if upper else (a, b, self.lower)
         position = np.log(u * total + near)
@@ -197,7 +216,7 @@ class TruncatedLaplace(Mechanism):
         if not upper:
             np.negative(position, out=position)
         position += 0.5 - self.center
-        return certain(position, (2 * self.scale + abs(self.center)) * QUANTILE_ERROR)
+        return position, self.position_error
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k); exactly 0 and 1 beyond the ends."""

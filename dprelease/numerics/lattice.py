@@ -6,6 +6,10 @@ decides k wherever the whole interval certainly lies inside one cell; the few dr
 are refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the
 mass of the cell, whatever the float quantile does inside its bound, and the work depends on the
 bits alone.
+
+The bound grows with the law's scale: from some 2**22 steps on, more and more draws would touch the
+edge of a cell. There a law has `blocks` of neighbouring cells, which are drawn in this way, and a
+cell of the block by rejection.
 """
 
 from __future__ import annotations
@@ -59,30 +63,52 @@ class LatticeLaw(Protocol):
         ...
 
 
-def sample(law: LatticeLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
+class Blocks(Protocol):
+    """Draws of one law by blocks of cells."""
+
+    def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
+        """Return (n,) draws, one for each word, which places its block; takes further words."""
+        ...
+
+    def draw(self, word: int, bits: BitSource) -> int:
+        """Return the draw of one word, decided by balls alone, without a limit."""
+        ...
+
+
+class SampledLaw(LatticeLaw, Protocol):
+    """A law that can be drawn from."""
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """Return how it is drawn by blocks, or None where cells are placed at once."""
+        ...
+
+
+def sample(law: SampledLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
     """Return (n,) independent exact draws from `law`, saturated at +-2**62.
 
     `modular`: modulo 2**64 instead, as signed integers: then a sum of draws modulo 2**64 is a
     function of the sum of the integers themselves, which saturated ones would not give.
     """
     draws = np.empty(n, dtype=np.int64)
+    blocks = law.blocks
     for start in range(0, n, CHUNK):
         stop = min(start + CHUNK, n)
-        draws[start:stop] = _chunk(law, bits.words(stop - start), bits, modular)
+        words = bits.words(stop - start)
+        if blocks is None:
+            draws[start:stop] = _chunk(law, words, bits, modular)
+        else:
+            draws[start:stop] = blocks.draws(words, bits, modular)
     return draws
 
 
 def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
-    tails = (words & TAIL_MASK).view(np.int64)
-    lower = words.view(np.int64) < 0
-    u: Floats = tails.astype(np.float64)
-    u *= 2.0**-64
-    np.maximum(u, 2.0**-64, out=u)  # a tail of zero has no quantile; it is refined anyway
+    u, lower = tails_of(words)
     if law.symmetric:
         k, sure = law.invert(u, True)
         np.negative(k, out=k, where=lower)
     else:
-        k, sure = _both_sides(law, u, lower)
+        k, sure = both_sides(law, u, lower)
     sure &= u >= TOO_SMALL
     if modular:
         sure &= np.abs(k) < LIMIT  # a cast of a larger float would be any integer
@@ -90,11 +116,20 @@ def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Int
     k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
     draws = k.astype(np.int64)
     for i in undecided.tolist():
-        draws[i] = refine(law, int(words[i]), bits, modular=modular)
+        draws[i] = held(placed(law, int(words[i]), bits), modular)
     return draws
 
 
-def _both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+def tails_of(words: Words) -> tuple[Floats, Flags]:
+    """Return the tail probabilities that words stand for, never 0, and where the lower tail is."""
+    u: Floats = (words & TAIL_MASK).view(np.int64).astype(np.float64)
+    u *= 2.0**-64
+    np.maximum(u, 2.0**-64, out=u)  # a tail of zero has no quantile; it is refined anyway
+    return u, words.view(np.int64) < 0
+
+
+def both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+    """Return whole numbers and where they are sure, of upper and lower tail probabilities."""
     k, sure = np.empty_like(u), np.empty(u.shape, dtype=np.bool_)
     for side in (False, True):
         chosen = lower == side
@@ -102,19 +137,38 @@ def _both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags
     return k, sure
 
 
-def refine(law: LatticeLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
+def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
+    """Return floor(position), and where no number within `error` of it has another floor."""
+    k = np.floor(position)
+    rest = position - k
+    return k, (rest > error) & (rest < 1.0 - error)
+
+
+def refine(law: SampledLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
     """Return the draw that `word`, and as many further words as it takes, decide by balls alone.
 
     Saturated, or modulo 2**64, as `sample`.
     """
+    blocks = law.blocks
+    found = placed(law, word, bits) if blocks is None else blocks.draw(word, bits)
+    return held(found, modular)
+
+
+def held(draw: int, modular: bool) -> int:
+    """Return a draw saturated, or modulo 2**64 as a signed integer."""
+    if modular:
+        return (draw + 2**63) % 2**64 - 2**63
+    return max(-LIMIT, min(LIMIT, draw))
+
+
+def placed(law: LatticeLaw, word: int, bits: BitSource) -> int:
+    """Return the cell of U, whose first bits are those of `word`, by balls alone."""
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
         found = _locate(law, upper, value, length)
         if found is not None:
-            if modular:
-                return (found + 2**63) % 2**64 - 2**63
-            return max(-LIMIT, min(LIMIT, found))
+            return found
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 
 

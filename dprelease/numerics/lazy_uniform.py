@@ -19,11 +19,11 @@ def _whole(x: arb) -> int:
 class LazyUniform:
     """U in [0, 1), known to lie in [value, value + 1) * 2**-length."""
 
-    def __init__(self, bits: BitSource, word: int | None = None) -> None:
-        """Start with a word that has been drawn already, or with a new one."""
+    def __init__(self, bits: BitSource, word: int | None = None, length: int = 64) -> None:
+        """Start with the last `length` bits of a word drawn already, or with a new word."""
         self._bits = bits
-        self._value = int(bits.words(1)[0]) if word is None else word
-        self._length = 64
+        self._value = int(bits.words(1)[0]) if word is None else word & (1 << length) - 1
+        self._length = length
 
     def place(self, sums: Callable[[], Sequence[arb]]) -> int:
         """Return the least i with U < sums[i] / sums[-1], exactly.

@@ -134,8 +134,10 @@ def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) ->
     fast = sample(law, 40, Keyed("slow"))
     slow = [refine(law, int(word), Keyed("rest")) for word in words]
     certain = fast == np.array(slow)
-    # Words that one draw leaves open are continued by other bits in the two runs.
-    assert certain.all() or scale >= 2.0**40
+    if law.blocks is None:
+        assert certain.all()
+    else:  # the cell of the block comes from other bits in the two runs
+        assert np.array_equal(fast >> law.blocks.width, np.array(slow) >> law.blocks.width)
 
 
 @pytest.mark.parametrize(("name", "shape", "scale"), laws((0.05, 1.0, 50.0, 2.0**21)))
@@ -158,7 +160,7 @@ def test_draws_fall_as_the_bits_grow(name: str, shape: int) -> None:
     assert all(a >= b for a, b in zip(draws, draws[1:], strict=False))
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.7, 7.5, 300.0, 3000.0)))
+@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.7, 7.5, 300.0, 2.0**10)))
 def test_two_arms(name: str, shape: int, scale: float) -> None:
     """A million draws agree with their law and disagree with one 3 % off on either side."""
     draws = sample(law_of(name, scale, shape), 10**6, Keyed(f"two arms {name} {scale}"))

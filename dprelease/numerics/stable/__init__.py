@@ -5,6 +5,7 @@ cancellation (`contour`), and rigorous balls (`balls`).
 """
 
 from dprelease.numerics.stable.balls import pdf_ball, sf_ball
+from dprelease.numerics.stable.slope import steepest
 from dprelease.numerics.stable.tables import (
     LARGEST_ALPHA,
     QUANTILE_RELATIVE_ERROR,
@@ -26,5 +27,6 @@ __all__ = [
     "quantile",
     "sf",
     "sf_ball",
+    "steepest",
     "tail_series",
 ]

@@ -1,0 +1,187 @@
+"""Exact draws at large scales: a block of 2**b neighbouring cells by inversion, then a cell of it.
+
+A float quantile that errs by up to e steps leaves U undecided beside every edge of a cell: a share
+of about 2e of all draws, which at a scale of 2**40 is nearly every one. So blocks come first, wide
+enough for a share of 2**-18. Block H holds the cells from H 2**b to (H + 1) 2**b - 1, so its tails
+are those of the law itself at the ends of blocks, and `lattice` draws H with
+
+    P(H = h) = P(h 2**b <= K < (h + 1) 2**b) = the sum of p(k) over the cells of block h, exactly.
+
+Then cells of block H are proposed evenly, each with a share W uniform in [0, 1), until W is below
+p(k) / M, M the largest mass of a cell in the block: cell k of block h is what stays with the chance
+p(k) / (the sum of p over the block). The product of both is p(k): the draw is exact.
+
+Masses never rise away from `mode`, so M is that of the cell nearest to it, and blocks are so narrow
+that p(k) / M is hardly below 1: a float bound of 1 - p(k) / M over the block, `unevenness`, accepts
+all but about a millionth of the proposals. The others are compared in balls, W with more bits as
+they are needed. Half the bits of one word propose, the other half are the first ones of W. What is
+proposed, and how often, depends on random bits alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from flint import arb, ctx
+
+from dprelease.numerics.entropy import BitSource, Words
+from dprelease.numerics.lattice import (
+    LIMIT,
+    TOO_SMALL,
+    Flags,
+    Floats,
+    Integers,
+    LatticeLaw,
+    both_sides,
+    certain,
+    held,
+    placed,
+    tails_of,
+)
+from dprelease.numerics.lazy_uniform import LazyUniform
+
+FINENESS = 18
+"""A typical quantile errs by less than 2**-18 of a cell, or of a block where it errs by more."""
+
+CANCELLED_BITS = 80
+"""More than what is lost where two tails are subtracted, for scales up to 2**50 and tails that one
+word tells from 0; beyond them more bits are asked for, as balls tell."""
+
+ROUNDED = 1.0 - 2.0**-50
+"""Covers the roundings between an unevenness and the last share that is accepted for it."""
+
+
+class BlockLaw(LatticeLaw, Protocol):
+    """A law whose masses never rise away from a mode, with a quantile in real numbers."""
+
+    def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
+        """Return (n,) real numbers whose floors are `invert`, and bounds of their errors.
+
+        For tails u of 2**-20 and more; smaller ones give a guess.
+        """
+        ...
+
+    def unevenness(self, first: Floats, size: float) -> Floats | float:
+        """Return bounds of 1 - p(k) / p(j), all cells k and j of blocks of `size` cells.
+
+        `first` (n,) are their first cells; for blocks with a place whose tail is 2**-20 or more.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LawBlocks:
+    """The blocks of 2**`width` cells of a law; as a `LatticeLaw`, the law of the block's number."""
+
+    law: BlockLaw
+    width: int
+    mode: int
+
+    @classmethod
+    def of(cls, law: BlockLaw, error: float, mode: int) -> Self | None:
+        """Return blocks for typical quantiles that err by `error` steps; None if cells will do."""
+        width = math.ceil(math.log2(error)) + FINENESS
+        return cls(law, width, mode) if width > 0 else None
+
+    @property
+    def symmetric(self) -> bool:
+        """Return False: block 0 begins with cell 0."""
+        return False
+
+    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return the numbers of blocks and where they are sure; see `LatticeLaw.invert`."""
+        return self._certain(*self.law.position(u, upper))
+
+    def tail(self, h: int, upper: bool) -> arb:
+        """Return the law's tail from the first cell of block h on, or up to its last one."""
+        return self.law.tail(h << self.width if upper else ((h + 1) << self.width) - 1, upper)
+
+    def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
+        """Return (n,) draws, one for each word, which places its block; takes further words."""
+        u, lower = tails_of(words)
+        h, sure = self._placed(u, lower)
+        large = u >= TOO_SMALL
+        sure &= large
+        h[~sure] = 0.0
+        blocks = h.astype(np.int64)
+        proposed = bits.words(len(words))
+        known = {int(i): placed(self, int(words[i]), bits) for i in np.flatnonzero(~sure)}
+        for i, block in known.items():
+            blocks[i] = held(block, modular)  # what is saturated lies beyond all cells that are not
+        kept = large & self._certainly_kept(blocks, proposed)
+        if not modular:  # the cells out there are saturated, and must not overflow before
+            np.clip(blocks, (-LIMIT >> self.width) - 1, LIMIT >> self.width, out=blocks)
+        cells = (blocks << self.width) + self._offset(proposed).view(np.int64)
+        if not modular:
+            np.clip(cells, -LIMIT, LIMIT, out=cells)
+        for i in np.flatnonzero(~kept).tolist():
+            block = known[i] if i in known else int(h[i])
+            cells[i] = held(self._cell(block, int(proposed[i]), bits), modular)
+        return cells
+
+    def draw(self, word: int, bits: BitSource) -> int:
+        """Return the draw of one word, decided by balls alone, without a limit."""
+        proposed = int(bits.words(1)[0])
+        return self._cell(placed(self, word, bits), proposed, bits)
+
+    def _placed(self, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+        if not self.law.symmetric:
+            return both_sides(self, u, lower)
+        position, error = self.law.position(u, True)
+        np.subtract(1.0, position, out=position, where=lower)
+        return self._certain(position, error)
+
+    def _certain(self, position: Floats, error: Floats | float) -> tuple[Floats, Flags]:
+        position *= 2.0**-self.width
+        return certain(position, error * 2.0**-self.width)
+
+    def _offset(self, proposed: Words) -> Words:
+        return proposed >> np.uint64(64 - self.width)
+
+    def _certainly_kept(self, blocks: Integers, proposed: Words) -> Flags:
+        """Return where every share that begins with the last bits of a word is kept.
+
+        Only for blocks with a place whose tail is 2**-20 or more.
+        """
+        rest, size = 64 - self.width, 2.0**self.width
+        share = (proposed & np.uint64((1 << rest) - 1)).view(np.int64).astype(np.float64)
+        least = (1.0 - self.law.unevenness(blocks.astype(np.float64) * size, size)) * (
+            2.0**rest * ROUNDED
+        ) - 1.0
+        kept: Flags = share <= least
+        return kept
+
+    def _cell(self, block: int, proposed: int, bits: BitSource) -> int:
+        """Return the cell of a block: the first that is kept, `proposed` being the first word."""
+        rest = 64 - self.width
+        while True:
+            cell = (block << self.width) + (proposed >> rest)
+            share = LazyUniform(bits, proposed, rest)
+            if share.place(lambda cell=cell: self._masses(cell, block)) == 0:  # type: ignore[misc]
+                return cell
+            proposed = int(bits.words(1)[0])
+
+    def _masses(self, cell: int, block: int) -> tuple[arb, arb]:
+        """Return the mass of a cell and the largest of its block."""
+        first = block << self.width
+        last = first + (1 << self.width) - 1
+        around = {first, last, self.mode - 1, self.mode, self.mode + 1}
+        if first > self.mode:
+            around = {first}
+        elif last < self.mode:
+            around = {last}
+        with ctx.workprec(ctx.prec + CANCELLED_BITS):
+            most = arb(0)
+            for k in around:
+                if first <= k <= last:
+                    most = most.max(self._mass(k))
+            return self._mass(cell), most
+
+    def _mass(self, k: int) -> arb:
+        """Return P(K = k), from the side where less is lost."""
+        if k >= self.mode:
+            return self.law.tail(k, True) - self.law.tail(k + 1, True)
+        return self.law.tail(k, False) - self.law.tail(k - 1, False)
