@@ -236,7 +236,7 @@ class _Search:
 
     def _least(self, group: _Group) -> str:
         counted = self.pricing.charged
-        charge = "" if counted is None else f" for the {counted.value} that the ledger counts"
+        charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
         return f"auto: least {group.wish.options.measure}{charge}"
 
     def _shape(self, places: Sequence[int]) -> None:

@@ -18,7 +18,10 @@ from dprelease.schema.asked import DEFAULT_CONFIDENCE
 Law = TypeVar("Law", bound=Randomizer)
 
 CHOSEN_SHAPE = "declared; its shape: least expected error"
-WORDS = frozenset({"auto", "beside", "it", "release", "gains", "over", "the", "least"})
+WORDS = frozenset(
+    {"auto", "beside", "it", "release", "gains", "over", "the", "least"}
+    | {"for", "rho", "epsilon", "that", "ledger", "counts"}
+)
 """What `auto` says of its choice, beside numbers, errors and names of mechanisms."""
 
 NUMBER = re.compile(r"[+-]?[0-9.]{1,24}(e[+-]?[0-9]{1,3})?%?|%")
