@@ -22,6 +22,7 @@ from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
 from dprelease.release.answer import answered
 from dprelease.release.charging import ROWS, charges_of
+from dprelease.release.counting import counted_by
 from dprelease.release.outlook import left_for
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.question import attributes
@@ -172,7 +173,10 @@ def _priced(session: Session, query: Query, terms: Terms) -> tuple[Plan, Spendin
     Raises BudgetError DP-BUDGET-010 if the noise has no rho.
     """
     budget = _budget(session, terms)
-    plan = make_plan([query], budget)
+    pure = budget.rho is None and budget.delta == 0
+    ledger = session.ledger
+    charged = None if ledger is None else counted_by(ledger.path, [query], pure=pure)
+    plan = make_plan([query], budget, charged=charged)
     if session.budget.rho is None:
         return plan, Spending(budget.epsilon or Fraction(0), budget.delta)
     if budget.rho is not None:
