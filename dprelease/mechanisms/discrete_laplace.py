@@ -86,7 +86,7 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         """Return shift / scale, rounded up."""
         return round_up(Fraction(self.shift) / Fraction(self.scale))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(K <= k) - exp(epsilon) Q(K <= k), k the last one with a loss above epsilon."""
         scale = Fraction(self.scale)
         ratio = self.shift / scale

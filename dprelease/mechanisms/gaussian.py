@@ -139,7 +139,7 @@ class GaussianLoss(MonotoneLoss):
         """Return the loss at 13.5 standard deviations."""
         return self.mu**2 / 2 + FAR * self.mu
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return the closed form of Balle and Wang."""
         return normal_delta(self.mu, epsilon)
 

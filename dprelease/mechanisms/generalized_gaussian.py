@@ -35,7 +35,10 @@ TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
 
-UNSEEN = 1e-40
+UNSEEN = 800.0
+"""|y|^p from which a tail is below the least float."""
+
+NO_TRACE = 1e-40
 """Tails below leave no trace in a mean or a variance."""
 
 
@@ -119,7 +122,7 @@ class GeneralizedGaussian(SymmetricQuantile):
         return math.sqrt(2 * float(np.sum((2 * k - 1) * tails)))
 
     def _tails(self) -> tuple[Floats, Floats]:
-        k = np.arange(1.0, self.scale * power_tail.reach(self.p, UNSEEN) + 2)
+        k = np.arange(1.0, self.scale * power_tail.reach(self.p, NO_TRACE) + 2)
         return k, power_tail.tail(self.p, (k - 0.5) / self.scale)
 
 
@@ -152,45 +155,49 @@ class PowerLoss(PrivacyLoss):
         found: Floats = np.abs(y - float(self._move)) ** self.p - np.abs(y) ** self.p
         return found
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(Y <= y) - exp(epsilon) P(Y <= y - t) where the loss is epsilon, rounded up.
 
         Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
         """
         edge = below(epsilon)
         size = abs(edge)
-        start = self._crossing(float(size))
-        far = -start if start < 0 else 0.0
-        beyond = far > 800 ** (1 / self.p)  # the tail is below exp(-|y|^p), so below every float
-        if edge >= 0 and beyond:
+        start = self._crossing(size)
+        if edge >= 0 and start is None:
             return LEAST_FLOAT
 
         def value() -> arb:
-            gain = arb(0).union(arb(LEAST_FLOAT)) if beyond else self._gain(start, size)
+            gain = arb(0).union(arb(LEAST_FLOAT)) if start is None else self._gain(start, size)
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
 
-        return min(1.0, least_above(value, 128 + (0 if beyond else int(1.5 * far**self.p))))
+        digits = 0.0 if start is None or start > 0 else 1.5 * (-start) ** self.p
+        return min(1.0, least_above(value, 128 + int(digits)))
 
     def _gain(self, start: float, epsilon: Fraction) -> arb:
         y = self._refined(start, epsilon)
         lost = ball(epsilon).exp() * power_tail.tail_ball(self.p, ball(self._move) - y)
         return power_tail.tail_ball(self.p, -y) - lost
 
-    def _crossing(self, epsilon: float) -> float:
-        """Return about the y <= t/2 whose loss is epsilon >= 0."""
-        move, p = float(self._move), self.p
-        high, stride = move / 2, 1.0 + move
-        low = high - stride
-        while (move - low) ** p - abs(low) ** p < epsilon and stride < 1e30:
-            stride *= 2
-            low = high - stride
-        for _ in range(60):
+    def _crossing(self, size: Fraction) -> float | None:
+        """Return about the y <= t/2 whose loss is `size` >= 0; None where no float has its tail.
+
+        The tail is below exp(-|y|^p).
+        """
+        move, farthest = float(self._move), float(UNSEEN ** (1 / self.p))
+        if size > self._loss(-farthest) * (1 + 2.0**-30):
+            return None
+        aim, low, high = float(size), -farthest, move / 2
+        for _ in range(80):
             middle = (low + high) / 2
-            if (move - middle) ** p - abs(middle) ** p < epsilon:
-                high = middle
-            else:
-                low = middle
+            low, high = (low, middle) if self._loss(middle) < aim else (middle, high)
         return (low + high) / 2
+
+    def _loss(self, y: float) -> float:
+        """Return the loss at y <= t/2, by what grows where powers would cancel."""
+        move = float(self._move)
+        if -y > move:
+            return float((-y) ** self.p * math.expm1(self.p * math.log1p(move / -y)))
+        return float((move - y) ** self.p - abs(y) ** self.p)
 
     def _refined(self, start: float, epsilon: Fraction) -> arb:
         """Return a ball that surely holds the crossing: Newton steps, then signs on either side."""
@@ -205,7 +212,7 @@ class PowerLoss(PrivacyLoss):
             sign = 1 if y > 0 else -1
             slope = power * ((move - y) ** (power - 1) + sign * abs(y) ** (power - 1))
             y = (y + loss(y) / slope).mid()
-        for exponent in (8, 24, 48):
+        for exponent in (8, 24, 48, 80):
             margin = (abs(y) + move) * arb(2) ** (exponent - ctx.prec)
             low, high = y - margin, y + margin
             if loss(low.mid()) > 0 and loss(high.mid()) < 0:

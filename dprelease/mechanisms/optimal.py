@@ -43,6 +43,8 @@ FINE_ENOUGH = 256
 LARGEST_EPSILON = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
 ALWAYS_ZERO = "more than one: noise that is always 0 publishes the truth"
+BEYOND_DIGITS = Fraction(3 * whole_masses.MOST_DIGITS)
+"""Above ln 16 for each digit of a mass: finite losses are smaller."""
 
 TABLE_ERROR = 2.0**-40
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
@@ -298,6 +300,11 @@ class OptimalLoss(PrivacyLoss):
         pieces = self._atoms
         return float(np.max(pieces.high[np.isfinite(pieces.high)], initial=0.0))
 
+    @property
+    def told(self) -> float:
+        """Return the probability of outputs that the other answer can't have, rounded up."""
+        return self.delta(BEYOND_DIGITS)
+
     @cached_property
     def _sorted(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
         """Return (P, Q) masses of losses above 0, largest loss first, and sums before each."""
@@ -311,12 +318,12 @@ class OptimalLoss(PrivacyLoss):
             q.append(q[-1] + other)
         return pairs, p, q
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(E) - exp(epsilon) Q(E) over the outputs E with a loss above epsilon, exactly.
 
         Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
         """
-        edge = below(epsilon)
+        edge = min(below(epsilon), BEYOND_DIGITS)
         pairs, p, q = self._sorted
 
         def value() -> arb:

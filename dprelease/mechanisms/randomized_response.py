@@ -128,7 +128,7 @@ class RandomizedResponseLoss(MonotoneLoss):
         """Return epsilon, rounded up."""
         return round_up(self.epsilon)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return the sum of P - exp(epsilon) Q over the outputs of a larger loss."""
         if epsilon >= self.epsilon:
             return 0.0

@@ -257,7 +257,7 @@ class StaircaseLoss(PrivacyLoss):
         """Return the largest loss, rounded up."""
         return round_up(self._top)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return A (1 - exp(epsilon - top)), and for epsilon < 0 what the two other atoms add."""
         if epsilon >= self._top:
             return 0.0

@@ -15,6 +15,7 @@ ENOUGH_BITS = 60
 
 LARGEST_PRECISION = 2**15
 LEAST_FLOAT = 5e-324
+LARGEST_FLOAT = 1.7976931348623157e308
 
 
 def ball(x: Fraction | float) -> arb:
@@ -48,7 +49,7 @@ def least_above(value: Callable[[], arb], start: int = 96) -> float:
 def _rounded_up(found: arb) -> float:
     if found.upper() <= LEAST_FLOAT:
         return LEAST_FLOAT
-    if not found.is_finite():
+    if not found.is_finite() or found.upper() > LARGEST_FLOAT:
         return math.inf
     mantissa, exponent = (int(part) for part in found.upper().man_exp())
     return round_up(Fraction(mantissa) * Fraction(2) ** exponent)

@@ -41,9 +41,12 @@ def inner(power: float, y: Floats) -> Floats:
 
 
 def tail_ball(power: float, y: arb) -> arb:
-    """Return a ball around P(Y >= y), for any y whose sign is certain."""
+    """Return a ball around P(Y >= y)."""
     if y == 0:
         return arb(1) / 2
+    if y.contains(0):  # the tail falls: it lies between those of the ball's ends
+        low, high = arb(y.lower()), arb(y.upper())
+        return tail_ball(power, low.mid()).union(tail_ball(power, high.mid()))
     half = (abs(y) ** arb(power)).gamma_upper(1 / arb(power), 1) / 2
     return half if y > 0 else 1 - half
 

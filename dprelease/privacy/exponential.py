@@ -44,7 +44,7 @@ class ExponentialLoss(MonotoneLoss):
         """Return the largest loss on either side: no mass lies beyond."""
         return round_up(self.shift / min(self.left, self.right))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(Y < x) - exp(epsilon) P(Y + shift < x), x where the loss is epsilon."""
         left, right, shift = self.left, self.right, self.shift
         if epsilon >= shift / left:

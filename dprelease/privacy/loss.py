@@ -15,6 +15,9 @@ Floats = NDArray[np.float64]
 RELATIVE_ERROR = 2.0**-30
 """Bound on the relative error of every mass in `Pieces`, and on that of a likelihood ratio."""
 
+SURELY = 1000
+"""Epsilon below minus which delta is 1 but for less than any float."""
+
 LARGEST_LOSS = 600.0
 """Losses beyond count as infinite, and exp(loss) stays within the floats."""
 
@@ -76,13 +79,32 @@ class PrivacyLoss(ABC):
         """
         return self.pure_epsilon
 
-    @abstractmethod
+    @property
+    def told(self) -> float:
+        """Return the probability of outputs with an infinite loss, rounded up."""
+        return 0.0
+
     def delta(self, epsilon: float | Fraction) -> float:
         """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E).
 
         Zero only where the true value is zero; a float epsilon stands for every decimal that reads
-        to it, a Fraction for itself.
+        to it, a Fraction for itself. Any real number or infinity is an epsilon.
+
+        Raises
+        ------
+        ValueError
+            For a NaN.
         """
+        if isinstance(epsilon, float) and math.isnan(epsilon):
+            raise ValueError("epsilon is not a number")
+        if epsilon == math.inf:
+            return self.told
+        # Delta is at least 1 - exp(epsilon): nothing but 1 is left of it.
+        return 1.0 if epsilon < -SURELY else self._delta(epsilon)
+
+    @abstractmethod
+    def _delta(self, epsilon: float | Fraction) -> float:
+        """Return `delta` for a finite epsilon that is not far below 0."""
 
     @abstractmethod
     def renyi(self, order: float) -> float:

@@ -116,7 +116,7 @@ class OffsetGaussianLoss(MonotoneLoss):
             return self.d - (self.kink + edge) / self.d
         return self.d / 2 - edge / (self.d + 2 * self.r)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(Z < z) - exp(epsilon) P(Z + d < z), z where the loss is epsilon: Theorem 1."""
         edge = below(epsilon)
         z = self.cut(edge)

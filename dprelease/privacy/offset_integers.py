@@ -40,21 +40,21 @@ class OffsetIntegerLoss(MonotoneLoss):
         """Return the loss at 1e-40 of the lower tail, and at a step beyond."""
         return self.continuous.span + float(self.continuous.d) / self.scale
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(K <= k) - exp(epsilon) P(K <= k - shift), k the last with a larger loss."""
         edge = below(epsilon)
         cut = self.continuous.cut(edge)
         last = math.ceil(cut * Fraction(self.scale)) - 1
-        far = -last / self.scale
+        far = -last / Fraction(self.scale)
         # P(K >= j) <= w(j), for w(j + i) <= w(j) w(i).
-        exponent = far * (far / 2 + self.ratio)
+        exponent = far * (far / 2 + Fraction(self.ratio))
         if far > 0 and exponent > UNSEEN:
             return LEAST_FLOAT
 
         def value() -> arb:
             return self._up_to(last) - ball(edge).exp() * self._up_to(last - self.shift)
 
-        return min(1.0, least_above(value, 96 + int(1.5 * exponent if far > 0 else 0)))
+        return min(1.0, least_above(value, 96 + int(3 * exponent / 2 if far > 0 else 0)))
 
     def _up_to(self, k: int) -> arb:
         """Return a ball around P(K <= k)."""

@@ -47,11 +47,11 @@ class PureLoss(MonotoneLoss):
         """
         return round_up(self.epsilon**2 / (8 if self.in_range else 2))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return (e^epsilon0 - e^epsilon) / (1 + e^epsilon0)."""
         if epsilon >= self.epsilon:
             return 0.0
-        edge = max(below(epsilon), Fraction(-LARGEST))
+        edge = below(epsilon)
         if edge <= -self.epsilon:
             return min(1.0, least_above(lambda: -ball(edge).expm1()))
 
@@ -81,10 +81,6 @@ class PureLoss(MonotoneLoss):
         return min(found, order * self.rho) if self.in_range else found
 
 
-LARGEST = 10**6
-"""Epsilons below minus this are one: exp of them is zero but for 10^-434294."""
-
-
 @dataclass(frozen=True)
 class ApproximateLoss(MonotoneLoss):
     """The loss of whatever is known to be (epsilon, delta)-DP, and nothing more.
@@ -102,7 +98,12 @@ class ApproximateLoss(MonotoneLoss):
         """Return epsilon: finite losses end there."""
         return round_up(self.epsilon)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    @property
+    def told(self) -> float:
+        """Return the chance that everything is told, rounded up."""
+        return round_up(self.chance)
+
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return the chance plus the rest of the bit's delta."""
         bit = PureLoss(self.epsilon).delta(epsilon)
         return min(1.0, round_up(self.chance + (1 - self.chance) * Fraction(bit)))

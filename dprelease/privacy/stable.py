@@ -93,7 +93,7 @@ class StableLoss(PrivacyLoss):
     def _half(self) -> _Half:
         return _Half.of(self.alpha, self.shift)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return an upper bound of delta: cells above epsilon whole, cut cells refined.
 
         For epsilon < 0: 1 - exp(epsilon) + exp(epsilon) delta(-epsilon), as both directions agree.

@@ -80,7 +80,7 @@ def _certified(ends: Ends, length: float, fixed: float | None) -> float:
         sides = (Fraction(length), Fraction(length if fixed is None else fixed))
         loss = TruncatedLoss(ends.scale, *sides, ends.shift)
         mirrored = TruncatedLoss(ends.scale, *sides[::-1], ends.shift)
-        if max(loss.least_delta(), mirrored.least_delta()) <= ends.delta:
+        if max(loss.told, mirrored.told) <= ends.delta:
             return length
     raise ValueError("no length near the exact one can be certified")
 
@@ -107,11 +107,12 @@ class TruncatedLoss(MonotoneLoss):
         """Return the largest finite loss."""
         return round_up(self.shift / self.scale)
 
-    def least_delta(self) -> float:
+    @property
+    def told(self) -> float:
         """Return the probability of an infinite loss, rounded up."""
         return self.delta(self.shift / self.scale)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(Y < x) - exp(epsilon) P(Y + shift < x), x where the loss is epsilon."""
         if self._hopeless:
             return 1.0

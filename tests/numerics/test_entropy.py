@@ -83,3 +83,38 @@ def test_rekeys_before_the_stream_grows_long(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_requests_larger_than_the_buffer() -> None:
     assert len(np.unique(Entropy().words(1 << 18))) == 1 << 18
+
+
+def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 bytes, each of which counts: fewer would be a key that can be tried out."""
+    asked: list[int] = []
+
+    def given(marked: int) -> bytes:
+        asked.clear()
+
+        def urandom(n: int) -> bytes:
+            asked.append(n)
+            return bytes(int(i == marked) for i in range(n))
+
+        monkeypatch.setattr(entropy.os, "urandom", urandom)
+        stream = Entropy()
+        keys = [stream._key]
+        stream.fresh()
+        return b"".join([*keys, stream._key])
+
+    plain = given(-1)
+    assert asked == [64, 64]
+    assert len({plain, *(given(i) for i in range(64))}) == 65
+
+
+def test_words_are_those_of_one_keystream_in_order_each_once() -> None:
+    """No word is given twice, left out, or taken from elsewhere, whatever sizes are asked for."""
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+    from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+    stream = Entropy()
+    sizes = (1, 1, 7, 2**13 + 1, 1, 0, 40_000, 3)
+    found = np.concatenate([stream.words(n) for n in sizes])
+    expected = Cipher(AES256(stream._key), CTR(bytes(16))).encryptor().update(bytes(8 * sum(sizes)))
+    assert found.tobytes() == expected

@@ -1,0 +1,51 @@
+"""Every word of the stream makes the noise of one cell of one column, and of no other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dprelease.exact.table import ExactTable
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics import lattice
+from dprelease.numerics.lattice import sample
+from dprelease.release.perturb import _noised_chunks
+from tests.mechanisms.laws import KINDS, law_of
+from tests.replay import Keyed, Replay
+
+N = 12
+
+
+@pytest.mark.parametrize("scale", [5.0, 2.0**40])
+@pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
+def test_each_word_moves_one_draw_and_each_draw_has_its_own(
+    name: str, shape: int, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turning one word over changes exactly one draw: no word is used twice, none is idle."""
+    law: Mechanism = law_of(name, scale if name != "truncated_laplace" else 5.0, shape)
+    monkeypatch.setattr(lattice, "CHUNK", 5)
+    drawn = N * (2 if law.blocks else 1)
+    words = [int(word) for word in Keyed(f"influence {name}").words(drawn)]
+    plain = sample(law, N, Replay(words))
+    moved = []
+    for i in range(drawn):
+        turned = [word ^ (2**64 - 1 if j == i else 0) for j, word in enumerate(words)]
+        changed = np.flatnonzero(sample(law, N, Replay(turned, fill=1)) != plain)
+        assert len(changed) <= 1
+        moved += changed.tolist()
+    assert sorted(moved) == sorted([*range(N)] * (drawn // N))
+
+
+def test_every_column_of_a_query_has_noise_of_its_own() -> None:
+    """Columns follow each other in the stream, chunk by chunk, and are not correlated."""
+    laws = {name: law_of("discrete_laplace", 30.0) for name in ("rows", "pay", "again")}
+    size = 2**14 + 1000  # two chunks
+    exact = ExactTable("all", size, {name: np.zeros(size, dtype=np.int64) for name in laws})
+    chunks = list(_noised_chunks(exact, laws, Keyed("columns")))
+    noise = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in laws}
+    stream = Keyed("columns")
+    for first, last in ((0, 2**14), (2**14, size)):
+        for name, law in laws.items():
+            assert np.array_equal(noise[name][first:last], sample(law, last - first, stream))
+    between = np.corrcoef(list(noise.values()))[np.triu_indices(3, 1)]
+    assert np.max(np.abs(between)) < 7 / size**0.5
