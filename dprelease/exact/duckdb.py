@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import duckdb
 import numpy as np
@@ -13,20 +13,13 @@ import numpy as np
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import connected, locking
 from dprelease.exact.inputs import Input, find_input, stamps
+from dprelease.exact.parquet_files import parquet_relation
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.sources import Opened, pattern, stored_columns
-from dprelease.exact.stored_types import (
-    COARSE,
-    SCHEMA,
-    by_types,
-    column_types,
-    refuse_computed,
-    union,
-)
+from dprelease.exact.sources import Opened, stored_columns
+from dprelease.exact.stored_types import COARSE, refuse_computed
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
-from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
@@ -66,6 +59,9 @@ class Engine:
     After `open` the connection has no access to files beyond the declared ones, to the network, to
     extensions or to Python variables, and its settings are locked. Use it as a context manager.
     """
+
+    _by_arrow: ClassVar[bool] = True
+    """Whether rows that the engine can't read as they are come by Arrow."""
 
     def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
         self.declared = inputs[0].declared
@@ -343,23 +339,24 @@ class Engine:
             self._ask(setting, self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
-        if given.rows is not None:
-            self._attempt("DP-DATA-001", State.NOTHING, given.describe, given)
-        elif given.opened is None:
-            self._attempt(
-                "DP-DATA-001",
-                State.NOTHING,
-                lambda link: link.register(given.relation, given.arrow),
-                given,
-            )
-        else:
+        relation = given.relation
+        if given.opened is not None:
             for statement in given.opened.attach:
                 self._ask(statement, given)
             relation = self._checked(given, given.opened)
+        elif not given.rows:
+            self._attempt(
+                "DP-DATA-001",
+                State.NOTHING,
+                lambda link: link.register(relation, given.arrow),
+                given,
+            )
+        self._attempt("DP-DATA-001", State.NOTHING, given.describe, given)
+        if relation != given.relation:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
-        stored |= dict.fromkeys(given.unread & set(stored), COARSE)
+        stored |= dict.fromkeys(given.coarse & set(stored), COARSE)
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
     def _checked(self, given: Input, opened: Opened) -> str:
@@ -367,30 +364,14 @@ class Engine:
         source = given.declared.table.source
         if source is None or source.kind not in ("parquet", "duckdb"):
             return opened.relation
+
+        def ask(sql: str) -> list[Any]:
+            return self._ask(sql, given)
+
         if source.kind == "duckdb":
-            database = opened.relation.split(".", 1)[0]
-            refuse_computed(given.declared, database, lambda sql: self._ask(sql, given))
+            refuse_computed(given.declared, opened.relation.split(".", 1)[0], ask)
             return opened.relation
-        files = {file: self._types(given, file) for file in given.files}
-        runs = by_types(files, given.declared)
-        given.differs = bool(runs)
-        given.unread = {name for types in files.values() for name in types if types[name] == COARSE}
-        return union(runs, given.declared) if runs else opened.relation
-
-    def _types(self, given: Input, file: Path) -> dict[str, str]:
-        """Return the types of a Parquet file's columns.
-
-        Names that differ by case, from each other or from the declared, are refused: the engine
-        would rename one, or take one file's column for another's.
-        """
-        schema = self._ask(SCHEMA.format(quoting.text(pattern(file))), given)
-        names, types = column_types(schema)
-        for name in stored_columns(given.declared):
-            same = [other for other in names if other.casefold() == name.casefold()]
-            if same not in ([], [name]):
-                code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
-                raise DataError(code, table=given.declared.table.name, column=name)
-        return types
+        return parquet_relation(given, opened.relation, ask, by_arrow=self._by_arrow)
 
     def _ask(self, sql: str, given: Input) -> list[Any]:
         """Return the rows of a statement that reads no row about people."""

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.frames import to_arrow
-from dprelease.exact.relations import Batches, batches_of, is_relation
+from dprelease.exact.relations import batches_of, is_relation
 from dprelease.exact.sources import Opened, open_files
 from dprelease.schema.load import Declared
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
+
+
+class Fetched(Protocol):
+    """Rows that come as Arrow batches, when they are asked for."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns and their types; reads no row."""
+        ...
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows, which are read with the first batch."""
+        ...
 
 
 @dataclass
@@ -24,12 +41,12 @@ class Input:
     relation: str
     opened: Opened | None = None
     arrow: object | None = None
-    rows: Batches | None = None
-    """Arrow batches of a relation, until they are fetched."""
+    rows: dict[str, Fetched] = field(default_factory=dict)
+    """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
-    unread: set[str] = field(default_factory=set)
-    """Columns that the engine can't read without a failure that depends on a value."""
+    coarse: set[str] = field(default_factory=set)
+    """Columns of Parquet whose instants the engine can't read as they are."""
     differs: bool = False
     """Whether its files store a column differently, and each is read by its own types."""
 
@@ -44,20 +61,20 @@ class Input:
         return format_of(self.declared)
 
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Make the table of a relation, whose columns are known before rows about people are."""
-        if self.rows is not None:
-            link.register("dp_rows", self.rows.schema.empty_table())
-            link.execute(f"CREATE TABLE {self.relation} AS SELECT * FROM dp_rows")
+        """Make the tables of batches, whose columns are known before rows about people are."""
+        for name, rows in self.rows.items():
+            link.register("dp_rows", rows.schema.empty_table())
+            link.execute(f"CREATE TABLE {name} AS SELECT * FROM dp_rows")
             link.unregister("dp_rows")
         if self.declared.table.public:
             self.fetch(link)
 
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy a relation's batches into that table, which spills like everything else; once."""
-        rows, self.rows = self.rows, None
-        if rows is not None:
+        """Copy batches into these tables, which spill like everything else; once."""
+        while self.rows:
+            name, rows = self.rows.popitem()
             link.register("dp_rows", rows.reader())
-            link.execute(f"INSERT INTO {self.relation} SELECT * FROM dp_rows")
+            link.execute(f"INSERT INTO {name} SELECT * FROM dp_rows")
             link.unregister("dp_rows")
 
 
@@ -83,7 +100,7 @@ def find_input(
         Spark alone could.
     """
     if is_relation(frame):
-        return Input(declared, relation, rows=batches_of(frame, declared))
+        return Input(declared, relation, rows={relation: batches_of(frame, declared)})
     if frame is not None:
         return Input(declared, relation, arrow=to_arrow(frame, declared))
     source = declared.table.source

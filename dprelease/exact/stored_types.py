@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DataError
-from dprelease.exact.sources import parquet, stored_columns
+from dprelease.exact.sources import stored_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import typed
@@ -24,9 +24,9 @@ Ask = Callable[[str], list[Any]]
 Types = Mapping[str, str]
 """The engine's types of a file's columns, by name."""
 
-COARSE = "TIMESTAMP in milliseconds"
-"""A type of Parquet that the engine turns into microseconds as it reads: it stops where they don't
-fit, so one value could stop a run. No declared type is read from it."""
+COARSE = "TIMESTAMP_MS"
+"""Instants of Parquet that the engine turns into microseconds as it reads: it stops where they
+don't fit, so one value could stop a run. Others have to read them as they are."""
 
 SCHEMA = "SELECT name, num_children, duckdb_type, logical_type FROM parquet_schema({})"
 """What a Parquet file says of its columns; no row is read."""
@@ -94,8 +94,8 @@ def _kind(physical: str) -> str:
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
 
-def union(runs: Sequence[tuple[Sequence[Path], Types]], declared: Declared) -> str:
-    """Return a relation of all rows of files, in order, that are stored differently.
+def union(parts: Sequence[tuple[str, Types]], declared: Declared) -> str:
+    """Return a relation of all rows of relations, in order, that are stored differently.
 
     Raises
     ------
@@ -103,24 +103,24 @@ def union(runs: Sequence[tuple[Sequence[Path], Types]], declared: Declared) -> s
         DP-DATA-004, 005 or 015 for a type that can't serve.
     """
     selects = []
-    for files, types in runs:
-        parts = [
+    for relation, types in parts:
+        columns = [
             f"{value} AS {quoting.identifier(name)}"
             for name in stored_columns(declared)
-            if (value := _value(name, types.get(name), runs, declared))
+            if (value := _value(name, types.get(name), parts, declared))
         ]
-        selects.append(f"SELECT {', '.join(parts) or '1 AS one'} FROM {parquet(files)}")
+        selects.append(f"SELECT {', '.join(columns) or '1 AS one'} FROM {relation}")
     return f"({' UNION ALL '.join(selects)})"
 
 
 def _value(
     name: str,
     physical: str | None,
-    runs: Sequence[tuple[Sequence[Path], Types]],
+    parts: Sequence[tuple[str, Types]],
     declared: Declared,
 ) -> str | None:
     """Return a column as all files are to have it; None if no file has it."""
-    kinds = {types[name] for _, types in runs if name in types}
+    kinds = {types[name] for _, types in parts if name in types}
     if not kinds:
         return None
     if len(kinds) == 1:

@@ -7,6 +7,7 @@ import decimal
 import json
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.statements.meanings import typed
 from tests.exact.build import ask, declare, exact
@@ -46,6 +47,11 @@ def held(cells: Cells, declared: Iterable[str]) -> dict[str, object]:
     return {f"{name} of {kind}": column for kind, column in cells.items() for name in declared}
 
 
+def _all(sql: str, link: Any) -> list[Any]:
+    found: list[Any] = link.execute(sql).fetchall()
+    return found
+
+
 def meanings(
     columns: dict[str, Any], frame: object = None, source: object = None
 ) -> dict[str, list[Any]]:
@@ -60,7 +66,9 @@ def meanings(
         for start in range(0, len(parts), 20):
             names = list(parts)[start : start + 20]
             select = ", ".join(parts[name] for name in names)
-            rows = engine._connection.execute(f"SELECT {select} FROM dp_source").fetchall()
+            rows = engine._attempt(
+                "DP-DATA-006", State.READ, partial(_all, f"SELECT {select} FROM dp_source")
+            )
             found |= zip(names, map(list, zip(*rows, strict=True)), strict=True)
     return found
 

@@ -289,7 +289,9 @@ def test_records_stay_with_duckdb() -> None:
         on_engine(declaration, "spark")
 
 
-@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "ns", "ns, UTC", "us"])
+@pytest.mark.parametrize(
+    "kind", ["uint8", "uint16", "uint32", "uint64", "ns", "ns, UTC", "us", "ms", "ms, UTC"]
+)
 @pytest.mark.parametrize("unit", [True, False])
 def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -> None:
     values = [0, 7, None, 2**8 - 1, 1_704_067_200]
@@ -297,10 +299,14 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
         values += [2**64 - 1, 2**53 + 1]
     if kind == "ns":
         values += [1_704_067_200 * 10**9, 2**62]
+    if kind.startswith("ms"):
+        values += [1_704_067_200 * 10**3, 2**63 - 1, -(2**63)]  # beyond what microseconds hold
     stored = {
         "ns": pa.timestamp("ns"),
         "ns, UTC": pa.timestamp("ns", "UTC"),
         "us": pa.timestamp("us"),
+        "ms": pa.timestamp("ms"),
+        "ms, UTC": pa.timestamp("ms", "UTC"),
     }
     arrow = stored.get(kind) or getattr(pa, kind)()
     most = {"uint8": 2**8, "uint16": 2**16}.get(kind, 2**64)

@@ -108,6 +108,34 @@ def test_days_instants_and_texts_of_several_files(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris"])
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_instants_in_milliseconds(unit: str, zone: str | None, tmp_path: Path) -> None:
+    """Writers have them; the engine would stop at those that microseconds can't hold."""
+    ticks = {"s": 1, "ms": 1000}[unit]
+    last = (2**63 - 1) // 1000 * ticks
+    at = pa.array([1709164800 * ticks, None, last, -last], pa.timestamp(unit, zone))
+    texts = ["x", None, "y", "\u00e9"]
+    coded = pa.array(texts).dictionary_encode()
+    for place, code in enumerate((coded, pa.array(texts, pa.large_string()))):
+        table = pa.table({"day": at, "at": at, "code": code, "other": [[1]] * 4})
+        pq.write_table(table, tmp_path / f"t{place}.parquet", coerce_timestamps="ms")
+    days = {"day": pa.array(["2024-02-29"]), "code": pa.array(["x"])}
+    pq.write_table(pa.table(days), tmp_path / "t2.parquet")  # stored otherwise, and lacks one
+    columns = {
+        "day": {"type": "date"},
+        "at": {"type": "timestamp"},
+        "code": {"type": "text"},
+    }
+    once = {"day": ["2024-02-29", None, None, None], "code": texts}
+    once["at"] = ["2024-02-29 00:00:00", None, None, None]
+    alone = meanings(columns, None, str(tmp_path / "t[01].parquet"))
+    assert alone == {name: values * 2 for name, values in once.items()}
+    both = meanings(columns, None, str(tmp_path / "t*.parquet"))
+    ends = {"day": "2024-02-29", "at": None, "code": "x"}
+    assert both == {name: [*values, ends[name]] for name, values in alone.items()}
+
+
 def test_types_that_no_file_may_have(tmp_path: Path) -> None:
     """Ids in floats, and lists: whatever the other files hold."""
     columns = {"id": {"type": "integer"}, "n": {"type": "integer"}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
@@ -40,6 +40,7 @@ ASKED = {
     "USMALLINT": "integer",
     "UINTEGER": "long",
     "UBIGINT": "decimal(20, 0)",
+    "TIMESTAMP_MS": "long",
     "TIMESTAMP_NS": "long",
     "TIMESTAMPTZ_NS": "long",
 }
@@ -51,6 +52,8 @@ SPECIAL = "*?[]{}\\:"
 
 class Reader(Engine):
     """The driver's own look at the sources: names, types, keys of public tables."""
+
+    _by_arrow: ClassVar[bool] = False
 
     @property
     def inputs(self) -> list[Input]:

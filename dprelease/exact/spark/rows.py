@@ -19,6 +19,7 @@ CHUNK = 2**18
 
 
 ARROW = {
+    "TIMESTAMP_MS": pa.timestamp("ms"),
     "TIMESTAMP_NS": pa.timestamp("ns"),
     "TIMESTAMPTZ_NS": pa.timestamp("ns", "UTC"),
     "UTINYINT": pa.uint8(),
