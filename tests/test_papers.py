@@ -168,7 +168,7 @@ FAULTS: dict[str, tuple[ModuleType, Plant]] = {
     "closed form": (sas, more(sas, "largest_loss", 1 - 1e-8)),
     "distortion": (sas, more(SymmetricAlphaStable, "mean_absolute_error", 1 + 1e-8)),
     "shares": (sas, lambda patch: patch.setattr(SymmetricAlphaStable, "federated", wrong_shares)),
-    "delta of OSGT": (osgt, more(OffsetGaussianLoss, "delta", 1 + 1e-8)),
+    "delta of OSGT": (osgt, more(OffsetGaussianLoss, "_delta", 1 + 1e-8)),
     "Rényi of OSGT": (osgt, more(OffsetGaussianLoss, "renyi", 1 + 1e-8)),
     "variance of OSGT": (osgt, more(osgt, "variance", 1 + 1e-8)),
     "error of OSGT": (osgt, more(OffsetSymmetricGaussian, "mean_absolute_error", 1 + 1e-8)),

@@ -112,7 +112,8 @@ class TruncatedLaplace(RealQuantile):
         least = sensitivity.largest_shift / MOST_EPSILON
         if not scale >= least:
             cls._refuse("scale", f"at least {least!r} for this shift", place)
-        cls.of(place, scale=scale, lower=-scale, upper=scale)
+        wide = max(scale, 1.0)  # so that the scale alone is looked at
+        cls.of(place, scale=scale, lower=-wide, upper=wide)
         delta = number(cls, shape.pop("delta", None), "delta", place)
         if not 0 < delta < Fraction(1, 2):
             cls._refuse("delta", "above 0, below 1/2", place)

@@ -38,7 +38,7 @@ FINE = Precision(40, 1e-3, LONGEST)
 """That of all guarantees."""
 
 ROUGH = Precision(10, 4e-3, LONGEST // 8)
-"""To compare candidates by: mostly within a thousandth of a fine price, in a fifth of the time."""
+"""To compare candidates by: mostly within a thousandth of a fine price, in much less time."""
 
 
 def pure_epsilon(vectors: Sequence[Priced]) -> Fraction | None:

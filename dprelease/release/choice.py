@@ -78,7 +78,13 @@ def drafts_of(
     factors = {} if known is None else known
     search = _Search(Pricing(wishes, share, budget, unlimited, charged, factors))
     if search.groups:
-        search.run()
+        try:
+            search.run()
+        except BudgetError:
+            if charged is None:
+                raise
+            # What a ledger can't count is left to a first release, which may take the whole of it.
+            return drafts_of(wishes, share, budget, unlimited=unlimited, known=known)
     drafts = search.pricing.drafts(search.columns(search.chosen))
     return drafts, [search.how(i, draft) for i, draft in enumerate(drafts)]
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import Optimal
 from dprelease.privacy.accounting import ROUGH, epsilon_at, pure_epsilon
@@ -316,8 +317,9 @@ def test_rough_prices_are_bounds_near_fine_ones(name: str, slots: int) -> None:
     fine, rough = (
         epsilon_at(vectors, Fraction(1, 10**6), *precision) for precision in ((), (ROUGH,))
     )
-    # Either lies above the true price, the fine one by less than the rough one, about.
-    assert fine * (1 - 2e-4) <= rough <= fine * (1 + 2e-3)
+    # Either lies above the true price, the fine one by less than the rough one, about; what is
+    # roughly within a hundredth of the best is priced truly.
+    assert fine * (1 - 2e-4) <= rough <= fine * (1 + 8e-3)
 
 
 def test_sensitivities_of_both_relations() -> None:
@@ -338,10 +340,9 @@ def test_sensitivities_of_both_relations() -> None:
 
 
 def test_noise_that_is_none_has_no_guarantee() -> None:
-    """All of its losses are infinite, or 0 where nothing moves."""
-    law = Optimal(1.0, (5,))
-    found = Priced(law, law.losses, Sensitivity(1, (Move(1, 1),)))
-    assert math.isinf(epsilon_at([found], Fraction(1, 100)))
+    """Such a law publishes the truth: none can be made."""
+    with pytest.raises(BudgetError, match=r"DP-MECH-005.*always 0"):
+        Optimal(1.0, (5,))
 
 
 @pytest.mark.parametrize("slots", [2, 3])

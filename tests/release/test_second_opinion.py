@@ -11,10 +11,11 @@ from dprelease.errors import VerificationError
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.release.central import ask_again
 from dprelease.release.draft import priced
 from dprelease.release.guarantee import Guarantee, guarantee_of
+from dprelease.release.report import Report
 from dprelease.release.second_opinion import second_opinion
-from dprelease.release.verify import Report, _ask_again
 from dprelease.schema.release import BudgetSpec
 from tests.mechanisms.laws import KINDS, exists, law_of
 
@@ -66,7 +67,7 @@ def test_a_claim_that_is_too_small_is_contradicted(name: str, budget: str) -> No
     assert second_opinion(events, less).contradicted
     report = Report.__new__(Report)
     report.checked, report.findings = [], []
-    _ask_again(report, events, less)
+    ask_again(report, events, less)
     assert isinstance(report.findings[0], VerificationError)
     assert report.findings[0].code == "DP-VERIFY-011"
     _, smaller = claim(name, 0, Sensitivity(2, (Move(4, 1),)), budget)
