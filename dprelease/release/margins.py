@@ -20,7 +20,6 @@ from dprelease.numerics.lattice import Floats
 from dprelease.release.noise_table import table_of
 
 GRID = 33
-ROUNDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +29,16 @@ class Pivot:
     places: Floats
     widths: Floats
 
+    @property
+    def slope(self) -> float:
+        """Return how fast widths grow beyond the last place, at most."""
+        reach = float(self.places[-1])
+        return float(self.widths.max()) / reach if reach else 0.0
+
     def width(self, t: Floats) -> Floats:
         """Return the quantile at t; beyond the last place it grows on as there."""
-        reach = float(self.places[-1])
-        slope = float(self.widths.max()) / reach if reach else 0.0
         found: Floats = np.interp(t, self.places, self.widths)
-        found += np.maximum(np.abs(t) - reach, 0.0) * slope
+        found += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
         return found
 
 
@@ -101,22 +104,24 @@ def mean_range(
 def _reach(
     ratio: Floats, under: Floats, pivot: Pivot, sign: float, ends: tuple[float, float] | None
 ) -> Floats:
-    """Return how far on one side the farthest ratio lies that is compatible with the answer."""
-    if ends is None:
-        limit = np.full_like(ratio, np.inf)
-    else:
-        limit = np.abs((ends[1] if sign > 0 else ends[0]) - ratio)
-    reach = np.zeros_like(ratio)
-    settled = np.zeros(ratio.shape, dtype=np.bool_)
-    for _ in range(ROUNDS):
-        further = pivot.width(ratio + sign * reach) / under
-        # Each cell by itself: its margin may not depend on the cells that are looked at with it.
-        settled |= np.isclose(further, reach, rtol=1e-6, atol=0.0, equal_nan=True)
-        if settled.all():
-            break
-        reach = np.where(settled, reach, np.minimum(further, limit))
-    else:
-        reach = np.where(~settled & (further > reach * (1 + 1e-3)), limit, reach)
+    """Return how far on one side the farthest ratio lies that is compatible with the answer.
+
+    Widths are linear between places, and so is what they have to spare over `under` times the way:
+    where that ends is solved for, not iterated to, each cell by itself. Infinity where it never does.
+    """
+    reach, here = np.zeros_like(ratio), np.zeros_like(ratio)
+    spare = pivot.width(ratio)
+    for place in (sign * pivot.places[:: int(sign)]).tolist():
+        there = np.maximum(place - sign * ratio, 0.0)
+        left = pivot.width(ratio + sign * there) - under * there
+        crossing = here + (there - here) * spare / (spare - left)
+        found = np.where(left >= 0.0, there, np.where(spare >= 0.0, crossing, reach))
+        reach = np.where(there > here, found, reach)
+        here, spare = there, left
+    beyond = np.where(under > pivot.slope, spare / (under - pivot.slope), math.inf)
+    reach = np.where(spare >= 0.0, here + beyond, reach)
     if ends is not None:  # the end itself may be compatible although something before it is not
+        limit = np.abs((ends[1] if sign > 0 else ends[0]) - ratio)
+        reach = np.minimum(reach, limit)
         reach = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, reach)
-    return reach
+    return np.where(np.isnan(ratio), math.nan, reach)

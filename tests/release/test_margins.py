@@ -28,6 +28,7 @@ from dprelease.release.derived import (
     sum_margin,
     with_center,
 )
+from dprelease.release.margins import Pivot, ratio_margins
 from dprelease.release.noise_table import table_of
 from tests.exact.build import ask, declare
 from tests.replay import Keyed
@@ -53,6 +54,8 @@ LAWS = {
     "discrete_offset_symmetric_gaussian": {"scale": 9.0, "ratio": 0.7},
 }
 RELEASES = 40_000
+UNDER = [0.01, 0.9, 2.2, 2.9, 3.0, 3.05, 3.2, 4.0, 7.0, 40.0, 900.0]
+"""Sums below a ratio, about the size of their noise and beyond."""
 
 
 def laws_of(query: Query, name: str) -> dict[str, Mechanism]:
@@ -242,3 +245,32 @@ def test_no_margin_is_wider_than_the_bounds_allow() -> None:
         largest = 120**2 / 2 if column.form is Form.VARIANCE else 120 / math.sqrt(2)
         assert (margins[shown] <= np.maximum(values, largest - values)[shown] + 1e-9).all()
         assert shown.any()
+
+
+@pytest.mark.parametrize("ends", [None, (-30.0, 30.0)])
+def test_a_margin_reaches_to_the_last_compatible_ratio(ends: tuple[float, float] | None) -> None:
+    """Compared with ratios that are tried one by one: never narrower, and without an end if none."""
+    places = 10 * np.linspace(-1, 1, 33) * np.abs(np.linspace(-1, 1, 33))
+    pivot = Pivot(places, np.sqrt(5 + 9 * places**2))
+    ratio, under = (x.ravel() for x in np.meshgrid([-29, -12, -3, 0, 0.5, 8, 21], UNDER))
+    found = ratio_margins(ratio, under, pivot, ends)
+    far = 30 if ends else 1e6
+    tried = np.concatenate([np.linspace(-30, 30, 60_001), np.geomspace(30, far, 2000)])
+    tried = np.concatenate([tried, -tried])
+    away = np.abs(tried - ratio[:, None])
+    held = np.where(pivot.width(tried) >= under[:, None] * away, away, 0.0).max(axis=1)
+    unbounded = np.zeros_like(held, dtype=bool) if ends else under <= pivot.slope
+    assert np.array_equal(np.isinf(found), unbounded)
+    coarse = 0.001 + 0.006 * (np.abs(ratio) + held)  # how far apart those are that are tried
+    assert np.all((found >= held * (1 - 1e-12)) | unbounded)
+    assert np.all((found <= held + coarse) | unbounded)
+
+
+def test_a_ratio_that_nothing_bounds_has_no_margin() -> None:
+    """Where the sum below is no larger than its noise, a number would be a margin of nothing."""
+    query = ask(declare(COLUMNS), {"rate": ASKED["rate"]})
+    column, laws = query.columns[0], laws_of(query, "laplace")
+    small = dict.fromkeys(laws, np.array([3], dtype=np.int64))
+    large = dict.fromkeys(laws, np.array([30_000_000], dtype=np.int64))
+    assert np.isnan(margins_of(column, small, laws, 0.95)).all()
+    assert np.isfinite(margins_of(column, large, laws, 0.95)).all()
