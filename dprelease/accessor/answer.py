@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dprelease.accessor.session import Number, Session, Spending, amount, spending
 from dprelease.errors import BudgetError, RunState, SessionError
@@ -58,10 +58,43 @@ class Terms(TypedDict, total=False):
     epsilon: Number | None
     delta: Number
     rho: Number | None
-    by: str | Sequence[str]
+    by: str | Sequence[str] | None
     mechanism: Noise
     confidence: float
     private_keys: bool
+
+
+def checked(terms: Mapping[str, object], *, by: bool = True) -> Terms:
+    """Return the terms of a question.
+
+    `by`: whether it can be asked by keys in its terms.
+
+    Raises
+    ------
+    SessionError
+        DP-SESSION-008 for a term that there is not: left out of account, it would be another
+        question that is answered and paid for.
+    """
+    known = [name for name in Terms.__annotations__ if by or name != "by"]
+    for name in terms:
+        if name not in known:
+            raise SessionError("DP-SESSION-008", what=name, known=", ".join(known))
+    return cast("Terms", terms)
+
+
+def keys_of(terms: Terms) -> list[str]:
+    """Return the keys that a question is asked by.
+
+    Raises SessionError DP-SESSION-008 for what names no columns.
+    """
+    by: object = terms.get("by")
+    if by is None or isinstance(by, str):
+        return [] if by is None else [by]
+    keys = list(by) if isinstance(by, Iterable) else [by]
+    names = [key for key in keys if isinstance(key, str)]
+    if len(names) < len(keys):
+        raise SessionError("DP-SESSION-008", what="by", known="the names of columns, as texts")
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +250,10 @@ def _charged(session: Session, plan: Plan, price: Spending, what: str) -> Iterat
 
 
 def _query(session: Session, question: Question, terms: Terms) -> Query:
-    if not 0.5 <= terms.get("confidence", 0.95) <= 0.999999:
-        raise SessionError("DP-SESSION-006", what="confidence (from 0.5 to 0.999999)")
-    by = terms.get("by", ())
-    keys = [by] if isinstance(by, str) else list(by)
+    what = "confidence (from 0.5 to 0.999999)"
+    if not 0.5 <= amount(terms.get("confidence", 0.95), what) <= 0.999999:
+        raise SessionError("DP-SESSION-006", what=what)
+    keys = keys_of(terms)
     columns, derive = question.columns, question.derive
     # Each predicate is checked as one expression of its own before they are joined.
     for predicate in question.predicates:

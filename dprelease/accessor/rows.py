@@ -12,7 +12,9 @@ from dprelease.accessor.answer import (
     Terms,
     answer,
     answer_sql,
+    checked,
     explained,
+    keys_of,
     planned,
 )
 from dprelease.accessor.session import Session
@@ -123,11 +125,13 @@ class Rows:
 
         One `q` gives `value`; several give a column each, named by it, ascending in each cell.
         """
-        if isinstance(q, int | float):
-            return self._single(shapes.quantile(column, repr(q)), terms)
-        columns = {f"q{i}": shapes.quantile(column, repr(at)) for i, at in enumerate(q)}
+        parts = shapes.listed(q)
+        if parts is None:
+            return self._single(shapes.quantile(column, str(q)), terms)
+        columns = {f"q{i}": shapes.quantile(column, str(at)) for i, at in enumerate(parts)}
         found = self._ask(columns, terms, "quantiles")
-        return found if self.dry else found.rename(columns={f"q{i}": at for i, at in enumerate(q)})
+        names = {f"q{i}": at for i, at in enumerate(parts)}
+        return found if self.dry else found.rename(columns=names)
 
     def median(self, column: str, **terms: Unpack[Terms]) -> pd.DataFrame:
         """Return noisy medians; as `quantile`."""
@@ -150,14 +154,18 @@ class Rows:
     ) -> pd.DataFrame:
         """Return noisy counts of every declared value, the index, in descending order.
 
-        Columns: `count` and `moe`. `sort=False` keeps the declared order.
+        Columns: `count` and `moe`. `sort=False` keeps the declared order. With `by`, keys come
+        first in the index, and counts descend within each.
         """
-        found = self._ask({"count": {"count": "*"}}, {**terms, "by": [column]}, "value_counts")
-        return found if self.dry else shapes.value_counts(found, column, sort=sort)
+        keys = keys_of(checked(terms))
+        by = [*keys, column]
+        found = self._ask({"count": {"count": "*"}}, {**terms, "by": by}, "value_counts")
+        return found if self.dry else shapes.value_counts(found, keys, column, sort=sort)
 
     def crosstab(self, index: str, columns: str, **terms: Unpack[Terms]) -> pd.DataFrame:
         """Return noisy counts of two keys, one in rows and one in columns."""
-        found = self._ask({"count": {"count": "*"}}, {**terms, "by": [index, columns]}, "crosstab")
+        wanted: Terms = {**checked(terms, by=False), "by": [index, columns]}
+        found = self._ask({"count": {"count": "*"}}, wanted, "crosstab")
         return found if self.dry else shapes.crosstab(found, index, columns)
 
     def histogram(
@@ -167,30 +175,33 @@ class Rows:
 
         `closed`: which end belongs to an interval. With `by`, keys come first in the index.
         """
-        edges: list[Plain] = [repr(edge) for edge in bins]
-        band: dict[str, Plain] = {"cut": column, "edges": edges, "closed": closed}
-        name = f"{column}_band"
-        by = terms.get("by", ())
-        keys = [by] if isinstance(by, str) else list(by)
+        ends = shapes.listed(bins)
+        if ends is None:
+            raise SessionError("DP-SESSION-008", what="bins", known="edges, such as [0, 18, 65]")
+        edges = [str(edge) for edge in ends]
+        band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
+        name, keys = f"{column}_band", keys_of(checked(terms))
         asked = replace(self, derived={**self.derived, name: band})
         wanted: Terms = {**terms, "by": [*keys, name]}
         found = asked._ask({"count": {"count": "*"}}, wanted, "histogram")
-        return found if self.dry else shapes.histogram(found, keys, column, bins, closed)
+        return found if self.dry else shapes.histogram(found, keys, column, edges, closed)
 
     def describe(
         self, columns: str | Sequence[str] | None = None, **terms: Unpack[Terms]
     ) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of numeric columns, as pandas does.
 
-        Without `columns`, of all declared numbers with bounds. All are paid for together.
+        Without `columns`, of all declared numbers with bounds. All are paid for together. With
+        `by`, a row for each group, and the statistics of each column beside each other.
         """
         named = [columns] if isinstance(columns, str) else columns
-        chosen = list(named) if named is not None else self._numbers()
+        chosen = list(dict.fromkeys(named)) if named is not None else self._numbers()
+        keys = keys_of(checked(terms))
         asked = {
             f"c{i}_{j}": spec for i, name in enumerate(chosen) for j, spec in shapes.summary(name)
         }
         found = self._ask(asked, terms, "describe")
-        return found if self.dry else shapes.describe(found, chosen)
+        return found if self.dry else shapes.describe(found, keys, chosen)
 
     def groupby(self, by: str | Sequence[str], *, as_index: bool = True) -> Grouped:
         """Return the rows in groups, to be asked for several aggregates at once."""
@@ -211,8 +222,8 @@ class Rows:
         """
         if self.dry:
             raise SessionError("DP-SESSION-008", what="sql", known=", ".join(QUESTIONS[:-1]))
-        frame = self.session.snapshot(self.token)
-        return answer_sql(self.session, frame, statement, self.predicates, self.derived, terms)
+        asked, frame = checked(terms, by=False), self.session.snapshot(self.token)
+        return answer_sql(self.session, frame, statement, self.predicates, self.derived, asked)
 
     def _numbers(self) -> list[str]:
         return [
@@ -230,7 +241,7 @@ class Rows:
     def _ask(
         self, columns: Mapping[str, Mapping[str, Plain]], terms: Terms, what: str
     ) -> pd.DataFrame:
-        question = Question(columns, self.predicates, self.derived, what)
+        _, question = checked(terms), Question(columns, self.predicates, self.derived, what)
         if self.dry:
             return explained(self.session, *planned(self.session, question, terms))
         frame = self.session.snapshot(self.token)
@@ -273,8 +284,10 @@ class Grouped:
     def _shaped(
         self, wanted: Mapping[str, tuple[str, str]], terms: Terms, *, margins: bool = False
     ) -> pd.DataFrame:
+        asked: Terms = {**checked(terms, by=False), "by": self.by}
+        shapes.check_names(() if self.as_index else self.by, list(wanted), margins=margins)
         specs = {f"a{i}": self._spec(*pair) for i, pair in enumerate(wanted.values())}
-        found = self.rows._ask(specs, {**terms, "by": self.by}, "groupby")
+        found = self.rows._ask(specs, asked, "groupby")
         if self.rows.dry:
             return found
         return shapes.grouped(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dprelease.errors import SessionError
+from dprelease.numerics.rounding import exact
+from dprelease.schema.columns import CutColumn
 from dprelease.schema.reader import Plain
 
 if TYPE_CHECKING:
@@ -29,6 +34,11 @@ FUNCTIONS: dict[str, str] = {
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
+def listed(given: object) -> list[Any] | None:
+    """Return the members of a list, an array or the like; None for a number or a text."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+
+
 def single(found: pd.DataFrame) -> pd.DataFrame:
     """Return an answer of one column as `value` and, if it has one, `moe`."""
     names = {"answer": "value", "answer_moe": "moe"}
@@ -40,34 +50,52 @@ def single(found: pd.DataFrame) -> pd.DataFrame:
     return found.rename(columns=renamed)
 
 
-def value_counts(found: pd.DataFrame, column: str, *, sort: bool) -> pd.DataFrame:
-    """Return counts indexed by their value."""
-    shown = found.set_index(column).rename(columns={"count_moe": "moe"})
-    return shown.sort_values("count", ascending=False, kind="stable") if sort else shown
+def value_counts(found: pd.DataFrame, keys: list[str], column: str, *, sort: bool) -> pd.DataFrame:
+    """Return counts indexed by keys and values; in descending order, within each group."""
+    shown = found.set_index([*keys, column] if keys else column)
+    shown = shown.rename(columns={"count_moe": "moe"})
+    if not sort:
+        return shown
+    if not keys:
+        return shown.sort_values("count", ascending=False, kind="stable")
+    group = found.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    return shown.iloc[np.lexsort((-found["count"].to_numpy(), group))]
 
 
 def crosstab(found: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     """Return counts with one key in rows and one in columns, both in declared order."""
     rows, heads = found[index].unique(), found[columns].unique()
-    shown = found.pivot(index=index, columns=columns, values="count").loc[rows, heads]
+    # Not `loc`, which takes truth values for a mask and leaves the false ones out.
+    shown = found.pivot(index=index, columns=columns, values="count")
+    shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
     shown.attrs = found.attrs
     return shown
 
 
 def histogram(
-    found: pd.DataFrame, keys: list[str], column: str, bins: Sequence[float], closed: str
+    found: pd.DataFrame, keys: list[str], column: str, edges: Sequence[str], closed: str
 ) -> pd.DataFrame:
-    """Return counts indexed by keys and intervals."""
+    """Return counts indexed by keys and intervals.
+
+    Each row's interval is that of its own label: of private keys not every band is there.
+    """
     import pandas as pd
 
-    intervals = pd.IntervalIndex.from_breaks(list(bins), closed=closed, name=column)  # type: ignore[call-overload]
-    repeated = len(found) // len(intervals)
-    shown = found.drop(columns=f"{column}_band").rename(columns={"count_moe": "moe"})
-    shown[column] = intervals.to_list() * repeated
-    shown = shown.set_index([*keys, column] if keys else column)
+    ends = tuple(exact(edge) for edge in edges)
+    band, side = f"{column}_band", "right" if closed == "right" else "left"
+    labels = CutColumn.model_validate({"cut": column, "edges": ends, "closed": side}).values
+    whole = all(re.fullmatch(r"[+-]?[0-9]{1,18}", edge) for edge in edges)
+    breaks = [int(end) if whole else float(end) for end in ends]
+    intervals = pd.IntervalIndex.from_breaks(breaks, closed=side)  # type: ignore[call-overload]
+    places = {label: i for i, label in enumerate(labels)}
+    held = intervals.take([places[label] for label in found[band]])
+    name = band if column in keys else column
+    shown = found.drop(columns=band).set_index(keys) if keys else found.drop(columns=band)
+    shown = shown.rename(columns={"count_moe": "moe"})
     if not keys:
-        shown.index = intervals
-    return shown
+        return shown.set_axis(held.rename(name), axis=0)
+    shown[name] = held.to_list()
+    return shown.set_index(name, append=True)
 
 
 def summary(column: str) -> list[tuple[str, dict[str, Plain]]]:
@@ -86,15 +114,21 @@ def quantile(column: str, at: str) -> dict[str, Plain]:
     return {"quantile": part}
 
 
-def describe(found: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return statistics in rows and columns in columns."""
+def describe(found: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFrame:
+    """Return statistics in rows and columns in columns; by keys, groups in rows and both beside."""
     import pandas as pd
 
-    data = {
-        name: [float(found[f"c{i}_{j}"].iloc[0]) for j in range(len(STATISTICS))]
-        for i, name in enumerate(columns)
-    }
-    shown = pd.DataFrame(data, index=list(STATISTICS))
+    places = [(i, j) for i in range(len(columns)) for j in range(len(STATISTICS))]
+    if keys:
+        pairs = [(columns[i], STATISTICS[j]) for i, j in places]
+        shown = found.set_index(keys)[[f"c{i}_{j}" for i, j in places]].astype(float)
+        shown = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
+    else:
+        data = {
+            name: [float(found[f"c{i}_{j}"].iloc[0]) for j in range(len(STATISTICS))]
+            for i, name in enumerate(columns)
+        }
+        shown = pd.DataFrame(data, index=list(STATISTICS))
     shown.attrs = found.attrs
     return shown
 
@@ -114,20 +148,48 @@ def spec_of(column: str, function: str) -> dict[str, Plain]:
 
 
 def aggregates(
-    given: Mapping[str, object] | None, named: Mapping[str, object]
+    given: object, named: Mapping[str, object]
 ) -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]] | None]:
     """Return (column, function) by result name, and the same as levels if there are lists."""
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        known = '{"column": "function"}, or name=("column", "function")'
+        raise SessionError("DP-SESSION-008", what="aggregates of no column", known=known)
     wanted: dict[str, tuple[str, str]] = {}
-    for column, functions in (given or {}).items():
+    asked: list[str] = []
+    for column, functions in given.items():
         listed = isinstance(functions, list | tuple)
         for function in functions if isinstance(functions, list | tuple) else [functions]:
-            wanted[f"{column}_{function}" if listed else column] = (column, str(function))
+            asked.append(f"{column}_{function}" if listed else column)
+            wanted[asked[-1]] = (column, str(function))
     for name, pair in named.items():
-        if not (isinstance(pair, tuple) and len(pair) == 2):
-            raise SessionError("DP-SESSION-008", what=name, known='name=("column", "function")')
-        wanted[name] = (str(pair[0]), str(pair[1]))
-    several = any(isinstance(functions, list | tuple) for functions in (given or {}).values())
+        column, function = _named(name, pair)
+        asked.append(name)
+        wanted[name] = (column, function)
+    _refuse_twins(asked)
+    several = any(isinstance(functions, list | tuple) for functions in given.values())
     return wanted, dict(wanted) if several and not named else None
+
+
+def _named(name: str, pair: object) -> tuple[str, str]:
+    """Return what `name=("column", "function")` says, or pandas' NamedAgg."""
+    if hasattr(pair, "column") and hasattr(pair, "aggfunc"):
+        return str(pair.column), str(pair.aggfunc)
+    if not (isinstance(pair, tuple) and len(pair) == 2):
+        raise SessionError("DP-SESSION-008", what=name, known='name=("column", "function")')
+    return str(pair[0]), str(pair[1])
+
+
+def check_names(keys: Sequence[str], names: Sequence[str], *, margins: bool) -> None:
+    """Raise SessionError DP-SESSION-012 if two columns of a result had the same name."""
+    beside = [f"{name}_moe" for name in names] if margins else []
+    _refuse_twins([*keys, *names, *beside])
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise SessionError("DP-SESSION-012", name=name)
 
 
 def grouped(
@@ -137,8 +199,8 @@ def grouped(
     renamed = {f"a{i}": name for i, name in enumerate(names)}
     renamed |= {f"a{i}_moe": f"{name}_moe" for i, name in enumerate(names)}
     kept = [c for c in found.columns if c in by or margins or not str(c).endswith("_moe")]
-    shown = found[kept].rename(columns=renamed)
-    return shown.set_index(by) if as_index and by else shown
+    shown = found[kept].set_index(by) if as_index and by else found[kept]
+    return shown.rename(columns=renamed)
 
 
 def with_levels(shown: pd.DataFrame, levels: Mapping[str, tuple[str, str]]) -> pd.DataFrame:

@@ -59,6 +59,10 @@ TEMPLATES: dict[str, Template] = {
         cause="{what} has one of epsilon and rho; here it has {found}.",
         fix="give one: a session in epsilon is asked with an epsilon, one in rho with either.",
     ),
+    "DP-SESSION-012": Template(
+        cause="The answer would have two columns of the name '{name}'.",
+        fix='name them apart, as in agg(pay=("income", "mean"), total=("income", "sum")).',
+    ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",

@@ -106,8 +106,8 @@ def _reach(
 ) -> Floats:
     """Return how far on one side the farthest ratio lies that is compatible with the answer.
 
-    Widths are linear between places, and so is what they have to spare over `under` times the way:
-    where that ends is solved for, not iterated to, each cell by itself. Infinity where it never does.
+    Widths are linear between places, and so is what they have to spare over `under` times the
+    way: where that ends is solved for, each cell by itself. Infinity where it never ends.
     """
     reach, here = np.zeros_like(ratio), np.zeros_like(ratio)
     spare = pivot.width(ratio)
