@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
+
+
+def _in_json(value: object) -> object:
+    """Return a value as JSON has it: days as texts, decimals as numbers, nothing for infinity."""
+    if isinstance(value, date):
+        return value.isoformat()
+    number = float(value) if isinstance(value, Decimal) else value
+    return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
 def ask(
@@ -23,6 +34,9 @@ def ask(
     output: Annotated[
         Path | None, typer.Option(help="Publish the noised table and its manifest here.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the release that is there.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer one SELECT statement over a declared table with noise."""
@@ -38,6 +52,7 @@ def ask(
             mechanism=mechanism,
             ledger=ledger,
             output=output,
+            overwrite=overwrite,
             state=state,
         )
         told = found.attrs["dprelease"]
@@ -45,5 +60,6 @@ def ask(
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
         price = f"epsilon {guarantee['epsilon']}, delta {guarantee['delta']}"
         words = f"{found.to_string(index=False)}\n\n{price}; margins of error at 95 %: {margins}"
-        rows = found.astype(object).where(found.notna(), None).to_dict("records")
+        known = found.astype(object).where(found.notna(), None).to_dict("records")
+        rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
         respond(as_json, {"rows": rows, **told}, words)

@@ -40,6 +40,7 @@ def sql(
     mechanism: str | Mapping[str, str | float] = "auto",
     ledger: str | Path | None = None,
     output: str | Path | None = None,
+    overwrite: bool = False,
     frames: Mapping[str, object] | None = None,
     state: RunState | None = None,
 ) -> pd.DataFrame:
@@ -63,6 +64,8 @@ def sql(
     output
         A folder that the noised table and its manifest are published in; without one, the answer is
         nowhere but here.
+    overwrite
+        Whether a release that is in this folder is replaced.
     frames
         Frames by table name, in place of the declared sources.
     state
@@ -86,7 +89,9 @@ def sql(
         else:
             import pyarrow.parquet as pq
 
-            folder = run(declaration, output=Path(output), frames=frames, state=state)
+            folder = run(
+                declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
+            )
             noised = pq.read_table(folder / f"{ANSWER}.parquet")
         shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
         shown.attrs["dprelease"] = attributes(plan)

@@ -150,3 +150,54 @@ def test_frames_and_several_tables(folder: Path) -> None:
     )
     assert found["n"].tolist() == [pytest.approx(10, abs=2)]
     assert set(found.attrs["dprelease"]["margins_95"]) == {"n"}
+
+
+KINDS = """\
+table: t
+source: t.csv
+columns:
+  day: {type: date, lower: 2024-01-01, upper: 2024-01-03}
+  adult: {type: boolean}
+  place: {type: category, values: [Bern, Rome]}
+  age: {type: integer, lower: 0, upper: 9}
+  pay: {type: number, lower: 0, upper: 10, step: 0.5}
+"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "day, COUNT(*) AS n FROM t GROUP BY day",
+        "adult, place, age, COUNT(*) AS n FROM t GROUP BY adult, place, age",
+        "SUM(pay) AS s, AVG(pay) AS a, MAX(pay) AS b, SUM(pay) * 2.5 AS c, SUM(age) * 0.1 AS d FROM t",
+        "MODE(day) AS d, MODE(adult) AS a, MODE(age) AS b, MODE(place) AS c FROM t",
+        "COUNT(*) / 0 AS a, COUNT(*) * 1e300 * 1e300 AS b FROM t",
+        "AVG(pay) AS a, STDDEV(age) AS b FROM t WHERE age > 100",
+    ],
+)
+def test_programs_are_told_values_of_every_kind(tmp_path: Path, asked: str) -> None:
+    """What was charged and published is told, in JSON that every reader takes."""
+    rows = [f"2024-01-0{i % 3 + 1},{i % 2},Rome,{i % 9},{i % 10}.5\n" for i in range(90)]
+    (tmp_path / "t.csv").write_text("day,adult,place,age,pay\n" + "".join(rows))
+    (tmp_path / "t.yaml").write_text(KINDS)
+    words = ["sql", f"SELECT {asked}", "--schema", str(tmp_path / "t.yaml"), "--epsilon", "50"]
+    done = CliRunner().invoke(cli.app, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert found["rows"]
+
+
+def test_a_release_of_a_statement_is_replaced_on_demand(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("day,adult,place,age,pay\n2024-01-01,1,Rome,3,2.5\n")
+    (tmp_path / "t.yaml").write_text(KINDS)
+    words = ["sql", "SELECT COUNT(*) AS n FROM t", "--schema", str(tmp_path / "t.yaml")]
+    words += ["--output", str(tmp_path / "out"), "--epsilon"]
+    once, again = [*words, "1"], [*words, "2", "--overwrite"]
+    assert CliRunner().invoke(cli.app, once).exit_code == 0
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+    refused = CliRunner().invoke(cli.app, again[:-1])
+    assert (refused.exit_code, "--overwrite" in refused.output) == (2, True)
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+    assert CliRunner().invoke(cli.app, again).exit_code == 0
+    assert (tmp_path / "out" / "manifest.json").read_bytes() != before
+    assert dprelease.verify(tmp_path / "out")
