@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.errors import BudgetError, DeclarationError, DpReleaseError, SessionError
+from dprelease.exact.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import exact
@@ -191,15 +192,16 @@ class Session:
     def register(self, frame: pd.DataFrame, *, vouched: bool) -> str | None:
         """Return the opaque id under which a snapshot of `frame` is kept.
 
-        None if the session has its rows already, and nobody vouches for these. The snapshot shares
-        memory with the frame until one of them is written to (pandas copies on write), so later
-        changes to the frame can't reach the answers.
+        None if the session has its rows already, and nobody vouches for these. The snapshot is a
+        copy of the declared columns: writes into a column's `array` reach every frame that shares
+        its memory, whatever pandas copies on write, and may not reach the answers.
         """
         with self._lock:
             if self._first and not vouched:
                 return None
             token = Entropy().words(2).tobytes().hex()
-            self._frames[token] = frame.copy(deep=False)
+            names = set(stored_columns(self.declared))
+            self._frames[token] = frame.loc[:, [name in names for name in frame.columns]].copy()
             self._first = self._first or token
             _LIVE[token] = self
             return token
