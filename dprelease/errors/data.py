@@ -64,10 +64,10 @@ TEMPLATES: dict[str, Template] = {
         ),
     ),
     "DP-DATA-015": Template(
-        cause="The column '{column}' has values beyond 2^53 and is stored as floats.",
+        cause="The column '{column}' may have values beyond 2^53 and is stored as floats.",
         fix=(
-            "store it as an integer, in pandas as Int64, or as text: several whole numbers of that "
-            "size are one and the same float."
+            "declare bounds within 2^53, or store it as an integer, in pandas as Int64, or as text: "
+            "several whole numbers of that size are one and the same float."
         ),
     ),
 }

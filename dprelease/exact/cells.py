@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-WIDEST = 1000
-"""Bits of an integer in a column of Python objects; what is longer counts as missing."""
+WIDEST = 2**13
+"""Bits of an integer that is written out; what is longer is as good as infinite to all readers."""
 
 LONGEST = 40
 """Digits of a decimal on either side of its point that are written without an exponent."""
@@ -55,7 +55,7 @@ def _telling(value: object, ids: bool) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"  # as the engine writes them
     if isinstance(value, int):
-        return int.__repr__(value) if int.bit_length(value) <= WIDEST else None
+        return _whole(value)
     if isinstance(value, float):
         return _float(value, ids)
     if isinstance(value, decimal.Decimal):
@@ -65,6 +65,12 @@ def _telling(value: object, ids: bool) -> str | None:
     if isinstance(value, datetime.date):
         return datetime.date.isoformat(value)
     return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
+
+
+def _whole(value: int) -> str:
+    if int.bit_length(value) <= WIDEST:
+        return int.__repr__(value)
+    return "-inf" if int.__lt__(value, 0) else "inf"
 
 
 def _float(value: float, ids: bool) -> str | None:

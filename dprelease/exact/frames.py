@@ -52,13 +52,14 @@ def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.Ch
     import pyarrow as pa
 
     ids = name == declared.table.privacy_unit.id
+    series = _dense(series)
     if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
         return pa.array(texts_of(series, ids=ids), type=pa.string())
     if getattr(series.dtype, "name", "") == "category":
         return _categories(series, name, declared)
     failed = False
     try:
-        found = pa.Array.from_pandas(_dense(series))
+        found = pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         failed = True
     if failed:

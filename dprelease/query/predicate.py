@@ -8,6 +8,7 @@ floats, where too large is infinity; what is divided by zero is missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 
@@ -37,6 +38,9 @@ from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
+
+EXACT = 2**53
+"""Whole numbers from here on are compared as floats: as such a column may have stored them."""
 
 
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
@@ -157,7 +161,7 @@ class _Checker:
         if len(kinds) > 1:
             left, right = sorted(kinds)[:2]
             raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
-        return terms
+        return _as_floats(terms) if kinds == {Kind.NUMBER} else terms
 
     def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
@@ -210,7 +214,7 @@ class _Checker:
             value = exact(node.this)
         except ValueError:
             raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
-        if value.denominator == 1 and abs(value) < 2**100:
+        if value.denominator == 1 and abs(value) < EXACT:
             return Term(quoting.integer(value.numerator), Kind.NUMBER)
         try:
             return Term(quoting.double(value), Kind.NUMBER)
@@ -367,6 +371,14 @@ class _Checker:
         if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
         return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), wanted)
+
+
+def _as_floats(terms: list[Term]) -> list[Term]:
+    """Return numbers to be compared; two that are computed or stored might both lie beyond 2^53."""
+    constant = r"NULL|\(?-?[0-9.e+]+(::DOUBLE)?\)?"
+    if sum(not re.fullmatch(constant, term.sql) for term in terms) < 2:
+        return terms
+    return [Term(f"CAST({term.sql} AS DOUBLE)", term.kind) for term in terms]
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:

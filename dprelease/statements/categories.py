@@ -32,11 +32,11 @@ MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
 def category(source: str, stored: str, values: Sequence[str]) -> str | None:
     """Return the declared value that a stored one is, or another text; None if types forbid it."""
     said = {value: _said(value) for value in values}
-    if len(set(said.values())) < len(said):
-        return text_of(source, stored) if FAMILY_OF[stored] == "texts" else None
     text = text_of(source, stored)
     if FAMILY_OF[stored] == "texts":
         return _found(text, said)
+    if len(set(said.values())) < len(said):
+        return None
     return _spelled(text, said)
 
 
@@ -61,7 +61,14 @@ def _said(value: str) -> str:
 
 
 def _found(text: str, said: dict[str, str]) -> str:
-    """Return the declared value that a text says, or the text."""
+    """Return the declared value that a text says, or the text.
+
+    An empty one is missing unless it is declared: as such readers leave what is missing, once odd
+    values stand beside it.
+    """
+    other = text if "" in said else f"nullif({text}, '')"
+    if len(set(said.values())) < len(said):
+        return other
     arms = []
     number = [value for value in said if re.fullmatch(NUMBER_TEXT, value, re.ASCII)]
     if number:
@@ -76,11 +83,11 @@ def _found(text: str, said: dict[str, str]) -> str:
         day = f"left(trim({text}), 10)"
         arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
     if not arms:
-        return text
+        return other
     if len(said) <= FEW:  # most texts are declared values, spelled as they are declared
         same = ", ".join(quoting.text(value) for value in said)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
-    return f"CASE {' '.join(arms)} ELSE {text} END"
+    return f"CASE {' '.join(arms)} ELSE {other} END"
 
 
 def _spelled(text: str, said: dict[str, str]) -> str:

@@ -89,9 +89,11 @@ def typed(name: str, column: Column, physical: str) -> str:
 def _is_inexact(column: Column, stored: str) -> bool:
     if isinstance(column, CategoryColumn):
         return is_beyond_floats(column.values or (), stored)
-    if not isinstance(column, IntegerColumn) or column.lower is None or column.upper is None:
+    if not isinstance(column, IntegerColumn) or stored not in FLOATS:
         return False
-    return stored in FLOATS and max(abs(column.lower), abs(column.upper)) > EXACT
+    if column.lower is None or column.upper is None:  # any number, so one beyond as well
+        return True
+    return max(abs(column.lower), abs(column.upper)) > EXACT
 
 
 def _text(held: Held) -> str | None:
@@ -137,6 +139,12 @@ def _whole_decimal(held: Held) -> str | None:
 
 def _whole_text(held: Held) -> str | None:
     return whole_of_text(held.text)
+
+
+def _number_integer(held: Held) -> str | None:
+    if held.stored in INTEGERS - SMALL_INTEGERS or held.stored == "BIGINT":
+        return f"CAST({held.source} AS DOUBLE)"  # conditions and cuts see what a float would be
+    return held.source
 
 
 def _number_float(held: Held) -> str | None:
@@ -198,7 +206,7 @@ MEANINGS: dict[tuple[str, str], Meaning] = {
     ("integer", "decimals"): _whole_decimal,
     ("integer", "texts"): _whole_text,
     ("integer", "truth values"): _truth_number,
-    ("number", "integers"): _whole_integer,
+    ("number", "integers"): _number_integer,
     ("number", "floats"): _number_float,
     ("number", "decimals"): _number_decimal,
     ("number", "texts"): _number_text,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import CategoryColumn, Column, CutColumn
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
 from dprelease.schema.values import DROP
+from dprelease.statements.categories import EXACT
 from dprelease.statements.layers import cut_case, typed_column
 
 FIRST_DAY, LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
@@ -36,7 +37,18 @@ def _text(name: str, column: Column) -> str:
             inside = f"{value} BETWEEN {FIRST_DAY} AND {LAST_DAY}"
             return f"CAST(CASE WHEN {inside} THEN {value} END AS VARCHAR)"
         case "integer":
-            return f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)"
+            return _whole(column, f"TRY_CAST({value} AS BIGINT)")
+    return f"CAST({value} AS VARCHAR)"
+
+
+def _whole(column: Column, value: str) -> str:
+    """Return a whole number; where floats are read, none of those that are one float.
+
+    They are, where bounds lie within 2^53.
+    """
+    ends = (column.lower, column.upper) if isinstance(column, IntegerColumn) else ()
+    if ends and all(end is not None and abs(end) <= EXACT for end in ends):
+        value = f"CASE WHEN {value} > -{EXACT} AND {value} < {EXACT} THEN {value} END"
     return f"CAST({value} AS VARCHAR)"
 
 

@@ -11,8 +11,16 @@ import re
 from dprelease.query import quoting
 from dprelease.statements.physical import FAMILY_OF, ZONED
 
-WHOLE_TEXT = r"\s*[+-]?0*[0-9]{1,38}(\.0*)?\s*"
-NUMBER_TEXT = r"(?i)\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,9})?|inf(inity)?)\s*"
+WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
+NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
+"""With all that readers of numbers skip as white space; the engine's own class lacks a tab."""
+
+BEYOND_HUGE = 2.0**127
+"""The first float that no 128-bit integer is."""
+
+WORDS_FOR_DAYS = r"(?i)[\s\v]*([+-]?infinity|epoch)[\s\v]*"
+"""Texts that the engine takes for an instant whatever the format, and reads as 1900-01-01."""
+
 ISO_TEXT = (
     r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?(z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
@@ -76,10 +84,11 @@ def whole_of_text(text: str) -> str:
 def _whole_arms(text: str) -> str:
     # The cast of the text is exact where its double is not: two ids stay two.
     exact, value = f"TRY_CAST(trim({text}) AS HUGEINT)", f"TRY_CAST(trim({text}) AS DOUBLE)"
-    is_whole = f"isfinite({value}) AND {value} = trunc({value})"
+    is_whole = f"abs({value}) < {BEYOND_HUGE!r} AND {value} = trunc({value})"
+    whole = f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no integer's text
     return (
         f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
-        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {exact} END"
+        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {whole} END"
     )
 
 
@@ -113,7 +122,10 @@ def instant_of_text(text: str, layout: str) -> str:
     width = _digits(layout)
     if width is not None:
         text = _padded(text, width)
-    declared = f"try_strptime({text}, {quoting.text(layout)})"
+    declared = (
+        f"CASE WHEN NOT {matches(text, WORDS_FOR_DAYS)} "
+        f"THEN try_strptime({text}, {quoting.text(layout)}) END"
+    )
     if layout.startswith("%Y-%d"):  # a format that tells month and day by their places alone
         return declared
     iso = f"TRY_CAST(trim({text}) AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
@@ -148,9 +160,18 @@ def instant(source: str, stored: str) -> str:
     """Return a TIMESTAMP in UTC within the years 1 to 9999; NULL beyond, where casts can fail."""
     first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
     if stored in ZONED:
-        wide = f"TRY_CAST({source} AS TIMESTAMPTZ)"
+        wide = _whole_microseconds(source, stored, "TIMESTAMPTZ")
         inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
         return f"CASE WHEN {inside} THEN {wide} AT TIME ZONE 'UTC' END"
-    wide = f"TRY_CAST({source} AS TIMESTAMP)"
+    wide = _whole_microseconds(source, stored, "TIMESTAMP")
     inside = f"{wide} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
     return f"CASE WHEN {inside} THEN {wide} END"
+
+
+def _whole_microseconds(source: str, stored: str, kind: str) -> str:
+    """Return an instant without its nanoseconds, as texts and objects lose theirs: never later."""
+    near = f"TRY_CAST({source} AS {kind})"
+    if "_NS" not in stored:
+        return near
+    later = f"TRY_CAST({near} AS {kind}_NS) > {source}"  # the engine rounds to the nearest one
+    return f"CASE WHEN {later} THEN {near} - INTERVAL 1 MICROSECOND ELSE {near} END"

@@ -35,6 +35,8 @@ def value_of(column: Any, value: Any) -> Any:
         return int(value)
     if kind == "number":
         return value
+    if kind == "category" and value == "" and "" not in column.values:
+        return None
     return value if kind == "boolean" else str(value)
 
 

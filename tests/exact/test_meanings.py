@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 import json
 import uuid
 from collections.abc import Iterable, Mapping
@@ -411,9 +412,10 @@ def test_whole_numbers_in_columns_of_the_engine(kind: str, tmp_path: Path) -> No
     "column",
     [
         {"type": "integer", "lower": 0, "upper": 2**53 + 1},
+        {"type": "integer"},
         {"type": "category", "values": ["1", "9007199254740993"]},
     ],
-    ids=lambda column: column["type"],
+    ids=["bounds", "no bounds", "values"],
 )
 @pytest.mark.parametrize("cells", [[1.0, None], []], ids=["some", "none"])
 def test_floats_are_refused_where_they_can_t_tell_declared_values_apart(
@@ -423,6 +425,124 @@ def test_floats_are_refused_where_they_can_t_tell_declared_values_apart(
         meanings({"v": column}, pd.DataFrame({"v": pd.Series(cells, dtype="float64")}))
     said = meanings({"v": column}, pd.DataFrame({"v": pd.Series([1, None], dtype="Int64")}))
     assert said["v"][0] in (1.0, "1")
+
+
+LONG = 2**53 + 1
+CONDITIONS = {
+    "equal": f"v = {LONG}",
+    "beyond": f"v > {LONG - 1}",
+    "among": f"v IN (3, {LONG})",
+    "between": f"v BETWEEN {LONG} AND {LONG}",
+    "negative": f"-v <= -{LONG}",
+    "two columns": "v = w",
+    "no null": "nullif(v, w) IS NULL",
+    "the same": "v IS NOT DISTINCT FROM w",
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_conditions_can_t_tell_integers_that_are_one_float(kind: str, condition: str) -> None:
+    """A missing value of one person makes floats of all, and may not change who is counted."""
+    column = {"type": kind, "lower": 0, "upper": 100}
+    query = ask(declare({"v": column, "w": column}), {"n": {"count": "*"}}, where=condition)
+    frame = pd.DataFrame({"v": [LONG, 3], "w": [LONG - 1, 2]})
+    with_a_gap = pd.concat([frame, pd.DataFrame({"v": [None], "w": [1]})]).astype("float64")
+    for twin in (frame.astype("str"), with_a_gap.iloc[:2], frame.astype("Int64")):
+        assert exact(query, twin)["n"].tolist() == exact(query, frame)["n"].tolist()
+
+
+def test_keys_in_the_data_can_t_tell_integers_that_are_one_float() -> None:
+    columns = {"id": {"type": "integer"}, "v": {"type": "integer", "lower": 0, "upper": 100}}
+    query = ask(
+        declare(columns, privacy_unit={"id": "id"}), {"n": {"count": "*"}}, ["v"], private_keys=True
+    )
+    cells = [LONG, LONG - 1, 2, 200]
+    found = []
+    for kind in ("int64", "float64", "str"):
+        frame = pd.DataFrame({"id": range(4), "v": pd.Series(cells).astype(kind)})
+        with Engine.open(query.declared, frame) as engine:
+            found.append(sorted(engine.partitions(query).names))
+    assert found == [["1:2", "3:200"]] * 3
+
+
+def test_cuts_can_t_tell_integers_that_are_one_float() -> None:
+    columns = {"v": {"type": "number"}, "cut": {"cut": "v", "edges": [0, LONG, 2**60]}}
+    query = ask(declare(columns), {"n": {"count": "*"}}, ["cut"])
+    whole = exact(query, pd.DataFrame({"v": [LONG - 1]}))["n"].tolist()
+    assert exact(query, pd.DataFrame({"v": [float(LONG - 1)]}))["n"].tolist() == whole
+
+
+ODD_NUMBERS = {
+    "a vertical tab": ("\v34\v", 34),
+    "a long exponent": ("34e00000000000", 34),
+    "a far exponent": ("1e9999999999", float("inf")),
+    "a small one": ("1e-9999999999", 0),
+    "zero": ("0e9999999999", 0),
+    "endless digits": ("9" * 400, 10**400 - 1),
+    "endless negative digits": ("-" + "9" * 400, 1 - 10**400),
+    "beyond 128 bits": (str(2**127 - 1), float(2**127 - 1)),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_NUMBERS)
+def test_numbers_that_pandas_reads_are_read_from_texts(odd: str) -> None:
+    """As a text beside one that is no number, as what it is beside numbers alone."""
+    text, value = ODD_NUMBERS[odd]
+    cells = {"text": objects([text]), "value": objects([value])}
+    if abs(value) < 2**1000 or isinstance(value, float):
+        cells["float"] = pd.Series([float(value)])
+    kinds = ["whole", "real", "flag", "code", "padded"]
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
+    for kind in kinds:
+        assert len({str(v) for name, v in found.items() if name.startswith(kind)}) == 1, kind
+
+
+@pytest.mark.parametrize("word", ["infinity", " Infinity", "-infinity", "EPOCH ", "\tinfinity"])
+def test_words_of_the_engine_are_no_days(word: str) -> None:
+    """It takes them for an instant in any format, and gives 1900-01-01."""
+    kinds = ["year", "day", "at"]
+    found = meanings(declared_for("t", kinds), pd.DataFrame(held({"t": [word]}, kinds)))
+    assert set(map(tuple, found.values())) == {(None,)}
+
+
+@pytest.mark.parametrize("moment", ["2019-12-31 23:59:59.999999999", "1969-12-31 23:59:59.9999999"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_nanoseconds_never_move_a_day(moment: str, zone: str | None) -> None:
+    """The engine rounds them to the next day, where texts and objects lose them."""
+    stamp = pd.Timestamp(moment, tz=zone)
+    kind = "datetime64[ns]" if zone is None else "datetime64[ns, UTC]"
+    cells = {
+        "ns": pd.Series([stamp]).astype(kind),
+        "objects": objects([stamp]),
+        "numpy": objects([np.datetime64(moment, "ns")]),
+        "texts": [moment],
+        "categories": pd.Series([stamp]).astype("category"),
+    }
+    wanted = {"day": [moment[:10]], "at": [moment[:26]]}
+    found = meanings(declared_for(cells, wanted), pd.DataFrame(held(cells, wanted)))
+    assert wrong(found, wanted) == {}
+
+
+def test_sparse_objects_are_read_cell_by_cell() -> None:
+    """One odd cell refused the whole column."""
+    cells = np.array(["1", 2, b"x", None, 34.0], dtype=object)
+    sparse = pd.Series(pd.arrays.SparseArray(cells, dtype=pd.SparseDtype(object)))
+    found = meanings(declared_for(["s"], ["code"]), pd.DataFrame({"code of s": sparse}))
+    assert found == {"code of s": ["1", "2", None, None, "34"]}
+
+
+def test_empty_texts_are_missing_unless_they_are_declared() -> None:
+    """pandas leaves them for missing codes once one code does not fit 64 bits beside them."""
+    empty = {"type": "category", "values": ["", "1"]}
+    named = {"type": "category", "values": ["a", "b"]}
+    lines = pd.read_csv(io.StringIO(f"v\n1\n\n{2**64 - 1}\n"), skip_blank_lines=False)
+    frame = pd.DataFrame({name: objects(["", "1"]) for name in ("c", "n", "e")})
+    frame["v"] = lines["v"][:2][::-1].tolist()
+    columns = {"c": COLUMNS["code"], "n": named, "e": empty, "v": COLUMNS["code"]}
+    found = meanings(columns, frame)
+    wanted = [None, "1"]
+    assert found == {"c": wanted, "n": wanted, "e": ["", "1"], "v": wanted}
 
 
 def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> None:

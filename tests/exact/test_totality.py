@@ -87,7 +87,7 @@ def test_bounds_beyond_a_stored_type(kind: str, column: dict[str, Any], tmp_path
     query = ask(declare({"v": column}, source=source), measure)
     found = exact(query, None)["n"].tolist()
     if column.get("step") == "1e30":
-        assert found == [0 if kind.startswith("DEC") else 170141183]
+        assert found == [round(float(top) / 1e30)]
     elif column["type"] == "number":
         assert found == [1 if kind.startswith("DEC") else 6]
 
@@ -119,7 +119,7 @@ def test_columns_of_python_objects(kind: str) -> None:
     more = {"values": ["a"]} if kind == "category" else {}
     query = ask(declare({"v": {"type": kind, **more}}), {"n": {"count": "v"}, **ROWS})
     found = exact(query, pd.DataFrame({"v": pd.Series(OBJECTS, dtype=object)}))
-    wanted = {"category": 2, "text": 2, "date": 1}.get(kind, 0)
+    wanted = {"category": 3, "text": 3, "date": 1, "number": 1}.get(kind, 0)
     assert {name: vector.tolist() for name, vector in found.items()} == {
         "n": [wanted],
         "rows": [len(OBJECTS)],

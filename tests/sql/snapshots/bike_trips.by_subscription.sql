@@ -1,5 +1,5 @@
 WITH typed AS (
-  SELECT "bike_id", "subscription_type" FROM dp_source
+  SELECT "bike_id", nullif("subscription_type", '') AS "subscription_type" FROM dp_source
 ),
 coded AS (
   SELECT * FROM (SELECT typed."bike_id" AS id, CAST(dp_keys_0.code AS BIGINT) * 1 AS cell FROM typed LEFT JOIN dp_keys_0 ON typed."subscription_type" = dp_keys_0.value) WHERE cell IS NOT NULL AND id IS NOT NULL

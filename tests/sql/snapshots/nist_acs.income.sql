@@ -1,5 +1,5 @@
 WITH typed AS (
-  SELECT * FROM (SELECT "PUMA", "AGEP", CASE WHEN NOT isnan("PINCP") THEN CAST("PINCP" AS DOUBLE) END AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
+  SELECT * FROM (SELECT nullif("PUMA", '') AS "PUMA", "AGEP", CASE WHEN NOT isnan("PINCP") THEN CAST("PINCP" AS DOUBLE) END AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
 ),
 grouped AS (
   SELECT typed."PUMA" AS k0, count(*) AS a0, sum((CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(least(greatest(CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE) * 1.0::DOUBLE) AS HUGEINT), 0), 150000) AS BIGINT) END) - 75000) AS a1, sum(CASE WHEN typed."PINCP" IS NOT NULL THEN 1::BIGINT END) AS a2 FROM typed GROUP BY 1
@@ -11,7 +11,7 @@ SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUG
 FROM placed WHERE cell IS NOT NULL GROUP BY cell;
 
 WITH typed AS (
-  SELECT * FROM (SELECT "PUMA", "AGEP", CASE WHEN NOT isnan("PINCP") THEN CAST("PINCP" AS DOUBLE) END AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
+  SELECT * FROM (SELECT nullif("PUMA", '') AS "PUMA", "AGEP", CASE WHEN NOT isnan("PINCP") THEN CAST("PINCP" AS DOUBLE) END AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
 ),
 coded AS (
   SELECT * FROM (SELECT NULL AS id, CAST(dp_keys_1.code AS BIGINT) * 1 AS cell, (CAST(CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(least(greatest(CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE) * 1.0::DOUBLE) AS HUGEINT), 0), 150000) AS BIGINT) END AS BIGINT) - 0) AS v3 FROM typed LEFT JOIN dp_keys_1 ON typed."PUMA" = dp_keys_1.value) WHERE cell IS NOT NULL
