@@ -14,7 +14,7 @@ TEMPLATES: dict[str, Template] = {
         fix="check that the folder can be written to and that the disk has room; then run again.",
     ),
     "DP-OUTPUT-003": Template(
-        cause="The output '{name}' is there, but it is not a release: it has no manifest.",
+        cause="The output '{name}' is there, but it is not a release: no manifest tells its files.",
         fix="choose another folder; --overwrite replaces releases only.",
     ),
     "DP-OUTPUT-004": Template(
@@ -37,5 +37,13 @@ TEMPLATES: dict[str, Template] = {
         cause="The release is in '{name}', but the disk did not confirm that it stays: {reason}.",
         fix="don't run it again, which would be charged again; put the disk in order and check the "
         "release with `dprelease verify`.",
+    ),
+    "DP-OUTPUT-009": Template(
+        cause="The output '{name}' holds '{other}', which is not part of the release in it.",
+        fix="choose another folder, or take it out of there: --overwrite would remove it.",
+    ),
+    "DP-OUTPUT-010": Template(
+        cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
+        fix="publish into a folder inside it, or mount the folder that it is in.",
     ),
 }

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import named
+from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
-
-MANIFEST = "manifest.json"
 
 TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 """What the system answers where something has the name already."""
@@ -44,14 +43,19 @@ class Claim:
 
         Raises
         ------
+        OutputError
+            As `claimed`, if something came into the folder that would be replaced.
         OSError
             If the system refuses; `state` tells whether the release is readable all the same.
         """
+        replaces = self._overwrite and os.path.lexists(self.target)
+        if replaces:
+            refuse_irreplaceable(self.target)
         self.folder.chmod(0o777 & ~_umask())
         mine = self.folder.stat()
         replaced: Path | None = None
         try:
-            if self._overwrite and os.path.lexists(self.target):
+            if replaces:
                 replaced = exchange(self.folder, self.target, _aside(self.target))
             else:
                 rename_new(self.folder, self.target)
@@ -73,11 +77,12 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     Raises
     ------
     OutputError
-        DP-OUTPUT-001 or 003 if a release may not be published here, 006 if another run is at work
-        on it, 002 if the system refuses, also later in the block.
+        DP-OUTPUT-001, 003, 009 or 010 if a release may not be published here, 006 if another run
+        is at work on it, 002 if the system refuses, also later in the block.
     """
     failure: OSError | None = None
     try:
+        target = _named(target)
         _refuse_undecodable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target):
@@ -104,6 +109,11 @@ def _locked(target: Path) -> Iterator[None]:
         lock.let_go()
 
 
+def _named(path: Path) -> Path:
+    """Return a target by a name of its own: "." and ".." name no place that can be taken."""
+    return path if path.name not in ("", "..") else path.resolve()
+
+
 def _refuse_undecodable(target: Path) -> None:
     """Raise OSError for a name that is no UTF-8: not all of what writes files takes it."""
     try:
@@ -113,14 +123,13 @@ def _refuse_undecodable(target: Path) -> None:
 
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
-    """Raise OutputError DP-OUTPUT-001 or 003 unless a release may be published here."""
+    """Raise OutputError DP-OUTPUT-001, 003, 009 or 010 unless one may be published here."""
     _recover(target)
     if not os.path.lexists(target):
         return
     if not overwrite:
         raise OutputError("DP-OUTPUT-001", name=target.name)
-    if not (target / MANIFEST).is_file():
-        raise OutputError("DP-OUTPUT-003", name=target.name)
+    refuse_irreplaceable(target)
 
 
 def _recover(target: Path) -> None:

@@ -17,9 +17,10 @@ from typing import Any
 from dprelease.errors import RunState
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
-from dprelease.release.folder import MANIFEST, Claim, claimed
+from dprelease.release.folder import Claim, claimed
 from dprelease.release.manifest import canonical
 from dprelease.release.plan import Plan
+from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
 
 
@@ -76,7 +77,7 @@ def publishing(
     Raises
     ------
     OutputError
-        DP-OUTPUT-001 to 003, 006 and 008, as `claimed`.
+        DP-OUTPUT-001 to 003, 006 and 008 to 010, as `claimed`.
     DeclarationError, BudgetError, LedgerError
         As `charging`.
     """
@@ -85,7 +86,7 @@ def publishing(
     with (
         state.told_by_failures(),
         claimed(target, overwrite, state) as claim,
-        charging(declaration, queries, plan, state, target) as charged,
+        charging(declaration, queries, plan, state, claim.target) as charged,
     ):
         yield Publication(claim, charged, state)
 

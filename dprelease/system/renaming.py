@@ -47,8 +47,9 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
     target.rename(aside)
     try:
         rename_new(folder, target)
-    except OSError:
-        rename_new(aside, target)
+    except BaseException:  # an interrupt is no reason to leave nobody in the place
+        if not os.path.lexists(target):
+            rename_new(aside, target)
         raise
     return aside
 

@@ -16,8 +16,9 @@ import pytest
 from dprelease.errors import LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder, pipeline
-from dprelease.release.folder import MANIFEST, claimed
+from dprelease.release.folder import claimed
 from dprelease.release.pipeline import run
+from dprelease.release.replaceable import MANIFEST
 from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming

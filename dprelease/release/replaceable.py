@@ -1,0 +1,49 @@
+"""What --overwrite may take the place of: a release, and nothing that is kept beside its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from dprelease.errors import OutputError
+from dprelease.system.mounts import is_mounted
+
+MANIFEST = "manifest.json"
+
+
+def refuse_irreplaceable(target: Path) -> None:
+    """Raise OutputError unless all that is at a target is one release, which can be replaced.
+
+    What takes the place of a folder takes that of all that is in it: of another release, of the
+    ledger, of the source.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-003 if it is no release, 009 if it holds more than one, 010 if it is a mount.
+    """
+    names = _names(target)
+    if names is None:
+        raise OutputError("DP-OUTPUT-003", name=target.name)
+    if target.is_symlink():
+        return  # the link alone is replaced: what it leads to stays
+    if is_mounted(target):
+        raise OutputError("DP-OUTPUT-010", name=target.name)
+    with os.scandir(target) as entries:
+        others = sorted(e.name for e in entries if e.name not in names or e.is_dir())
+    if others:
+        raise OutputError("DP-OUTPUT-009", name=target.name, other=others[0])
+
+
+def _names(target: Path) -> set[str] | None:
+    """Return the names of the files of a release; None if there is none."""
+    manifest = target / MANIFEST
+    if not manifest.is_file():
+        return None
+    try:
+        return {MANIFEST} | {
+            str(file["name"]) for file in json.loads(manifest.read_bytes())["files"]
+        }
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None

@@ -1,0 +1,186 @@
+"""--overwrite takes the place of one release: of nothing else, and of nothing that stays (V67)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprelease.errors import OutputError, State
+from dprelease.ledger.ledger import Ledger
+from dprelease.release import folder
+from dprelease.release.pipeline import run
+from dprelease.release.replaceable import MANIFEST
+from dprelease.release.verify import verify
+from dprelease.schema.load import read_declaration
+from dprelease.system import renaming
+from dprelease.system.mounts import is_mounted
+from tests.ledger.test_ledger import release_with_ledger
+
+ROOT = Path(__file__).parents[2]
+
+
+def another_release(target: Path) -> Path:
+    return Path(shutil.copytree(target, target / "nested")) / MANIFEST
+
+
+def file(name: str) -> Callable[[Path], Path]:
+    def put(target: Path) -> Path:
+        (target / name).write_text("mine")
+        return target / name
+
+    return put
+
+
+def folder_of_a_table(target: Path) -> Path:
+    (target / "by_city.parquet").unlink()
+    (target / "by_city.parquet").mkdir()
+    return file("by_city.parquet/mine")(target)
+
+
+def link(target: Path) -> Path:
+    (target / "elsewhere").symlink_to("/")
+    return target / "elsewhere"
+
+
+BESIDE = {
+    "another release": another_release,
+    "the source": file("people.csv"),
+    "a ledger": file("ledger.sqlite"),
+    "a hidden file": file(".notes"),
+    "a folder with a table's name": folder_of_a_table,
+    "a link": link,
+}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "during the run"])
+@pytest.mark.parametrize("put", BESIDE.values(), ids=BESIDE)
+def test_what_is_kept_beside_a_release_is_not_removed(
+    put: Callable[[Path], Path], late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = release_with_ledger(tmp_path)
+    target = run(read_declaration(path))
+    before = (target / MANIFEST).read_bytes()
+    real, kept = folder.Claim.store, []
+
+    def store(claim: Any) -> None:
+        kept.append(put(target))
+        real(claim)
+
+    if late:
+        monkeypatch.setattr(folder.Claim, "store", store)
+    else:
+        kept.append(put(target))
+    with pytest.raises(OutputError, match="DP-OUTPUT-009") as caught:
+        run(read_declaration(path), overwrite=True)
+    assert os.path.lexists(kept[0])
+    assert (target / MANIFEST).read_bytes() == before
+    assert os.listdir(target.parent) == ["people"]
+    assert caught.value.state is (State.CHARGED if late else State.NOTHING)
+    charged = Ledger(tmp_path / "ledger.sqlite").state().reservations.values()
+    assert sum(r.is_charged for r in charged) == 1 + late
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"files": 1}', '{"files": [{}]}', "[" * 10**5])
+def test_what_only_looks_like_a_release_is_not_replaced(text: str, tmp_path: Path) -> None:
+    declaration = read_declaration(release_with_ledger(tmp_path))
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / MANIFEST).write_text(text)
+    with pytest.raises(OutputError, match="DP-OUTPUT-003") as caught:
+        run(declaration, output=tmp_path / "web", overwrite=True)
+    assert caught.value.state is State.NOTHING
+    assert os.listdir(tmp_path / "web") == [MANIFEST]
+
+
+@pytest.mark.parametrize("name", [".", "..", "../people", "../../out/people", "nowhere/.."])
+def test_a_release_replaced_from_inside(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No rename takes "." or "..": the folder's own name is meant."""
+    path = release_with_ledger(tmp_path)
+    target = run(read_declaration(path))
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    monkeypatch.chdir(inside if name == ".." else target)
+    output = Path(os.path.relpath(target)) / "x" / ".." if name == ".." else Path(name)
+    before = json.loads((target / MANIFEST).read_bytes())["digest"]
+    declaration = read_declaration(path)
+    made = run(declaration, output=output, overwrite=True)
+    assert made.samefile(target)
+    assert json.loads((target / MANIFEST).read_bytes())["digest"] != before
+    assert verify(target, ledger=tmp_path / "ledger.sqlite").ok
+    assert os.listdir(tmp_path / "out") == ["people"]
+
+
+MOUNTED = """
+set -e
+mount --bind "$0" "$0"
+"$1" - "$2" "$0" <<'END'
+import sys
+from pathlib import Path
+from dprelease.errors import OutputError
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+try:
+    run(read_declaration(Path(sys.argv[1])), output=Path(sys.argv[2]), overwrite=True)
+except OutputError as problem:
+    print(problem.code, problem.state.name)
+END
+"""
+
+
+@pytest.mark.parametrize("name", ["people", "two words", "back\\slash", "ü"])
+def test_a_mount_is_refused_before_anything_is_charged(name: str, tmp_path: Path) -> None:
+    """As a folder of a container is: no rename takes its place, and only a run's end would tell."""
+    own = ["unshare", "--mount", "--user", "--map-root-user"]
+    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("namespaces of mounts can't be made here")
+    path = release_with_ledger(tmp_path)
+    target = run(read_declaration(path), output=tmp_path / "out" / name)
+    assert not is_mounted(target)
+    done = subprocess.run(
+        [*own, "bash", "-c", MOUNTED, str(target), sys.executable, str(path)],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["DP-OUTPUT-010", "NOTHING"], done.stderr
+    assert len(Ledger(tmp_path / "ledger.sqlite").state().reservations) == 1
+
+
+def test_mounts_where_the_system_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_mounted(Path("/"))
+    monkeypatch.setattr("dprelease.system.mounts.MOUNTS", Path("/nowhere"))
+    assert is_mounted(Path("/"))
+    assert not is_mounted(ROOT / "tests")
+
+
+def test_an_interrupt_between_the_two_renames_of_an_overwrite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system has no exchange: the old release has its name back at once."""
+    path = release_with_ledger(tmp_path)
+    target = run(read_declaration(path))
+    before = (target / MANIFEST).read_bytes()
+    real, calls = renaming.rename_new, []
+
+    def interrupted(*given: Path) -> None:
+        calls.append(given)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(*given)
+
+    monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
+    monkeypatch.setattr(renaming, "rename_new", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(read_declaration(path), overwrite=True)
+    assert (target / MANIFEST).read_bytes() == before
+    assert os.listdir(tmp_path / "out") == ["people"]
