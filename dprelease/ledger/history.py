@@ -49,6 +49,11 @@ class Reservation:
         return not {CANCEL, COMMIT} & set(self.steps)
 
     @property
+    def tells_reads(self) -> bool:
+        """Return whether a step would tell that its run had read rows; in format 1 none does."""
+        return bool(self.entry.body.get("locked"))
+
+    @property
     def process(self) -> Process:
         """Return who made it."""
         held = self.entry.body["process"]
@@ -56,7 +61,7 @@ class Reservation:
 
     def is_abandoned(self, ledger: Path) -> bool:
         """Return whether its run has ended; only the machine that it ran on can tell."""
-        if not self.entry.body.get("locked"):
+        if not self.entry.body.get("locked"):  # of format 1
             return self.process.is_dead
         return self.process.is_here and not is_held(lock_of(ledger, self.id))
 

@@ -2,8 +2,8 @@
 
 What may follow what, and what that means, is in `steps.py`. A reservation is held by the lock of a
 file beside the ledger; one that nobody holds any more is settled by the next one, or by `recover`:
-given back if its run had read nothing, else kept for good. So a holder that is taken for dead loses
-nothing but its run, for what was settled can't be read or published for.
+given back if it tells that its run had read nothing, else kept for good. So a holder that is taken
+for dead loses nothing but its run, for what was settled can't be read or published for.
 """
 
 from __future__ import annotations
@@ -285,6 +285,8 @@ class Ledger:
                 words.append(f"{found.id} ({title}): may have been published; it stays charged")
             elif READ in found.steps:
                 words.append(f"{found.id} ({title}): rows had been read; it stays charged")
+            elif not found.tells_reads:
+                words.append(f"{found.id} ({title}): may have read rows; it stays charged")
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
                 words.append(f"{found.id} ({title}): released nothing; given back")

@@ -3,9 +3,10 @@
 A reservation is charged from the moment it is written. `read` is written before the first row about
 people is read, and so before anything that depends on one exists, noised or not: a reservation
 without it released nothing, provably, and may be given back; one with it stays charged for good,
-however its run ends. `publish` is written right before the one rename that makes a release
-readable, `commit` after it: with the digest of its manifest, with an empty text for an answer that
-was given without one, with nothing for a run that failed.
+however its run ends, and so does one of format 1, which has no such step: its run may have left
+noised answers in a private folder. `publish` is written right before the one rename that makes a
+release readable, `commit` after it: with the digest of its manifest, with an empty text for an
+answer that was given without one, with nothing for a run that failed.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from typing import Any
 
 from dprelease.errors import LedgerError
 from dprelease.ledger.chain import START, Entry, digest_of, first_break, text_of
+from dprelease.system.mounts import is_mounted
 
 FORMAT = 2
 """Since 2 a reservation says when rows are read, and is held by a lock; 1 is read as well."""
@@ -54,9 +55,7 @@ class Store:
         LedgerError
             DP-LEDGER-001 if it is not there, 002 if it is no ledger, 003 if it is newer.
         """
-        if _stat(path).st_nlink > 1:
-            # The journal of a crash is found under one name only.
-            raise damaged(path, "the file has a second name (a hard link)")
+        _refuse_second_names(path)
         with _connected(path, "rw") as connection:
             store = cls(path, connection)
             store._check_format()
@@ -65,6 +64,8 @@ class Store:
     @classmethod
     def create(cls, path: Path) -> None:
         """Make an empty ledger, unless the file is there already."""
+        if os.path.exists(path):
+            _refuse_second_names(path)
         with _connected(path, "rwc") as connection:
             store = cls(path, connection)
             with store.transaction():
@@ -154,6 +155,18 @@ class Store:
         )
         self._connection.execute("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
         return Entry(number + 1, body, previous, digest)
+
+
+def _refuse_second_names(path: Path) -> None:
+    """Raise LedgerError for a file that others may know by another name.
+
+    The journal of a crash is found beside one name only. Under the other one entries follow that
+    the journal takes back, whenever somebody comes by the first one again.
+    """
+    if _stat(path).st_nlink > 1:
+        raise damaged(path, "the file has a second name (a hard link)")
+    if is_mounted(path):
+        raise damaged(path, "the file has a second name (it is mounted alone, not its folder)")
 
 
 def _stat(path: Path) -> os.stat_result:

@@ -15,6 +15,9 @@ from pathlib import Path
 OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 """Network file systems lock for writing only what is open for writing."""
 
+LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+"""Enough to ask who has a lock, and on a machine's own file systems to take one."""
+
 _TAKEN: set[Lock] = set()
 
 
@@ -36,7 +39,7 @@ class Lock:
             If the file can't be made, or its file system has no locks.
         """
         while True:
-            handle = os.open(path, OPEN | os.O_CREAT, 0o666)
+            handle = _opened(path)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 still = _is(path, handle)
@@ -70,10 +73,20 @@ class Lock:
                 os.close(handle)
 
 
+def _opened(path: Path) -> int:
+    """Return a file that is made where it is not there; others' can be looked at at least."""
+    try:
+        return os.open(path, OPEN | os.O_CREAT, 0o666)
+    except PermissionError:
+        with contextlib.suppress(OSError):
+            return os.open(path, LOOK)
+        raise
+
+
 def is_held(path: Path) -> bool:
     """Return whether somebody holds the lock of a file, or may do so."""
     try:
-        handle = os.open(path, OPEN)
+        handle = os.open(path, LOOK)  # which others may do as well
     except FileNotFoundError:
         return False
     except OSError:

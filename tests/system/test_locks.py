@@ -155,3 +155,38 @@ def test_a_lock_is_no_link(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match="symbolic"):
         Lock.take(tmp_path / "lock")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_locks_of_others_in_a_shared_folder(tmp_path: Path) -> None:
+    """Two people of one group: whoever was killed is in nobody's way, who is alive is seen."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    path, other = shared / "lock", 12345
+    path.touch(0o644)
+
+    def asked() -> int:
+        """Return what another user sees: that it is held, that it was taken."""
+        child = os.fork()
+        if child == 0:
+            code = 9
+            try:
+                os.chdir(shared)  # the folders that it is in may be ours alone
+                os.setuid(other)
+                held = is_held(Path(path.name))
+                taken = Lock.take(Path(path.name))
+                code = held + 2 * (taken is not None)
+                if taken is not None:
+                    taken.let_go()
+            finally:
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert asked() == 2
+    assert not path.exists()
+    held = Lock.take(path)
+    assert held is not None
+    assert asked() == 1
+    assert path.exists()
+    held.let_go()
