@@ -62,4 +62,6 @@ def ask(
         words = f"{found.to_string(index=False)}\n\n{price}; margins of error at 95 %: {margins}"
         known = found.astype(object).where(found.notna(), None).to_dict("records")
         rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
+        if output is None:
+            state.released = None  # a part may be seen before the rest can't be printed
         respond(as_json, {"rows": rows, **told}, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -11,7 +12,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dprelease.errors import DpReleaseError, Findings, OutputError, RunState, State
+from dprelease.cli.signals import ending_signals
+from dprelease.errors import (
+    DpReleaseError,
+    EndedError,
+    Findings,
+    OutputError,
+    RunState,
+    State,
+)
 
 UNPRINTED = "DP-OUTPUT-007"
 
@@ -40,13 +49,29 @@ def say(text: str, *, end: bool = True) -> None:
     failure: OutputError | None = None
     try:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=end)
+        _print((f"{text}\n" if end else text).encode(encoding, "backslashreplace"), encoding)
     except (OSError, ValueError) as problem:  # it is full, or closed, at one end or the other
         reason = getattr(problem, "strerror", None) or "it is closed"
         failure = OutputError(UNPRINTED, reason=str(reason).lower())
     if failure is not None:
         _give_up_output()
         raise failure
+
+
+def _print(text: bytes, encoding: str) -> None:
+    """Print all of a text: an unbuffered stream writes what there is room for, and no more."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:  # there is none, or something in memory
+        typer.echo(text.decode(encoding), nl=False)
+        return
+    sys.stdout.flush()
+    rest = memoryview(text)
+    while rest:
+        written = stream.write(rest)
+        if not written:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        rest = rest[written:]
+    stream.flush()
 
 
 def _give_up_output() -> None:
@@ -89,24 +114,32 @@ def reporting(as_json: bool) -> Iterator[RunState]:
 
     Yields what the block's run has done, which it has to advance: every message reads it.
     """
-    state, failure, unexpected = RunState(), None, ""
-    try:
-        yield state
-    except DpReleaseError as error:
-        failure = error
-    except (typer.Exit, typer.BadParameter, KeyboardInterrupt):
-        raise
-    except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
-        unexpected = type(problem).__name__
-    if unexpected:
-        from dprelease.errors import InternalError
+    state = RunState()
+    failure: DpReleaseError | None = None
+    with ending_signals() as signals:
+        try:
+            yield state
+            return
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except DpReleaseError as error:
+            failure = error
+        except KeyboardInterrupt:
+            if not signals:
+                raise
+        except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
+            failure = _unexpected(type(problem).__name__)
+    if signals or failure is None:  # whatever came of it, the cause was the signal
+        failure = EndedError(signals[0], state.told)
+    if state.told is not State.NOTHING:
+        failure.tell(state.told)
+    fail(failure, as_json)
 
-        check = f"a {unexpected} was not expected here"
-        failure = InternalError("DP-INTERNAL-001", state=state.told, check=check)
-    if failure is not None:
-        if state.told is not State.NOTHING:
-            failure.tell(state.told)
-        fail(failure, as_json)
+
+def _unexpected(kind: str) -> DpReleaseError:
+    from dprelease.errors import InternalError
+
+    return InternalError("DP-INTERNAL-001", check=f"a {kind} was not expected here")
 
 
 def fail(error: DpReleaseError, as_json: bool) -> NoReturn:

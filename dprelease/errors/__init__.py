@@ -9,6 +9,7 @@ DpReleaseError
 ├── LedgerError        the ledger can't be used; nothing was read                  (exit 2)
 ├── VerificationError  a release is not what its manifest says                     (exit 4)
 ├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
+├── EndedError         a signal ended the command                       (exit 128 + its number)
 ├── InternalError      a promise of this library does not hold: please report      (exit 1)
 └── Findings           several of the above, reported together
 
@@ -21,6 +22,7 @@ from dprelease.errors.tree import (
     DataError,
     DeclarationError,
     DpReleaseError,
+    EndedError,
     Findings,
     InternalError,
     LedgerError,
@@ -38,6 +40,7 @@ __all__ = [
     "DataError",
     "DeclarationError",
     "DpReleaseError",
+    "EndedError",
     "Findings",
     "InternalError",
     "LedgerError",

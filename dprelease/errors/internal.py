@@ -1,4 +1,4 @@
-"""Catalogue: broken promises of this library."""
+"""Catalogue: broken promises of this library, and ends that came from outside."""
 
 from __future__ import annotations
 
@@ -8,5 +8,12 @@ TEMPLATES: dict[str, Template] = {
     "DP-INTERNAL-001": Template(
         cause="An internal check failed: {check}.",
         fix="please report it together with the release file; no value of the data is needed.",
+    ),
+}
+
+ENDED: dict[str, Template] = {
+    "DP-SIGNAL-001": Template(
+        cause="The command was ended by {signal}.",
+        fix="run it again when it can end; what the state says is done stays done.",
     ),
 }

@@ -62,7 +62,7 @@ class RunState:
         """Let whatever the block raises say what the run had done when it gave up."""
         try:
             yield
-        except Exception as problem:
+        except BaseException as problem:  # an interrupt as well
             tell = getattr(problem, "tell", None)
             note = f"State  {self.told.value}."
             if tell is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -161,6 +162,19 @@ class InternalError(DpReleaseError):
 
     templates = internal.TEMPLATES
     exit_code = EXIT_UNEXPECTED
+
+
+class EndedError(DpReleaseError):
+    """Somebody ended the command by a signal; the exit code is that of a shell, 128 and its number.
+
+    `number`: of the signal.
+    """
+
+    templates = internal.ENDED
+
+    def __init__(self, number: int, state: State) -> None:
+        super().__init__("DP-SIGNAL-001", state=state, signal=signal.Signals(number).name)
+        self.exit_code = 128 + number  # type: ignore[misc]
 
 
 class Findings(DpReleaseError):

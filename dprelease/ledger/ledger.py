@@ -71,7 +71,7 @@ class Ledger:
     def reserve(
         self, charges: Sequence[Charge], title: str, state: RunState | None = None
     ) -> Reservation:
-        """Charge a release, wholly or not at all; `state` is told if that can't be told.
+        """Charge a release, wholly or not at all; `state` says whether that may be written.
 
         Raises
         ------
@@ -86,6 +86,8 @@ class Ledger:
             # Prices take long and need no lock: accounts never change.
             priced = [self.priced(accounts, charge) for charge in charges]
             name, lock = self._named()
+            state = RunState() if state is None else state
+            state.charge = Spent.HELD  # an interrupt may come as soon as it is written
             try:
                 with store.transaction():
                     self._settle_abandoned(store)
@@ -102,8 +104,10 @@ class Ledger:
                     }
                     return Reservation(store.append(body), lock=lock)
             except BaseException as problem:
-                if not isinstance(problem, BudgetError):
-                    self._take_back(name, state or RunState())
+                if isinstance(problem, BudgetError):
+                    state.charge = Spent.NONE
+                else:
+                    self._take_back(name, state)
                 lock.let_go()
                 raise
 
@@ -123,7 +127,6 @@ class Ledger:
 
     def _take_back(self, name: str, state: RunState) -> None:
         """Give back what a failed write may have left after all; never raises, `state` tells."""
-        state.charge = Spent.HELD
         with suppress(Exception):  # then it stays for `recover`, which is what the state says
             if name in self.state().reservations:
                 self._step(name, CANCEL, {"why": "it could not be written"})
@@ -226,15 +229,16 @@ class Ledger:
         A block that fails before anything was read gets its charge given back. A failure after
         that may say something about the rows, so it is charged, whatever it was.
         """
-        reservation = self.reserve(charges, title, state)
-        state.charge = Spent.HELD
+        reservation: Reservation | None = None
         try:
+            reservation = self.reserve(charges, title, state)
             yield reservation
         except BaseException:
-            self._settle(reservation, state)
+            if reservation is not None:
+                self._settle(reservation, state)
             raise
         finally:
-            if reservation.lock is not None:
+            if reservation is not None and reservation.lock is not None:
                 reservation.lock.let_go()
 
     def _settle(self, reservation: Reservation, state: RunState) -> None:
