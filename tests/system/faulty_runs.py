@@ -90,7 +90,8 @@ def made(folder: Path, way: str) -> Callable[[], int]:
     if way in RELEASES:
         text = RELEASES[way]
         path.write_text(text if way == "federated" else text + "ledger: ledger.sqlite\n")
-        return lambda: command("run", str(path), "--overwrite", "--json")
+        party = ["--party", "1"] if way == "federated" else []
+        return lambda: command("run", str(path), "--overwrite", "--json", *party)
     ledger = str(folder / "ledger.sqlite")
     if way == "session":
         frame = pd.read_csv(folder / "people.csv")[["person"]]
