@@ -34,7 +34,10 @@ def init(
         typer.Option("--peek", help="READ THE VALUES, and propose bounds and keys from them."),
     ] = False,
 ) -> None:
-    """Sketch a table schema from names and types alone; looks at no row without --peek."""
+    """Sketch a table schema from names, types and how texts are written.
+
+    Without --peek no value is told.
+    """
     with reporting(False) as state:
         from dprelease.errors import OutputError
         from dprelease.release.sketch import sketch
@@ -241,7 +244,7 @@ def _plan_words(found: Plan) -> str:
             )
         )
     warnings = [f"Warning: {warning}" for warning in found.warnings]
-    parts = [_guarantee_words(found), table(rows), *_computed_words(found)]
+    parts = [_guarantee_words(found), table(rows), *_computed_words(found), *found.bounded_rows()]
     return "\n\n".join([*parts, *_reading_words(found), *warnings])
 
 

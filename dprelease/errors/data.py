@@ -42,7 +42,10 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}' can't be read.",
-        fix="give a UTF-8 file with one header line, and its delimiter and quote.",
+        fix=(
+            "give a file with one header line, and in `source` its encoding, compression, "
+            "delimiter and quote; without them it is taken for plain UTF-8 with commas."
+        ),
     ),
     "DP-DATA-010": Template(
         cause="'{path}' does not tell the names of its columns.",

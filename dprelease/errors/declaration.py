@@ -105,6 +105,20 @@ TEMPLATES: dict[str, Template] = {
         cause="The column '{column}' has one bound but not the other.",
         fix="declare `lower` and `upper`, or neither for a column that is only used in `where`.",
     ),
+    "DP-SCHEMA-013": Template(
+        cause="The privacy unit has an id, but no {missing}.",
+        fix=(
+            "say in how many groups of a query a unit may count, and with how many rows in each: "
+            "rows beyond are left out. 1 and 1 are enough only if every unit has one row."
+        ),
+    ),
+    "DP-SCHEMA-014": Template(
+        cause="`{key}` can't stand in this source: {reason}.",
+        fix=(
+            "leave it out; delimiter, quote and nulls are for CSV, the other keys of texts for CSV "
+            "and JSON lines."
+        ),
+    ),
     "DP-RELEASE-001": Template(
         cause="No table '{name}' is declared{nearest}.",
         fix="declared tables are: {known}.",

@@ -335,7 +335,7 @@ class Engine:
         self._ask("SET preserve_insertion_order = true", self._inputs[0])
         for given in self._inputs:
             self._introduce(given)
-        for setting in locking([file for given in self._inputs for file in given.files]):
+        for setting in locking([file for given in self._inputs for file in given.readable]):
             self._ask(setting, self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
@@ -363,7 +363,7 @@ class Engine:
         """Return the relation to read: rows as they are stored, each by its own file's types."""
         source = given.declared.table.source
         if source is None or source.kind not in ("parquet", "duckdb"):
-            return opened.relation
+            return given.place_copies(self._scratch)
 
         def ask(sql: str) -> list[Any]:
             return self._ask(sql, given)

@@ -10,6 +10,7 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.frames import to_arrow
+from dprelease.exact.plain import opened as open_raw
 from dprelease.exact.relations import batches_of, is_relation
 from dprelease.exact.sources import Opened, open_files
 from dprelease.schema.load import Declared
@@ -47,6 +48,10 @@ class Input:
     """The engine's types of the stored columns, once they are known."""
     coarse: set[str] = field(default_factory=set)
     """Columns of Parquet whose instants the engine can't read as they are."""
+    copies: dict[Path, Path] = field(default_factory=dict)
+    """Plain copies of text files, which the engine reads in their place."""
+    uncopied: set[Path] = field(default_factory=set)
+    """Those of the text files whose copies are empty, until rows are to be read."""
     differs: bool = False
     """Whether its files store a column differently, and each is read by its own types."""
 
@@ -54,6 +59,11 @@ class Input:
     def files(self) -> tuple[Path, ...]:
         """Return the files that the engine may read for this table."""
         return self.opened.files if self.opened else ()
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """Return the files that the engine itself reads."""
+        return tuple(self.copies.get(file, file) for file in self.files)
 
     @property
     def kind(self) -> str:
@@ -69,13 +79,35 @@ class Input:
         if self.declared.table.public:
             self.fetch(link)
 
+    def place_copies(self, folder: Path) -> str:
+        """Return the relation to read; files that the engine can't read get empty copies there."""
+        if self.opened is None:
+            return self.relation
+        if self.opened.reader is None:
+            return self.opened.relation
+        for i, file in enumerate(self.files):
+            self.copies[file] = folder / f"{self.relation}_{i}"
+            self.copies[file].touch()
+        self.uncopied = set(self.copies)
+        return self.opened.reader.relation(self.readable)
+
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy batches into these tables, which spill like everything else; once."""
+        """Copy batches into these tables, which spill like everything else, and texts; once.
+
+        Raises
+        ------
+        OSError
+            If a file is not what its format promises, or there is no room.
+        """
         while self.rows:
             name, rows = self.rows.popitem()
             link.register("dp_rows", rows.reader())
             link.execute(f"INSERT INTO {name} SELECT * FROM dp_rows")
             link.unregister("dp_rows")
+        while self.uncopied and self.opened is not None and self.opened.reader is not None:
+            file = self.uncopied.pop()
+            with open_raw(file) as raw:
+                self.opened.reader.packing.write(raw, self.copies[file])
 
 
 def format_of(declared: Declared) -> str:

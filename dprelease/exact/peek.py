@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError, Place, State
+from dprelease.exact.dialect import form_of
+from dprelease.exact.plain import Packing, opened
+from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,14 +63,26 @@ def peek(source: Path) -> dict[str, Peeked]:
 
 
 def _read(source: Path) -> pa.Table:
+    import pyarrow as pa
+
     if source.suffix.lower() in (".parquet", ".pq"):
         import pyarrow.parquet as pq
 
         return pq.read_table(source)
     from pyarrow import csv
 
-    separator = "\t" if source.suffix.lower() == ".tsv" else ","
-    return csv.read_csv(source, parse_options=csv.ParseOptions(delimiter=separator))
+    found = form_of(source)
+    told = Source.model_validate({"path": source.name, "format": "csv", **found.source})
+    layouts = {kind.layout for kind in found.columns.values() if kind.layout is not None}
+    with opened(source) as raw:
+        plain = b"".join(Packing.of(told).chunks(raw))
+    return csv.read_csv(
+        pa.BufferReader(plain),
+        parse_options=csv.ParseOptions(delimiter=told.separator, quote_char=told.quote),
+        convert_options=csv.ConvertOptions(
+            decimal_point=told.decimal, timestamp_parsers=[csv.ISO8601, *sorted(layouts)]
+        ),
+    )
 
 
 def _column(column: pa.ChunkedArray) -> Peeked | None:

@@ -9,22 +9,47 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprelease.errors import DataError
+from dprelease.exact.plain import Packing, opened
 from dprelease.query import quoting
-from dprelease.schema.columns import is_stored
+from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
+from dprelease.statements.written import plain_number
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
+class TextReader:
+    """How text files are read: an engine's function, its options, and what stands for columns.
+
+    `packing`: how their bytes are understood. `numbers`: columns with their plain forms as SQL.
+    """
+
+    packing: Packing
+    function: str
+    options: str
+    numbers: tuple[tuple[str, str], ...]
+
+    def relation(self, files: Sequence[Path]) -> str:
+        """Return the relation of plain files."""
+        read = f"{self.function}({_listed(files)}, {self.options})"
+        plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.numbers]
+        return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
-    """The files of a source, statements that make them known, and the relation to read."""
+    """The files of a source, statements that make them known, and the relation to read.
+
+    `reader`: of text files that the engine can't read as they are; it reads plain copies of them.
+    """
 
     files: tuple[Path, ...]
     attach: tuple[str, ...]
     relation: str
+    reader: TextReader | None = None
 
 
 def stored_columns(declared: Declared) -> list[str]:
@@ -45,8 +70,9 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
         case "parquet":
             return Opened(files, (), parquet(files))
         case "csv" | "json_lines":
-            function, options = text_reader(declared, source, files)
-            return Opened(files, (), f"{function}({_listed(files)}, {options})")
+            reader = text_reader(declared, source, files)
+            copied = None if reader.packing.is_plain else reader
+            return Opened(files, (), reader.relation(files), copied)
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
@@ -64,22 +90,39 @@ def _listed(files: Sequence[Path]) -> str:
     return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
 
 
-def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, str]:
-    """Return the function that reads a text file of a source, and its options.
+def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
+    """Return how the text files of a source are read.
 
     Raises
     ------
     DataError
         DP-DATA-003 or 009 for a CSV header that can't be read, or is not that of all files.
     """
+    packing = Packing.of(source)
     if source.kind == "csv":
-        return "read_csv", _csv(declared, source, files)
-    columns = _struct(stored_columns(declared))
+        header = _common_header(declared, source, files)
+        numbers = _numbers(declared, source, header)
+        return TextReader(packing, "read_csv", _csv(source, header), numbers)
+    names = stored_columns(declared)
     options = (
-        f"format = 'newline_delimited', columns = {columns}, auto_detect = false, "
-        "ignore_errors = true, hive_partitioning = false"
+        f"format = 'newline_delimited', columns = {_struct(names)}, auto_detect = false, "
+        "ignore_errors = true, compression = 'none', hive_partitioning = false"
     )
-    return "read_json", options
+    return TextReader(packing, "read_json", options, _numbers(declared, source, names))
+
+
+def _numbers(
+    declared: Declared, source: Source, stored: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the columns of numbers that are not written plainly, with their plain forms."""
+    if source.decimal == "." and source.thousands is None:
+        return ()
+    columns, own = declared.table.columns, source.kind == "json_lines"
+    return tuple(
+        (name, plain_number(quoting.identifier(name), source.decimal, source.thousands, own))
+        for name in stored_columns(declared)
+        if name in stored and isinstance(columns[name], IntegerColumn | NumberColumn)
+    )
 
 
 def pattern(file: Path) -> str:
@@ -104,11 +147,14 @@ def _struct(names: Sequence[str]) -> str:
     return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"
 
 
-def _csv(declared: Declared, source: Source, files: Sequence[Path]) -> str:
+def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
     headers = {tuple(_header(declared, source, file)) for file in files}
     if len(headers) != 1:
         raise DataError("DP-DATA-009", table=declared.table.name)
-    (header,) = headers
+    return headers.pop()
+
+
+def _csv(source: Source, header: Sequence[str]) -> str:
     options = [
         f"columns = {_struct(header)}",
         "header = true",
@@ -127,9 +173,22 @@ def _csv(declared: Declared, source: Source, files: Sequence[Path]) -> str:
         "parallel = false",
         f"max_line_size = {LONGEST_RECORD}",
         f"buffer_size = {2 * LONGEST_RECORD}",
+        "compression = 'none'",
         "hive_partitioning = false",
     ]
     return ", ".join(options)
+
+
+def _first_line(source: Source, file: Path) -> bytes:
+    """Return the first line in UTF-8: what follows it is not decoded as text."""
+    found = b""
+    with opened(file) as raw:
+        for chunk in Packing.of(source).chunks(raw):
+            found += chunk
+            if b"\n" in chunk or len(found) >= HEADER_LIMIT:
+                break
+    line, end, _ = found.partition(b"\n")
+    return (line + end)[:HEADER_LIMIT]
 
 
 def _header(declared: Declared, source: Source, file: Path) -> list[str]:
@@ -137,11 +196,10 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     failed = False
     header: list[str] = []
     try:
-        with file.open("rb") as lines:  # binary: a text reader would decode rows as well
-            first = lines.readline(HEADER_LIMIT).decode("utf-8-sig")
+        first = _first_line(source, file).decode("utf-8-sig")
         rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
         header = next(rows, [])
-    except (OSError, UnicodeDecodeError, csv.Error):
+    except (OSError, ValueError, csv.Error):
         failed = True
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name or not name for name in header):

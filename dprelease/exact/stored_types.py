@@ -132,4 +132,4 @@ def _value(
         return f"CAST(NULL AS {target})"
     if name == declared.table.privacy_unit.id and base_type(physical) in FLOATS:
         raise DataError("DP-DATA-005", column=name)
-    return f"CAST({typed(name, column, physical)} AS {target})"
+    return f"CAST({typed(name, column, physical, declared.table.time_zone)} AS {target})"

@@ -27,6 +27,17 @@ class PrivacyUnit:
     max_groups: int = 1
     max_rows_per_group: int = 1
 
+    @property
+    def bounded_rows(self) -> str:
+        """Return which rows all values are of; empty if every row is a unit, and all count."""
+        if self.id is None:
+            return ""
+        return (
+            f"of bounded rows: of each '{self.id}' at most {self.max_rows_per_group} rows in each "
+            f"of at most {self.max_groups} groups count. What a unit has beyond is left out, which "
+            "no margin of error covers"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Move:

@@ -199,8 +199,8 @@ def _unit(query: Query) -> dict[str, Any]:
         "max_rows_per_group": unit.max_rows_per_group,
         "neighbours": query.neighbours.value,
         "words": (
-            f"The unit is {who}. Neighbouring tables differ by {change}. Of one unit at most "
-            f"{unit.max_rows_per_group} rows in each of at most {unit.max_groups} groups count."
+            f"The unit is {who}. Neighbouring tables differ by {change}. "
+            + (f"Values are {unit.bounded_rows}." if unit.bounded_rows else "All rows count.")
         ),
     }
 
@@ -210,7 +210,7 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
     measure = column.measure
     return {
         **column.event.to_json(),
-        "aggregate": _aggregate(measure),
+        "aggregate": _aggregate(measure) + (", of bounded rows" if column.is_bounded else ""),
         "sensitivity_derivation": _derivation(column),
         "cells": column.query.cells,
         "step": plain_text(measure.step),

@@ -73,6 +73,11 @@ class PlannedColumn:
         )
 
     @property
+    def is_bounded(self) -> bool:
+        """Return whether it is of bounded rows: of a unit that has more, not all of them count."""
+        return self.query.unit.id is not None
+
+    @property
     def priced(self) -> Priced:
         """Return what the accountant needs."""
         return priced(self.mechanism, self.measure.sensitivity)
@@ -172,6 +177,15 @@ class Plan:
                 elif column.form in FRACTIONS:
                     yield query, column, evenly_spread(column, laws, 0.95)
 
+    def bounded_rows(self) -> list[str]:
+        """Return, for each query that leaves rows out, which of them count, in words."""
+        queries = {column.query.name: column.query for column in self.columns}
+        return [
+            f"{name}: values are {query.unit.bounded_rows}."
+            for name, query in queries.items()
+            if query.unit.bounded_rows
+        ]
+
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
         return tuple(column for column in self.columns if column.query.name == name)
@@ -195,6 +209,7 @@ class Plan:
                 }
                 for query, column, margin in self.computed()
             ],
+            "bounded_rows": self.bounded_rows(),
             "reading": reading(self.guarantee),
             "warnings": list(self.warnings),
         }
@@ -204,6 +219,7 @@ def _column_json(column: PlannedColumn) -> dict[str, Any]:
     return {
         **column.event.to_json(),
         "cells": column.query.cells,
+        "rows": "bounded" if column.is_bounded else "all",
         "step": plain_text(column.measure.step),
         "unit": column.measure.unit,
         "error_unit": column.measure.error_unit,

@@ -1,30 +1,37 @@
-"""A first table schema from names and types alone.
+"""A first table schema from names and types, and how a CSV file is written.
 
-No value of any row is looked at: a Parquet file tells its types in its metadata, a CSV file its
-names in its first line. What must come from public knowledge is left open: bounds and key lists
-that are read off the data would make the guarantee untrue.
+No value is told: a Parquet file tells its types in its metadata, a CSV file its names in its first
+line, and its first bytes how its texts, numbers and days are written. What must come from public
+knowledge is left open: bounds and key lists that are read off the data would make the guarantee
+untrue.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dprelease.errors import DataError, Place
+from dprelease.exact.dialect import Form, Kind, form_of
 from dprelease.numerics.rounding import exact
+from dprelease.schema.table import Source
 
 HEAD = """\
 # A sketch from names and types alone: no row was looked at. Whatever is marked FILL IN has to come
 # from what everybody may know (a code list, a tariff, the law), never from the data.
 """
+CSV_HEAD = """\
+# A sketch from the names, and from how the first rows are written: no value of theirs is in it.
+# What stands in `source`, and the types, are proposals: check them, for what is not written as it
+# is declared counts as missing, or is left out. Whatever is marked FILL IN has to come from what
+# everybody may know (a code list, a tariff, the law), never from the data.
+"""
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
 DATE = "{type: date}  # FILL IN lower and upper, to group by it"
-LONGEST_HEADER = 1_000_000
 YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
 
@@ -34,7 +41,7 @@ def sketch(
     unit: str | None = None,
     folder: Path | None = None,
     *,
-    head: str = HEAD,
+    head: str | None = None,
     proposals: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of a table schema for a Parquet or CSV file.
@@ -53,45 +60,89 @@ def sketch(
     if not source.is_file():
         kind = source.suffix.removeprefix(".") or "a table"
         raise DataError("DP-DATA-001", place=place, table=source.stem, format=kind)
-    columns = list(_columns(source))
+    form = _form(source)
+    columns = list(_columns(source, form))
     if not columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
     names = [name for name, _ in columns]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     path = source.name if folder is None else os.path.relpath(source, folder)
-    lines = [head.rstrip(), f"table: {_name(source.stem)}", f"source: {_text(path)}"]
+    head = head or (HEAD if form is None else CSV_HEAD)
+    lines = [head.rstrip(), f"table: {_name(source.name.split('.')[0])}"]
+    lines += _source(path, form)
     if unit is None:
         lines.append(
             "# Every row is a privacy unit of its own. If people have several rows, say which"
         )
         lines.append(
-            "# column names them: privacy_unit: {id: ..., max_groups: 1, max_rows_per_group: 1}"
+            "# column names them: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}"
         )
     else:
         lines += [
             "privacy_unit:",
             f"  id: {_text(unit)}",
-            "  max_groups: 1  # FILL IN: groups that one unit may touch in one query",
-            "  max_rows_per_group: 1  # FILL IN: rows of one unit kept in one group",
+            "  # max_groups: FILL IN, groups that one unit may touch in one query",
+            "  # max_rows_per_group: FILL IN, rows of one unit that are kept in one group",
+            "  # Rows beyond them are left out: lower bounds mean less noise, and a larger bias.",
         ]
     lines.append("columns:")
     for name, kind in columns:
-        body = (proposals or {}).get(name) or _declared(kind, is_unit=name == unit)
+        body = _declared(kind, is_unit=name == unit)
+        if form is not None and name != unit:
+            body = _written(form.columns[name], form)
+        body = _proposed(name, proposals or {}, form) or body
         lines.append(f"  {_text(name)}: {body}" if body else f"  # {_text(name)}: left out, {kind}")
     return "\n".join(lines) + "\n"
 
 
-def _columns(source: Path) -> Iterator[tuple[str, str]]:
-    ending = source.suffix.lower()
-    if ending in (".parquet", ".pq"):
+def _form(source: Path) -> Form | None:
+    """Return how a CSV file is written; None for other files, and for one that can't be read."""
+    try:
+        is_csv = Source(path=source.name).kind == "csv"
+        return form_of(source) if is_csv else None
+    except (OSError, ValueError):
+        return None
+
+
+def _source(path: str, form: Form | None) -> list[str]:
+    if form is None or not form.source:
+        lines = [f"source: {_text(path)}"]
+    else:
+        kept = [f"  {key}: {json.dumps(value)}" for key, value in form.source.items()]
+        lines = ["source:", f"  path: {_text(path)}", *kept]
+    if form is not None and form.is_ascii:
+        lines.append(
+            "# The first rows are plain ASCII. If later ones are not UTF-8, say `encoding`."
+        )
+    return lines
+
+
+def _proposed(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
+    """Return what values propose, unless they are numbers or days that only look like texts."""
+    found = proposals.get(name, "")
+    kind = "text" if form is None else form.columns[name].name
+    return "" if kind != "text" and found.startswith("{type: category") else found
+
+
+def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
+    if source.suffix.lower() in (".parquet", ".pq"):
         yield from _parquet(source)
-    elif ending in (".csv", ".tsv"):
-        with source.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            # One line alone: a quote that is never closed must not bring rows with it.
-            line = file.readline(LONGEST_HEADER)
-        header = next(csv.reader([line], delimiter="\t" if ending == ".tsv" else ","), [])
-        yield from ((name, "text or number") for name in header if name)
+    elif form is not None:
+        yield from ((name, "text or number") for name in form.columns)
+
+
+def _written(kind: Kind, form: Form) -> str:
+    """Return what stands at a column of a CSV file by how its first cells are written."""
+    if kind.name == "text":
+        return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
+    body = _declared(kind.name, is_unit=False)
+    if kind.layout is not None and f"{kind.name}_format" not in form.source:
+        inside = f"{{type: {kind.name}"
+        body = body.replace(inside, f"{inside}, format: {json.dumps(kind.layout)}")
+    if kind.is_unsure:
+        body += "  # FILL IN" * ("#" not in body) + "; which is first, the day or the month?"
+    return body
 
 
 def _parquet(source: Path) -> Iterator[tuple[str, str]]:

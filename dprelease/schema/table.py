@@ -11,13 +11,33 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.schema.columns import (
     Column,
     CutColumn,
+    DateColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
+    TimestampColumn,
     is_stored,
 )
 from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.values import TEXT_SCHEMA, Flag, Name, ShortForm, Text, Whole, refuse
+from dprelease.schema.values import (
+    TEXT_SCHEMA,
+    Flag,
+    Name,
+    ShortForm,
+    Text,
+    TimeFormat,
+    Whole,
+    refuse,
+)
+from dprelease.schema.written import (
+    COMPRESSED,
+    UTC,
+    UTF_8,
+    Compression,
+    Encoding,
+    Thousands,
+    TimeZone,
+)
 
 Format = Literal["parquet", "csv", "json_lines", "duckdb"]
 Kind = Literal[Format, "catalogue"]
@@ -31,7 +51,8 @@ _ENDINGS: dict[str, Format] = {
     ".duckdb": "duckdb",
     ".db": "duckdb",
 }
-
+_OF_CSV = ("delimiter", "quote", "nulls")
+_OF_TEXTS = ("encoding", "compression", "decimal", "thousands", "date_format", "timestamp_format")
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
@@ -42,6 +63,9 @@ class Source(Model):
 
     For the engine spark alone: a table of Spark's catalogue (`table` without a path), or Parquet
     somewhere else (a path with a scheme, such as s3a://bucket/visits).
+
+    The keys from `delimiter` on say how the texts of a CSV or JSON lines file are written, and
+    nothing of it is ever guessed; `time_zone` says where instants are local, in any source.
     """
 
     path: Text | None = None
@@ -51,6 +75,13 @@ class Source(Model):
     delimiter: Text | None = None
     quote: Text = '"'
     nulls: tuple[Text, ...] = ("",)
+    encoding: Encoding = UTF_8
+    compression: Compression | None = None
+    decimal: Literal[".", ","] = "."
+    thousands: Thousands | None = None
+    date_format: TimeFormat | None = None
+    timestamp_format: TimeFormat | None = None
+    time_zone: TimeZone = UTC
 
     @model_validator(mode="after")
     def _tell_format(self) -> Self:
@@ -70,7 +101,22 @@ class Source(Model):
         for mark in (self.delimiter, self.quote):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 refuse("DP-SCHEMA-011", reason="delimiter and quote are one ASCII character")
+        self._check_texts()
         return self
+
+    def _check_texts(self) -> None:
+        """Raise DP-SCHEMA-014 for a key that says nothing here, or two marks that are one."""
+        told = {"csv": (), "json_lines": _OF_CSV}.get(self.kind or "", (*_OF_CSV, *_OF_TEXTS))
+        for key in told:
+            if key in self.model_fields_set:
+                kind = (self.kind or "a frame").replace("_", " ")
+                reason = f"the values of {kind} are not written so"
+                refuse("DP-SCHEMA-014", key=key, reason=reason)
+        if self.thousands == self.decimal:
+            refuse("DP-SCHEMA-014", key="thousands", reason="it is the decimal mark")
+        if self.kind == "json_lines" and self.thousands == ".":
+            reason = "JSON's own numbers have a point before their decimals"
+            refuse("DP-SCHEMA-014", key="thousands", reason=reason)
 
     @property
     def is_uri(self) -> bool:
@@ -89,17 +135,33 @@ class Source(Model):
             return "catalogue"
         if self.format is not None or self.path is None:
             return self.format
-        return _ENDINGS.get("." + self.path.rsplit(".", 1)[-1].lower())
+        plain, packed = self._ending
+        found = _ENDINGS.get(plain)
+        return None if packed and found not in ("csv", "json_lines") else found
+
+    @property
+    def _ending(self) -> tuple[str, str]:
+        """Return the ending of the path, and that of a compressed file after it, or nothing."""
+        parts = ["", *(self.path or "").lower().rsplit(".", 2)]
+        ends = ["." + part for part in parts[-2:]]
+        return (ends[0], ends[1]) if ends[1] in COMPRESSED else (ends[1], "")
+
+    @property
+    def compressed(self) -> Compression:
+        """Return how a text file is compressed, declared or told by the ending."""
+        return self.compression or COMPRESSED.get(self._ending[1], "none")
 
     @property
     def separator(self) -> str:
         """Return the delimiter of a CSV file."""
-        tabs = self.path is not None and self.path.lower().endswith(".tsv")
-        return self.delimiter or ("\t" if tabs else ",")
+        return self.delimiter or ("\t" if self._ending[0] == ".tsv" else ",")
+
+
+_BOUNDS = ("max_groups", "max_rows_per_group")
 
 
 class UnitSpec(Model):
-    """The privacy unit as declared; without an id every row is a unit."""
+    """The privacy unit as declared, with both bounds; without an id every row is a unit."""
 
     id: Text | None = None
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
@@ -109,6 +171,9 @@ class UnitSpec(Model):
     def _bounds_need_an_id(self) -> Self:
         if self.id is None and (self.max_groups or self.max_rows_per_group):
             refuse("DP-SCHEMA-009")
+        missing = [name for name in _BOUNDS if getattr(self, name) is None]
+        if self.id is not None and missing:  # any default would leave out rows unasked
+            refuse("DP-SCHEMA-013", missing=" and no ".join(f"`{name}`" for name in missing))
         return self
 
 
@@ -128,6 +193,18 @@ class Table(Model):
     """Nobody's data: read without a price, to be joined to tables that are about people."""
     privacy_unit: UnitSpec = UnitSpec()
     columns: dict[Text, Column]
+
+    @model_validator(mode="after")
+    def _write_formats(self) -> Self:
+        """Give columns without a format the one that their source declares."""
+        for name, column in self.columns.items():
+            if not isinstance(column, DateColumn | TimestampColumn) or self.source is None:
+                continue
+            days = isinstance(column, DateColumn)
+            found = self.source.date_format if days else self.source.timestamp_format
+            if found and is_stored(column) and "format" not in column.model_fields_set:
+                self.columns[name] = column.model_copy(update={"format": found})
+        return self
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -152,7 +229,12 @@ class Table(Model):
         return f"{self.owner or ''}/{self.name}"
 
     @property
+    def time_zone(self) -> str:
+        """Return where the instants of the source are local."""
+        return UTC if self.source is None else self.source.time_zone
+
+    @property
     def unit(self) -> PrivacyUnit:
-        """Return the privacy unit; a bound that is not declared is 1."""
+        """Return the privacy unit."""
         spec = self.privacy_unit
         return PrivacyUnit(spec.id, spec.max_groups or 1, spec.max_rows_per_group or 1)

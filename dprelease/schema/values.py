@@ -87,9 +87,9 @@ def to_date(value: object) -> date:
 
 
 def to_time_format(value: object) -> str:
-    """Return a strptime format made of year, month, day, hour, minute and second."""
+    """Return a strptime format made of year, month, day, hour, minute, second and its parts."""
     text = to_text(value)
-    if not re.fullmatch(r"(%[YmdHMSyjbBp]|[^%])+", text):
+    if not re.fullmatch(r"(%[YmdHIMSfyjbBp]|[^%])+", text):
         refuse("DP-DECL-003", problem="a date format such as %d/%m/%Y is needed")
     return text
 

@@ -121,19 +121,17 @@ def typed_rows(query: Query, own: Physical, joined: Physical) -> str:
         DP-DATA-004 if a stored type can't be read as declared.
     """
     found, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _stored(SOURCE, found.own, columns, own)
+    rows = _stored(SOURCE, found.own, query.table, own)
     rows = _layered(rows, found.before, columns, formulas)
     if query.join is not None:
         rows = _joined(query, query.join, rows, found, joined, own)
     return _layered(rows, found.after, columns, formulas)
 
 
-def _stored(
-    relation: str, names: Sequence[str], columns: Mapping[str, Column], physical: Physical
-) -> str:
+def _stored(relation: str, names: Sequence[str], table: Table, physical: Physical) -> str:
     parts = []
     for name in names:
-        value = typed(name, columns[name], physical[name])
+        value = typed(name, table.columns[name], physical[name], table.time_zone)
         quoted = quoting.identifier(name)
         parts.append(value if value == quoted else f"{value} AS {quoted}")
     return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"
@@ -240,7 +238,7 @@ def _typed_table(table: Table, formulas: Formulas, names: Sequence[str], physica
     """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
     found = closure(table.columns, formulas, names)
     stored = [name for name in found if is_stored(table.columns[name])]
-    rows = _stored(JOINED, stored, table.columns, physical)
+    rows = _stored(JOINED, stored, table, physical)
     return _layered(rows, layers(table.columns, formulas, names), table.columns, formulas)
 
 

@@ -30,9 +30,11 @@ from dprelease.statements.physical import (
     FLOATS,
     INTEGERS,
     SMALL_INTEGERS,
+    ZONED,
     base_type,
 )
 from dprelease.statements.spelling import (
+    UTC,
     as_double,
     calendar_day,
     instant,
@@ -54,6 +56,8 @@ class Held:
     source: str
     stored: str
     column: Column
+    zone: str = UTC
+    """Where its instants are local."""
 
     @property
     def text(self) -> str:
@@ -65,8 +69,10 @@ Meaning = Callable[[Held], str | None]
 """From a stored column to a value of the declared kind."""
 
 
-def typed(name: str, column: Column, physical: str) -> str:
+def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
     """Return the value of a column as its declared kind; NULL where it is missing.
+
+    `zone`: the time zone in which the source's instants, and days of them, are local.
 
     Raises
     ------
@@ -77,8 +83,10 @@ def typed(name: str, column: Column, physical: str) -> str:
     source, stored = quoting.identifier(name), base_type(physical)
     if isinstance(column, CutColumn):
         raise TypeError("a cut has no stored column")
+    if stored in ZONED and zone != UTC:
+        source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
-    found = None if meaning is None else meaning(Held(source, stored, column))
+    found = None if meaning is None else meaning(Held(source, stored, column, zone))
     if found is None:
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
     if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
@@ -197,7 +205,7 @@ def _instant_of_text(held: Held) -> str | None:
         raise TypeError("only days and instants have a format")
     if FAMILY_OF[held.stored] != "texts" and not says_numbers(held.column.format):
         return _missing(held)
-    return instant_of_text(held.text, held.column.format)
+    return instant_of_text(held.text, held.column.format, held.zone)
 
 
 MEANINGS: dict[tuple[str, str], Meaning] = {

@@ -58,9 +58,10 @@ def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRe
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    columns = records.declared.table.columns
+    table = records.declared.table
+    columns, zone = table.columns, table.time_zone
     parts = [
-        f"{typed(name, columns[name], physical[name])} AS {quoting.identifier(name)}"
+        f"{typed(name, columns[name], physical[name], zone)} AS {quoting.identifier(name)}"
         for name in stored_columns_of(records)
     ]
     texts, values = {}, []

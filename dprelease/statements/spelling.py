@@ -21,11 +21,16 @@ BEYOND_HUGE = 2.0**127
 WORDS_FOR_DAYS = r"(?i)[\s\v]*([+-]?infinity|epoch)[\s\v]*"
 """Texts that the engine takes for an instant whatever the format, and reads as 1900-01-01."""
 
-ISO_TEXT = (
-    r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"([ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?(z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
-)
+_DAY = r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?"
+_FAR = r"(z|[+-][0-9]{2}(:?[0-9]{2})?)"
+ISO_TEXT = rf"{_DAY}({_TIME}{_FAR}?)?\s*"
 """What writers of instants agree on: the day, the time, and how far it is from Greenwich."""
+
+FAR_TEXT = rf"{_DAY}{_TIME}{_FAR}\s*"
+"""Those of them that say how far."""
+
+UTC = "UTC"
 
 DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "y": 2, "j": 3}
 """Digits of the parts of a format that are whole numbers of a fixed length."""
@@ -117,8 +122,11 @@ def truth_of_text(text: str) -> str:
     )
 
 
-def instant_of_text(text: str, layout: str) -> str:
-    """Return the TIMESTAMP that a text says: in the declared format, or else by ISO 8601."""
+def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
+    """Return the TIMESTAMP that a text says: in the declared format, or else by ISO 8601.
+
+    It is local; a text that says how far it is from Greenwich is turned to the time of the zone.
+    """
     width = _digits(layout)
     if width is not None:
         text = _padded(text, width)
@@ -128,8 +136,11 @@ def instant_of_text(text: str, layout: str) -> str:
     )
     if layout.startswith("%Y-%d"):  # a format that tells month and day by their places alone
         return declared
-    iso = f"TRY_CAST(trim({text}) AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
-    return f"coalesce({declared}, CASE WHEN {matches(text, ISO_TEXT)} THEN {iso} END)"
+    said = f"trim({text})"
+    iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(said, 'TIMESTAMPTZ')}"
+    if zone != UTC:
+        iso = f"WHEN {matches(text, FAR_TEXT)} THEN {instant(said, 'TIMESTAMPTZ', zone)} {iso}"
+    return f"coalesce({declared}, CASE {iso} END)"
 
 
 def says_numbers(layout: str) -> bool:
@@ -156,13 +167,19 @@ def calendar_day(day: str) -> str:
     return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
 
 
-def instant(source: str, stored: str) -> str:
-    """Return a TIMESTAMP in UTC within the years 1 to 9999; NULL beyond, where casts can fail."""
+def instant(source: str, stored: str, zone: str = UTC) -> str:
+    """Return a TIMESTAMP within the years 1 to 9999; NULL beyond, where casts can fail.
+
+    An instant that knows its distance from Greenwich is turned to the local time of the zone.
+    """
     first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
-    if stored in ZONED:
+    if stored in ZONED or stored == "TIMESTAMPTZ":
         wide = _whole_microseconds(source, stored, "TIMESTAMPTZ")
         inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
-        return f"CASE WHEN {inside} THEN {wide} AT TIME ZONE 'UTC' END"
+        local = f"{wide} AT TIME ZONE {quoting.text(zone)}"
+        if zone != UTC:  # hours away, it may be in another year
+            inside += f" AND {local} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
+        return f"CASE WHEN {inside} THEN {local} END"
     wide = _whole_microseconds(source, stored, "TIMESTAMP")
     inside = f"{wide} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
     return f"CASE WHEN {inside} THEN {wide} END"

@@ -132,7 +132,7 @@ MEASURES = {
 
 
 def of_source(path: str | None, unit: bool, **source: Any) -> Query:
-    given = {"privacy_unit": {"id": "id", "max_groups": 2}} if unit else {}
+    given = {"privacy_unit": {"id": "id", "max_groups": 2, "max_rows_per_group": 1}} if unit else {}
     where = "t > '2024-01-01 12:00:00' OR t IS NULL OR n > 3"
     where_from = source if path is None else {"path": path, **source}
     declared = declare(COLUMNS, source=where_from, **given)

@@ -88,6 +88,7 @@ JOINS: dict[str, dict[str, Any]] = {
     "by text": {"code": "code"},
     "by both": {"station": "start", "code": "code"},
 }
+ONE = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
 UNITS = [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 2}]
 
 
@@ -301,7 +302,7 @@ def private_query(
     """Return a query of people beside their visits."""
     cost = {"expression": "rate * days", "type": "integer", "lower": -3, "upper": 12, "nulls": 1}
     return ask(
-        declare(PEOPLE, privacy_unit={"id": "id", **bounds}),
+        declare(PEOPLE, privacy_unit={**ONE, **bounds}),
         {
             "rows": {"count": "*"},
             "rate": {"sum": "rate"},
@@ -312,7 +313,7 @@ def private_query(
         },
         by,
         neighbours=neighbours,
-        other=declare(VISITS, table="visits", privacy_unit={"id": "id"}),
+        other=declare(VISITS, table="visits", privacy_unit=ONE),
         join={"table": "visits", "on_unit": "true", **join},
         derive={"cost": cost},
     )

@@ -353,7 +353,11 @@ def test_parquet_columns_that_differ_by_case_are_refused(tmp_path: Path) -> None
 
 def test_float_ids_are_refused_and_large_ids_stay_apart(tmp_path: Path) -> None:
     """2^53 and 2^53 + 1 are two people; a float column would merge them (V25)."""
-    values = {"table": "t", "columns": {"id": {"type": "integer"}}, "privacy_unit": {"id": "id"}}
+    values = {
+        "table": "t",
+        "columns": {"id": {"type": "integer"}},
+        "privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
+    }
     declared = table_from_mapping(values, tmp_path)
     document = Document(
         tmp_path / "q", "", {"from": "t", "columns": {"people": {"count_distinct": "id"}}}, {}

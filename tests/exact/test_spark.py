@@ -123,7 +123,9 @@ def test_joins_of_people() -> None:
         both([test_joins.private_query(bounds, ["sex", "ward"])], first, second)
 
 
-@pytest.mark.parametrize("unit", [{}, {"id": "id", "max_groups": 2}], ids=str)
+@pytest.mark.parametrize(
+    "unit", [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 1}], ids=str
+)
 def test_keys_that_are_not_public(unit: Row) -> None:
     columns = {"id": {"type": "integer"}, "word": {"type": "text"}, "n": {"type": "integer"}}
     query = ask(
@@ -232,7 +234,7 @@ def test_failures_say_nothing(unit: bool, tmp_path: Path, capfd: Any) -> None:
     )  # fmt: skip
     columns = {"id": {"type": "text"}, "k": {"type": "text"}}
     pq.write_table(pa.table({"k": bad, "id": bad}), tmp_path / "t.parquet")
-    given = {"privacy_unit": {"id": "id"}} if unit else {}
+    given = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}} if unit else {}
     declared = declare(columns, source=str(tmp_path / "t.parquet"), **given)
     query = ask(declared, {"n": {"count": "k"}}, where="lower(k) <> 'x'")
     with (
@@ -320,7 +322,7 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
         column = {"type": "number", "lower": 0, "upper": 2**60, "step": 3}
         measures["sum"] = {"sum": "v"}
     columns = {"id": {"type": "integer"}, "v": column}
-    given = {"privacy_unit": {"id": "id"}} if unit else {}
+    given = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}} if unit else {}
     both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])
 
 

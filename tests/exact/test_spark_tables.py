@@ -92,7 +92,7 @@ def test_joins(public: bool, spark: Any, tmp_path: Path) -> None:
     for name, table in (("own", own), ("other", other)):
         pq.write_table(table, tmp_path / f"{name}.parquet")
         spark.sql(f"CREATE TABLE {name} USING parquet LOCATION 'file://{tmp_path}/{name}.parquet'")
-    unit: Row = {"privacy_unit": {"id": "id", "max_groups": 3}}
+    unit: Row = {"privacy_unit": {"id": "id", "max_groups": 3, "max_rows_per_group": 1}}
     number: Row = {"type": "integer"}
     first = declare({"id": number, **INTEGER}, source={"table": "own"}, **unit)
     second = declare(

@@ -139,7 +139,10 @@ def test_instants_in_milliseconds(unit: str, zone: str | None, tmp_path: Path) -
 def test_types_that_no_file_may_have(tmp_path: Path) -> None:
     """Ids in floats, and lists: whatever the other files hold."""
     columns = {"id": {"type": "integer"}, "n": {"type": "integer"}}
-    unit = {"privacy_unit": {"id": "id"}, "source": str(tmp_path / "t*.parquet")}
+    unit = {
+        "privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
+        "source": str(tmp_path / "t*.parquet"),
+    }
     query = ask(declare(columns, **unit), {"rows": {"count": "*"}})
     for table, code in (({"id": [1.0], "n": [1]}, "005"), ({"id": ["1"], "n": [[1]]}, "004")):
         pq.write_table(pa.table({"id": [1], "n": [1]}), tmp_path / "t1.parquet")

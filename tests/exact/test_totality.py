@@ -31,7 +31,9 @@ def counted(column: dict[str, Any], values: pa.Array, **asked: Any) -> list[int]
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16()])
-@pytest.mark.parametrize("unit", [{}, {"id": "id"}], ids=str)
+@pytest.mark.parametrize(
+    "unit", [{}, {"id": "id", "max_groups": 1, "max_rows_per_group": 1}], ids=str
+)
 def test_narrow_integers_are_keys_over_their_whole_range(
     kind: pa.DataType, unit: dict[str, Any]
 ) -> None:

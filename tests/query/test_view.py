@@ -20,6 +20,7 @@ COLUMNS: dict[str, Any] = {
     "unused": {"type": "text"},
 }
 ROWS = {"rows": {"count": "*"}}
+ONE = {"max_groups": 1, "max_rows_per_group": 1}
 CODES: dict[str, Any] = {
     "code": {"type": "text"},
     "size": {"type": "integer", "lower": 0, "upper": 9},
@@ -34,7 +35,7 @@ def codes_of(**asked: Any) -> list[str]:
     columns = asked.pop("columns", COLUMNS)
     unit = asked.pop("unit", {})
     other = asked.pop("other", declare(CODES, table="codes", public="true"))
-    base = declare(columns, **({"privacy_unit": unit} if unit else {}))
+    base = declare(columns, **({"privacy_unit": {**ONE, **unit}} if unit else {}))
     try:
         ask(base, ROWS, other=other, **asked)
     except Findings as several:
@@ -120,7 +121,7 @@ def test_tables_about_the_same_people_name_them_alike(
     mine: str | None, theirs: dict[str, Any], codes: list[str]
 ) -> None:
     """Two ids are two people, whatever the steward thinks (V29)."""
-    unit = {"privacy_unit": {"id": next(iter(theirs))}} if theirs else {}
+    unit = {"privacy_unit": {"id": next(iter(theirs)), **ONE}} if theirs else {}
     other = declare({**theirs, "x": {"type": "text"}}, table="visits", **unit)
     asked = {"join": {"table": "visits", "on_unit": "true"}}
     assert codes_of(unit={"id": mine} if mine else {}, other=other, **asked) == codes
@@ -163,5 +164,6 @@ def test_columns_are_computed_level_by_level() -> None:
 def test_an_id_is_stored() -> None:
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-008"):
         declare(
-            {**COLUMNS, "who": {"expression": "id", "type": "integer"}}, privacy_unit={"id": "who"}
+            {**COLUMNS, "who": {"expression": "id", "type": "integer"}},
+            privacy_unit={"id": "who", **ONE},
         )

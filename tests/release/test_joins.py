@@ -40,7 +40,7 @@ columns:
 table: visits
 owner: hospital
 source: visits.csv
-privacy_unit: {id: person}
+privacy_unit: {id: person, max_groups: 1, max_rows_per_group: 1}
 columns:
   person: {type: integer}
   ward: {type: category, values: [w1, w2]}

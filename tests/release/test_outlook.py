@@ -24,7 +24,7 @@ TABLE = "office/people"
 SCHEMA = """\
 table: people
 owner: office
-privacy_unit: {id: person}
+privacy_unit: {id: person, max_groups: 1, max_rows_per_group: 1}
 columns:
   person: {type: integer}
   city: {type: category, values: [Bern, Oslo], nulls: Bern, others: Bern}
@@ -48,7 +48,11 @@ def release(
     ledger: str = "l",
 ) -> dprelease.Release:
     folder.mkdir(exist_ok=True)
-    schema = SCHEMA.replace("privacy_unit: {id: person}\n", "") if asked == RECORDS else SCHEMA
+    schema = (
+        SCHEMA.replace("privacy_unit: {id: person, max_groups: 1, max_rows_per_group: 1}\n", "")
+        if asked == RECORDS
+        else SCHEMA
+    )
     (folder / "people.yaml").write_text(schema)
     text = f"title: T\ntables: [people.yaml]\nbudget: {{{budget}}}\nmechanism: {mechanism}\n"
     path = folder / "release.yaml"
@@ -146,7 +150,7 @@ def test_every_table_about_people_is_told(tmp_path: Path) -> None:
     joined = COLUMNS.replace("group_by", "join: {table: visits, on_unit: true}\n    group_by")
     release(tmp_path, "epsilon: 1, delta: 1e-9")
     (tmp_path / "visits.yaml").write_text(
-        "table: visits\nowner: office\nprivacy_unit: {id: person}\n"
+        "table: visits\nowner: office\nprivacy_unit: {id: person, max_groups: 1, max_rows_per_group: 1}\n"
         "columns: {person: {type: integer}, cost: {type: integer, lower: 0, upper: 9}}\n"
     )
     path = tmp_path / "release.yaml"

@@ -41,7 +41,11 @@ COLUMNS: dict[str, Any] = {
     "day": {"type": "date"},
     "pay": {"type": "number", "lower": 0, "upper": 100, "step": 1},
 }
-UNITS = [{}, {"id": "id", "max_groups": 1}, {"id": "id", "max_groups": 2, "max_rows_per_group": 2}]
+UNITS = [
+    {},
+    {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
+    {"id": "id", "max_groups": 2, "max_rows_per_group": 2},
+]
 
 
 def query(unit: dict[str, Any], by: list[str], **keys: Any) -> Query:
@@ -119,7 +123,7 @@ def test_no_two_partitions_have_one_text(values: list[tuple[str, str]]) -> None:
 SCHEMA = """\
 table: people
 source: people.csv
-privacy_unit: {id: id, max_groups: 2}
+privacy_unit: {id: id, max_groups: 2, max_rows_per_group: 1}
 columns:
   id: {type: integer}
   job: {type: text}
@@ -201,7 +205,7 @@ def test_a_release(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shift", range(3))
 def test_noised_numbers_decide_and_are_told(shift: int) -> None:
     """The same words drawn by hand: each number is the true one and its noise, the larger are told."""
-    unit = {"id": "id", "max_groups": 1}
+    unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
     asked = ask(
         declare(COLUMNS, privacy_unit=unit),
         {"persons": {"count_distinct": "id"}},

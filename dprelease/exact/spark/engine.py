@@ -245,11 +245,11 @@ class SparkEngine:
         """Return the SQL of the unit of a row, of the asked table or of the joined one."""
         if query.unit.id is None:
             raise TypeError("every row is a unit of its own")
-        name, columns = query.unit.id, query.declared.table.columns
+        name, table = query.unit.id, query.declared.table
         if place and query.join is not None:
             name = next(right for left, right in query.join.on if left == name)
-            columns = query.join.declared.table.columns
-        return typed(name, columns[name], rows.physical[name])
+            table = query.join.declared.table
+        return typed(name, table.columns[name], rows.physical[name], table.time_zone)
 
 
 def _stored(spark: SparkSession, declared: Declared, frame: object | None) -> Stored | None:

@@ -111,7 +111,7 @@ def spread(
         return _parquet(spark, paths, given, physical)
     reader = text_reader(given.declared, source, given.files)
     whole = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    return whole.load(paths).select("path", "content"), Rows(physical, reader=reader)
+    return whole.load(paths).select("content"), Rows(physical, reader=reader)
 
 
 def _frame(spark: SparkSession, arrow: Any) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dprelease.exact.sources import pattern
+from dprelease.exact.sources import TextReader
 from dprelease.query import quoting
 from dprelease.statements.physical import base_type
 
@@ -41,13 +41,12 @@ class Rows:
     `physical`: the engine's types of the columns that are read. Without `reader` and `packed` they
     are columns of Spark itself, in this order; types of `ARROW` come as another that holds them.
     `packed`: each Spark row is `content`, an Arrow stream. `reader`: each is a whole text file,
-    `content` with its `path`, read by that function of the engine with these options, so that a
-    broken line means what it means there.
+    `content`, read as the engine duckdb reads it, so that a broken line means what it means there.
     """
 
     physical: Mapping[str, str]
     packed: bool = False
-    reader: tuple[str, str] | None = None
+    reader: TextReader | None = None
 
     @property
     def names(self) -> list[str]:
@@ -75,10 +74,10 @@ class Rows:
         self, batches: Iterable[Any], link: duckdb.DuckDBPyConnection, folder: Path
     ) -> Iterator[Any]:
         if self.reader is not None:
-            for path, content in _contents(batches):
-                yield from self._text(path, content, link, folder)
+            for content in _contents(batches):
+                yield from self._text(content, link, folder)
         elif self.packed:
-            for _, content in _contents(batches):
+            for content in _contents(batches):
                 table = pa.ipc.open_stream(content).read_all()
                 yield table.select(self.names) if self.names else table
         else:
@@ -91,18 +90,14 @@ class Rows:
                 table = table.set_column(place, name, table[name].cast(ARROW[kind]))
         return table
 
-    def _text(
-        self, path: str, content: Any, link: duckdb.DuckDBPyConnection, folder: Path
-    ) -> Iterator[Any]:
+    def _text(self, content: Any, link: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Any]:
         if self.reader is None:
             raise TypeError("the rows are no text")
-        function, options = self.reader
-        ending = "".join(mark for mark in Path(path).suffix if mark.isalnum() or mark == ".")
-        file = folder / f"text{ending}"  # the ending tells a compressed file
-        file.write_bytes(content)
+        file = folder / "text"
+        self.reader.packing.write(pa.BufferReader(content), file)
         try:
             chosen = ", ".join(quoting.identifier(name) for name in self.names) or "1 AS one"
-            source = f"{function}({quoting.text(pattern(file))}, {options})"
+            source = self.reader.relation([file])
             # A connection of its own: others ask something while this one is still reading.
             with link.cursor() as reading:
                 for batch in reading.sql(f"SELECT {chosen} FROM {source}").to_arrow_reader(CHUNK):
@@ -127,11 +122,10 @@ def packed(table: Any) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _contents(batches: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def _contents(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
-        paths = batch.column("path") if "path" in batch.schema.names else None
-        for i, content in enumerate(batch.column("content")):
-            yield "" if paths is None else paths[i].as_py(), content.as_buffer()
+        for content in batch.column("content"):
+            yield content.as_buffer()
 
 
 def _gathered(batches: Iterable[Any]) -> Iterator[Any]:

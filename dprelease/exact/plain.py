@@ -1,0 +1,106 @@
+"""Text files as the engine reads them: plain, and in UTF-8.
+
+What is compressed, or in another encoding, is first written anew into a private folder, by the same
+code wherever it is read: the engine itself takes half of a broken archive for all of it. Bytes that
+the encoding does not know become one that UTF-8 does not know either, so their line is treated as
+such lines are.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.schema.table import Source
+from dprelease.schema.written import UTF_8, Compression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK = 1 << 20
+MARK = "\ufeff"
+"""What may stand before the first character, and is none."""
+
+UNKNOWN = "dprelease-unknown"
+
+
+def _unknown(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeDecodeError):
+        raise problem
+    return "\udcff", problem.end  # becomes the byte FF, which is nowhere in UTF-8
+
+
+codecs.register_error(UNKNOWN, _unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How the bytes of a text file are to be understood."""
+
+    encoding: str = UTF_8
+    compression: Compression = "none"
+
+    @classmethod
+    def of(cls, source: Source) -> Packing:
+        """Return that of a declared source."""
+        return cls(source.encoding, source.compressed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the engine can read the file as it is."""
+        return self == Packing()
+
+    def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
+        """Yield the file in UTF-8, piece by piece.
+
+        Raises
+        ------
+        OSError
+            If it is not whole, or not compressed as declared.
+        """
+        parts = _unpacked(raw, self.compression)
+        return parts if self.encoding == UTF_8 else _in_utf_8(parts, self.encoding)
+
+    def write(self, raw: pa.NativeFile, target: Path) -> None:
+        """Write the file in UTF-8, readable by its owner alone as its folder is.
+
+        Raises
+        ------
+        OSError
+            As `chunks`, or if there is no room.
+        """
+        with target.open("wb") as file:
+            for chunk in self.chunks(raw):
+                file.write(chunk)
+
+
+def opened(file: Path) -> pa.NativeFile:
+    """Return a file's bytes, opened for reading."""
+    import pyarrow as pa
+
+    return pa.OSFile(str(file))
+
+
+def _unpacked(raw: Any, compression: Compression) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    if compression != "none":
+        raw = pa.CompressedInputStream(raw, compression)
+    while chunk := raw.read(CHUNK):
+        yield chunk
+
+
+def _in_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    first = b""
+    while len(first) < len(codecs.BOM_UTF16) and (part := next(parts, b"")):
+        first += part
+    if encoding == "utf-16":  # without a mark it is what most writers mean
+        encoding = "utf-16-be" if first[:2] == codecs.BOM_UTF16_BE else "utf-16-le"
+    decoder = codecs.getincrementaldecoder(encoding)(UNKNOWN)
+    yield decoder.decode(first).removeprefix(MARK).encode(UTF_8, "surrogateescape")
+    for part in parts:
+        yield decoder.decode(part).encode(UTF_8, "surrogateescape")
+    yield decoder.decode(b"", final=True).encode(UTF_8, "surrogateescape")

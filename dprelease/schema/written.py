@@ -1,0 +1,77 @@
+"""How the texts of a source are written: their encoding, numbers, days and time zone."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from dprelease.schema.values import refuse, to_text
+
+UTF_8, UTC = "utf-8", "UTC"
+
+ENCODINGS = frozenset(
+    {"ascii", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u", "tis-620", UTF_8}
+    | {f"cp125{i}" for i in range(9)}
+    | {f"cp{page}" for page in (437, 720, 737, 775, 850, 852, 855, 857, 858, 874, 932, 949, 950)}
+    | {f"cp{page}" for page in (860, 861, 862, 863, 864, 865, 866, 869)}
+    | {f"iso8859-{part}" for part in range(1, 17) if part != 12}
+    | {f"mac-{script}" for script in ("roman", "latin2", "cyrillic", "greek", "turkish")}
+    | {"shift_jis", "euc_jp", "euc_kr", "gb2312", "gbk", "gb18030", "big5", "big5hkscs"}
+)
+"""Encodings, as Python's codecs name them, in which a line end is one and breaks no other one."""
+
+SPACES = "\u0020\u00a0\u2009\u202f"
+"""Spaces that stand between thousands; a declared space is any of them."""
+
+MARKS = (".", ",", "'", "\u2019", "_", *SPACES)
+"""What may stand between thousands."""
+
+Compression = Literal["none", "gzip", "zstd"]
+COMPRESSED: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+
+
+def to_encoding(value: object) -> str:
+    """Return the one name of an encoding: `latin1`, `ISO-8859-1` and `l1` are `iso8859-1`."""
+    text = to_text(value)
+    try:
+        found = codecs.lookup(text).name
+    except (LookupError, ValueError):
+        found = ""
+    found = UTF_8 if found == "utf-8-sig" else found
+    if found not in ENCODINGS:
+        refuse(
+            "DP-DECL-003",
+            problem="an encoding such as utf-8, utf-16, latin-1, cp1252 or iso-8859-15 is needed",
+        )
+    return found
+
+
+def to_mark(value: object) -> str:
+    """Return what stands between thousands; one space is as good as another."""
+    text = to_text(value)
+    if text not in MARKS:
+        refuse("DP-DECL-003", problem="one of . , ' _ or a space is needed between thousands")
+    return " " if text in SPACES else text
+
+
+def to_zone(value: object) -> str:
+    """Return the name of a time zone of the IANA's list."""
+    text = to_text(value)
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        text = "localtime"
+    if text == "localtime":  # that of a machine
+        refuse("DP-DECL-003", problem="a time zone such as Europe/Vienna is needed")
+    return text
+
+
+_TEXT = WithJsonSchema({"type": "string"})
+Encoding = Annotated[str, BeforeValidator(to_encoding), _TEXT]
+Thousands = Annotated[
+    str, BeforeValidator(to_mark), WithJsonSchema({"type": "string", "enum": [*MARKS]})
+]
+TimeZone = Annotated[str, BeforeValidator(to_zone), _TEXT]

@@ -1,0 +1,84 @@
+"""Rows that do not count are never left out unasked, and everybody is told that they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.errors import DpReleaseError
+from dprelease.release.verify import verify
+from tests.exact.build import declare
+
+RUN = CliRunner()
+COLUMNS: dict[str, Any] = {"person": {"type": "integer"}}
+BOUNDS = {"max_groups": 3, "max_rows_per_group": 4}
+TABLE = """\
+table: visits
+source: visits.csv
+columns:
+  person: {type: integer}
+  shop: {type: category, values: [a, b]}
+"""
+UNIT = "privacy_unit: {id: person, max_groups: 3, max_rows_per_group: 4}\n"
+RELEASE = """\
+title: Visits
+tables: [visits.yaml]
+budget: {epsilon: 1}
+queries:
+  by_shop: {from: visits, group_by: [shop], columns: {visits: {count: "*"}}}
+output: out
+"""
+WORDS = (
+    "of bounded rows: of each 'person' at most 4 rows in each of at most 3 groups count. What a "
+    "unit has beyond is left out, which no margin of error covers."
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({}, "no `max_groups` and no `max_rows_per_group`."),
+        ({"max_groups": 3}, "no `max_rows_per_group`."),
+        ({"max_rows_per_group": 4}, "no `max_groups`."),
+        (BOUNDS, None),
+    ],
+    ids=str,
+)
+def test_an_id_asks_for_both_bounds(given: dict[str, int], missing: str | None) -> None:
+    unit = {"id": "person", **given}
+    if missing is None:
+        assert declare(COLUMNS, privacy_unit=unit).table.unit.max_groups == 3
+        return
+    with pytest.raises(DpReleaseError, match="DP-SCHEMA-013") as caught:
+        declare(COLUMNS, privacy_unit=unit)
+    assert missing in str(caught.value)
+    assert "rows beyond are left out" in str(caught.value)
+    assert "no row was read" in str(caught.value)
+
+
+@pytest.mark.parametrize("bounded", [True, False], ids=["ids", "rows"])
+def test_plan_and_manifest_say_which_rows_count(bounded: bool, tmp_path: Path) -> None:
+    """The plan says so while there are no data yet."""
+    (tmp_path / "visits.yaml").write_text(TABLE + (UNIT if bounded else ""))
+    release = tmp_path / "release.yaml"
+    release.write_text(RELEASE)
+
+    plan = RUN.invoke(cli.app, ["plan", str(release)])
+    assert plan.exit_code == 0, plan.output
+    assert (WORDS in plan.stdout) == bounded
+    found = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
+    assert found["bounded_rows"] == ([f"by_shop: values are {WORDS}"] if bounded else [])
+    assert [column["rows"] for column in found["columns"]] == ["bounded" if bounded else "all"]
+
+    (tmp_path / "visits.csv").write_text("person,shop\n1,a\n1,a\n2,b\n")
+    assert RUN.invoke(cli.app, ["run", str(release)]).exit_code == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    (unit,), (measured,) = manifest["privacy_unit"], manifest["measurements"]
+    assert (WORDS in unit["words"]) == bounded
+    assert measured["aggregate"] == "count of rows" + ", of bounded rows" * bounded
+    assert verify(tmp_path / "out").ok
