@@ -34,6 +34,7 @@ from dprelease.query.scalar import (
     Term,
     kind_of,
 )
+from dprelease.query.whole import dropped, unread
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
@@ -80,8 +81,14 @@ def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...
         raise QueryError("DP-WHERE-001", place=place) from None
     if len(trees) != 1 or trees[0] is None:
         raise QueryError("DP-WHERE-001", place=place)
+    what = unread(trees[0])
+    if what is not None:
+        raise QueryError("DP-WHERE-006", place=place, what=what)
     checker = _Checker(table, place)
     term = checker.term(trees[0], 0)
+    what = dropped(trees[0], text)
+    if what is not None:
+        raise QueryError("DP-WHERE-006", place=place, what=what)
     return term, tuple(sorted(checker.columns))
 
 
@@ -285,11 +292,12 @@ class _Checker:
         return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
 
     def _like(self, node: exp.Expression, depth: int) -> Term:
-        self._known_args(node, "this", "expression")
+        self._known_args(node, "this", "expression", "negate")
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="like without a constant")
         value = self._of_kind(node.this, Kind.TEXT, depth)
         word = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
+        word = f"NOT {word}" if node.args.get("negate") else word
         return Term(f"({value} {word} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
 
     def _case(self, node: exp.Case, depth: int) -> Term:

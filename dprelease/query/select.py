@@ -18,11 +18,16 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
+from dprelease.query.whole import KNOWN, dropped, unread
 from dprelease.schema.reader import Plain
 from dprelease.schema.table import Table
 from dprelease.schema.values import NAME
 
 LENGTH_LIMIT = 10_000
+DEPTH_LIMIT = 60
+MOST_NODES = 20_000
+"""Parts that are computed from the noised table, each alias counted where it is used."""
+
 NOISED = "noised"
 """Name of the noised table in the statement that is computed from it."""
 
@@ -108,7 +113,15 @@ def select(text: str, tables: Mapping[str, Table]) -> Selected:
         trees = []
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         _refuse("DP-SQL-001", problem="it is not one SELECT statement")
-    return _Splitter(trees[0], tables).run()
+    what = unread(trees[0])
+    if what is not None:
+        _refuse("DP-SQL-002", what=what)
+    whole = trees[0].copy()
+    found = _Splitter(trees[0], tables).run()
+    what = dropped(whole, text)
+    if what is not None:
+        _refuse("DP-SQL-002", what=what)
+    return found
 
 
 def _refuse(code: str, **fields: Any) -> NoReturn:
@@ -119,28 +132,35 @@ class _Splitter:
     def __init__(self, tree: exp.Select, tables: Mapping[str, Table]) -> None:
         self.tree, self.tables = tree, tables
         self.names: dict[str, str] = {}
+        self.nodes = self.depth = 0
         self.aliases: dict[str, exp.Expression] = {}
         self.found: Selected
 
     def run(self) -> Selected:
         self._only_known_clauses()
         source = self._source()
+        self._only_its_own_columns()
         where = self.tree.args.get("where")
         self.found = Selected(source, None if where is None else where.this.sql("duckdb"), [])
         for item in self.tree.expressions:
+            if item.alias and item.alias in self.aliases:
+                _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")
             self.aliases[item.alias_or_name] = item.unalias()
         self.found.group_by = [self._key(item) for item in self._grouped()]
         items = [self._item(item) for item in self.tree.expressions]
         if not self.found.columns:
             _refuse("DP-SQL-005")
         self.found.view = self._view(items)
+        self._nothing_unknown()
         return self.found
 
+    def _nothing_unknown(self) -> None:
+        """Refuse what is on no list; a predicate is checked by its own rules, with better words."""
+        for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
+            if type(node) not in KNOWN:
+                _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
+
     def _only_known_clauses(self) -> None:
-        known = {"expressions", "from_", "from", "where", "group", "having", "order", "limit"}
-        for name, value in self.tree.args.items():
-            if value and name not in known:
-                _refuse("DP-SQL-002", what=name.rstrip("_").replace("_", " ").upper())
         for node in self.tree.walk():
             if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
                 if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
@@ -152,11 +172,25 @@ class _Splitter:
     def _source(self) -> str:
         clause = self.tree.args.get("from_") or self.tree.args.get("from")
         table = None if clause is None else clause.this
-        if not isinstance(table, exp.Table) or table.args.get("db") or table.args.get("joins"):
-            _refuse("DP-SQL-003", name="this", known=", ".join(self.tables))
+        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+            _refuse("DP-SQL-003", name="nothing or a function", known=", ".join(self.tables))
+        if table.args.get("db"):
+            name = f"'{table.sql('duckdb')[:60]}'"
+            _refuse("DP-SQL-003", name=name, known=", ".join(self.tables))
         if table.name not in self.tables:
             _refuse("DP-SQL-003", name=f"'{table.name[:60]}'", known=", ".join(self.tables))
         return str(table.name)
+
+    def _only_its_own_columns(self) -> None:
+        """Take the table's own name from its columns; refuse any other qualifier."""
+        table = self.tree.find(exp.Table)
+        own = "" if table is None else table.alias or table.name
+        for column in self.tree.find_all(exp.Column):
+            if not isinstance(column.this, exp.Identifier):
+                _refuse("DP-SQL-004", what=column.sql("duckdb")[:60])
+            if column.table and column.table != own:
+                _refuse("DP-SQL-003", name=f"'{column.table[:60]}'", known=own)
+            column.set("table", None)
 
     def _grouped(self) -> list[exp.Expression]:
         group = self.tree.args.get("group")
@@ -171,10 +205,15 @@ class _Splitter:
                 if not 1 <= place <= len(self.tree.expressions):
                     _refuse("DP-SQL-002", what="GROUP BY a place that is not there")
                 item = self.tree.expressions[place - 1].unalias()
-            elif isinstance(item, exp.Column) and item.name in self.aliases:
+            elif self._is_alias(item):
                 item = self.aliases[item.name]
             found.append(item)
         return found
+
+    def _is_alias(self, item: exp.Expression) -> bool:
+        """Return whether a key names a column of the answer; a column of the table comes first."""
+        own = self.tables[self.found.source].columns
+        return isinstance(item, exp.Column) and item.name in self.aliases and item.name not in own
 
     def _key(self, item: exp.Expression) -> str:
         if not isinstance(item, exp.Column):
@@ -205,8 +244,13 @@ class _Splitter:
     def _kind(self, node: exp.Expression) -> tuple[str, str, Plain]:
         """Return an aggregate, its column, and what a release file would say of it."""
         inner = node.this
+        if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
+            name = node.sql("duckdb")[:60]
+            _refuse("DP-SQL-006", name=name, nearest=OTHERS)
         if isinstance(node, exp.Count):
-            if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+            if isinstance(inner, exp.Distinct) and len(inner.expressions) != 1:
+                _refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=OTHERS)
+            if isinstance(inner, exp.Distinct):
                 column = self._key(inner.expressions[0])
                 return "count_distinct", column, column
             column = "*" if isinstance(inner, exp.Star) else self._key(inner)
@@ -221,6 +265,14 @@ class _Splitter:
 
     def _over(self, node: exp.Expression) -> str:
         """Render an expression over the noised table, by an allow-list."""
+        self.nodes, self.depth = self.nodes + 1, self.depth + 1
+        if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
+            _refuse("DP-SQL-001", problem="it is nested too deeply, or a name leads back to itself")
+        found = self._one_over(node)
+        self.depth -= 1
+        return found
+
+    def _one_over(self, node: exp.Expression) -> str:
         if type(node) in AGGREGATES:
             return quoting.identifier(self._aggregate(node))
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
@@ -280,6 +332,7 @@ class _Splitter:
         body, words = item.this, ""
         if isinstance(item, exp.Ordered):
             words = " DESC" if item.args.get("desc") else " ASC"
+            words += " NULLS FIRST" if item.args.get("nulls_first") else " NULLS LAST"
         if isinstance(body, exp.Literal) and body.name.isdigit():
             place = int(body.name)
             if not 1 <= place <= len(self.tree.expressions):

@@ -1,0 +1,151 @@
+"""Statements and expressions that are known whole: no node has an argument that nobody reads.
+
+A parser keeps what it knows of a text in a tree, and rules that read the tree may overlook a part
+of it: a sample of the rows, a version of the table, a second argument. So every node lists the
+arguments that are read here; any other one refuses the text. Where the parser itself drops a word,
+it is missing in the tree, and that is refused as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects import DuckDB
+from sqlglot.tokens import Token, TokenType
+
+from dprelease.numerics.rounding import exact
+
+_ONE, _TWO, _MANY = ("this",), ("this", "expression"), ("this", "expressions")
+_BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
+    (): (exp.Null, exp.Star),
+    _ONE: (
+        exp.Avg, exp.Boolean, exp.Ceil, exp.Day, exp.DayOfWeekIso, exp.DayOfYear, exp.Floor,
+        exp.From, exp.Having, exp.Hour, exp.Length, exp.Lower, exp.Max, exp.Median, exp.Min,
+        exp.Minute, exp.Mode, exp.Month, exp.Neg, exp.Not, exp.Paren, exp.Quarter, exp.Sqrt,
+        exp.Stddev, exp.StddevSamp, exp.Sum, exp.Trim, exp.TsOrDsToDate, exp.Upper, exp.Var,
+        exp.Variance, exp.Where, exp.Year, exp.Abs,
+    ),
+    _TWO: (
+        exp.Add, exp.And, exp.Div, exp.EQ, exp.GT, exp.GTE, exp.Is, exp.LT, exp.LTE,
+        exp.Left, exp.Mod, exp.Mul, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif,
+        exp.Or, exp.PercentileCont, exp.PercentileDisc, exp.StartsWith, exp.Sub,
+    ),
+    _MANY: (exp.Coalesce, exp.In),
+    ("this", "expression", "negate"): (exp.ILike, exp.Like),
+}  # fmt: skip
+KNOWN: dict[type, tuple[str, ...]] = {
+    **{kind: args for args, kinds in _BY_ARGS.items() for kind in kinds},
+    exp.Select: (
+        "expressions", "from_", "from", "where", "group", "having", "order", "limit",
+    ),
+    exp.Alias: ("this", "alias"),
+    exp.ApproxQuantile: ("this", "quantile"),
+    exp.Between: ("this", "low", "high"),
+    exp.Case: ("ifs", "default"),
+    exp.Cast: ("this", "to"),
+    exp.Column: ("this", "table"),
+    exp.Count: ("this", "big_int"),
+    exp.DataType: ("this",),
+    exp.DateDiff: ("this", "expression", "unit", "date_part_boundary"),
+    exp.Distinct: ("expressions",),
+    exp.Greatest: ("this", "expressions", "ignore_nulls"),
+    exp.Group: ("expressions",),
+    exp.Identifier: ("this", "quoted"),
+    exp.If: ("this", "true", "false"),
+    exp.Least: ("this", "expressions", "ignore_nulls"),
+    exp.Limit: ("expression",),
+    exp.Literal: ("this", "is_string"),
+    exp.Order: ("expressions",),
+    exp.Ordered: ("this", "desc", "nulls_first"),
+    exp.Quantile: ("this", "quantile"),
+    exp.Round: ("this", "decimals"),
+    exp.Substring: ("this", "start", "length"),
+    exp.Table: ("this", "alias", "db"),
+    exp.TableAlias: ("this",),
+}  # fmt: skip
+"""Arguments of each node that are read; an argument that is false or empty says nothing."""
+
+LONGEST = 60
+_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
+_PHRASES = {"nulls", "first", "last"}
+"""Words of the language that the tree keeps as a truth value."""
+
+_NAMED: dict[tuple[type, str], str] = {
+    (exp.Table, "sample"): "TABLESAMPLE",
+    (exp.Table, "when"): "AT, another version of the table",
+    (exp.TableAlias, "columns"): "other names for the columns of the table",
+    (exp.Select, "joins"): "a second table",
+    (exp.Group, "all"): "GROUP BY ALL",
+    (exp.Limit, "limit_options"): "LIMIT by percent, or with ties",
+    (exp.Limit, "expressions"): "LIMIT ... BY",
+    (exp.Order, "this"): "ORDER BY inside an aggregate",
+    (exp.Ordered, "with_fill"): "WITH FILL",
+    (exp.Star, "except_"): "* EXCLUDE",
+    (exp.Column, "db"): "a column's name of three parts",
+    (exp.DataType, "expressions"): "a type with a precision",
+}
+
+
+def unread(tree: exp.Expression) -> str | None:
+    """Return the first argument that is on no list, in words; None if all are read.
+
+    Nodes that are on no list themselves are refused by the rules that come upon them.
+    """
+    return next(_unread(tree), None)
+
+
+def _unread(tree: exp.Expression) -> Iterator[str]:
+    for node in tree.walk():
+        known = KNOWN.get(type(node))
+        for name, value in node.args.items() if known is not None else ():
+            if value not in (None, False, "") and value != [] and name not in (known or ()):
+                yield _words(node, name, value)
+
+
+def _words(node: Any, name: str, value: object) -> str:
+    named = _NAMED.get((type(node), name))
+    if named is not None:
+        return named
+    if isinstance(node, exp.Select | exp.Table | exp.Group):
+        return name.rstrip("_").replace("_", " ").upper()
+    if isinstance(node, exp.Func):
+        parts = value if isinstance(value, list) else [value]
+        shown = ", ".join(p.sql("duckdb") if isinstance(p, exp.Expression) else name for p in parts)
+        return f"the further argument {shown[:LONGEST]} of {node.sql_name()}"
+    return f"{name.rstrip('_').replace('_', ' ')} of {type(node).__name__.upper()}"
+
+
+def dropped(tree: exp.Expression, text: str) -> str | None:
+    """Return a name or a constant of the text that its tree does not hold, in words."""
+    tokens = list(DuckDB().tokenize(text))
+    given = Counter(_key(text) for text in _plain(tokens))
+    given.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
+    return next((f"'{word}', which nothing reads" for word, n in given.items() if n > 0), None)
+
+
+def _plain(tokens: list[Token]) -> Iterator[str]:
+    """Yield the names and constants among the tokens: no keyword, no function."""
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
+        if token.token_type not in _WORDS:
+            continue
+        if token.token_type is TokenType.NUMBER and before is TokenType.DOT:
+            yield f"0.{token.text}"
+            continue
+        called = after is TokenType.L_PAREN or token.text.casefold() in _PHRASES
+        if token.token_type is not TokenType.VAR or not called:
+            yield token.text
+
+
+def _holds_a_word(node: object) -> bool:
+    return isinstance(node, exp.Literal | exp.Identifier | exp.Var)
+
+
+def _key(text: str) -> str:
+    try:
+        return str(exact(text))
+    except ValueError:
+        return text.casefold()[:LONGEST]
