@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dprelease.accessor.session import Number, Session, Spending, amount, spending
-from dprelease.errors import BudgetError, RunState, SessionError
+from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
@@ -137,6 +139,7 @@ def answer(
 
 def planned(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
     """Return the plan of a question, and what it will be charged; reads no row."""
+    check_terms(terms, question.what)
     _ = _budget(session, terms)  # a price that can't be is refused first
     return _priced(session, _query(session, question, terms), terms)
 
@@ -156,6 +159,11 @@ def answer_sql(
     QueryError, BudgetError, DataError, SessionError
         As `answer`; DP-SQL-001 to 007 for the statement.
     """
+    check_terms(terms, "sql")
+    given: object = statement
+    if not isinstance(given, str):
+        kind = type(given).__name__
+        raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     selected = select(statement, {session.table.name: session.table})
     own = [] if selected.where is None else [selected.where]
     for predicate in predicates:  # each as one expression of its own, before they are joined
@@ -182,6 +190,40 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
             table = table.set_column(i, column.name, floats)
     found: pd.DataFrame = table.to_pandas()
     return found
+
+
+TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
+    ("by", "a column or a list of columns", (str, Iterable)),
+    ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
+    ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
+)
+"""What terms take, in words and in types; budgets are checked as numbers."""
+
+
+def check_terms(terms: Terms, call: str) -> None:
+    """Raise for a term that there is not, as Python does, and for a question without a price.
+
+    Raises
+    ------
+    UsageError
+        DP-SESSION-012 for an unknown term, DP-SESSION-015 without epsilon and rho.
+    """
+    known = tuple(Terms.__annotations__)
+    for name in terms:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            nearest = f"; did you mean '{close[0]}'" if close else ""
+            raise UsageError(
+                "DP-SESSION-012", call=f"{call}()", name=name, nearest=nearest,
+                known=", ".join(known),
+            )  # fmt: skip
+    for name, wanted, kinds in TAKEN:
+        given = terms.get(name)
+        if given is not None and not isinstance(given, kinds):
+            kind = type(given).__name__
+            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+    if terms.get("epsilon") is None and terms.get("rho") is None:
+        raise UsageError("DP-SESSION-015", what=f"{call}()")
 
 
 def _budget(session: Session, terms: Terms) -> BudgetSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -18,7 +18,7 @@ from dprelease.accessor.answer import (
     planned,
 )
 from dprelease.accessor.session import Session
-from dprelease.errors import SessionError
+from dprelease.errors import SessionError, UsageError
 from dprelease.query.columns import unknown_column
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.reader import Plain
@@ -177,7 +177,7 @@ class Rows:
         """
         ends = shapes.listed(bins)
         if ends is None:
-            raise SessionError("DP-SESSION-008", what="bins", known="edges, such as [0, 18, 65]")
+            raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
         edges = [str(edge) for edge in ends]
         band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
         name, keys = f"{column}_band", keys_of(checked(terms))
@@ -205,6 +205,10 @@ class Rows:
 
     def groupby(self, by: str | Sequence[str], *, as_index: bool = True) -> Grouped:
         """Return the rows in groups, to be asked for several aggregates at once."""
+        given: object = by
+        if not isinstance(given, Iterable):
+            kind, wanted = type(given).__name__, "a column or a list of columns"
+            raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
         return Grouped(self, (by,) if isinstance(by, str) else tuple(by), as_index)
 
     def sql(self, statement: str, **terms: Unpack[Terms]) -> pd.DataFrame:
@@ -276,6 +280,8 @@ class Grouped:
         `margins=True` puts `<name>_moe` beside each column that has a margin of error.
         """
         terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
+        if not isinstance(aggregates, Mapping | None):
+            raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
         wanted, levels = shapes.aggregates(aggregates, named)
         asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
         found = self._shaped(wanted, asked, margins=margins)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import typer
 
-from dprelease.cli import ledger, local, mechanisms, question, releases
+from dprelease.cli import ledger, local, mechanisms, question, releases, schema
 from dprelease.cli.process import whole_process
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -23,6 +23,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "init": releases.init,
     "estimate": local.estimate,
     "mechanisms": mechanisms.app,
+    "schema": schema.show,
     "ledger": ledger.app,
 }
 

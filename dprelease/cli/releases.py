@@ -192,8 +192,11 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json):
+        from dprelease.errors import OutputError
         from dprelease.release.verify import verify as check_release
 
+        if not folder.is_dir():  # nothing was found wrong with any release: the input is
+            raise OutputError("DP-OUTPUT-009", path=folder)
         report = check_release(folder, ledger=ledger)
         if report.findings:
             if as_json:

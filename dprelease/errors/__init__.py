@@ -9,6 +9,7 @@ DpReleaseError
 ├── LedgerError        the ledger can't be used; nothing was read                  (exit 2)
 ├── VerificationError  a release is not what its manifest says                     (exit 4)
 ├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
+│   └── UsageError     a question is called wrongly, also a TypeError
 ├── EndedError         a signal ended the command                       (exit 128 + its number)
 ├── InternalError      a promise of this library does not hold: please report      (exit 1)
 └── Findings           several of the above, reported together
@@ -30,6 +31,7 @@ from dprelease.errors.tree import (
     Place,
     QueryError,
     SessionError,
+    UsageError,
     VerificationError,
     raise_all,
 )
@@ -50,6 +52,7 @@ __all__ = [
     "RunState",
     "SessionError",
     "State",
+    "UsageError",
     "VerificationError",
     "raise_all",
 ]

@@ -9,6 +9,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The source of the table '{table}' is not there, or can't be opened as {format}.",
         fix="check `source`; paths are relative to the schema file.",
     ),
+    "DP-DATA-018": Template(
+        cause="There is no file '{path}'.",
+        fix="give the path of a Parquet or CSV file, from the folder where you are.",
+    ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
         fix="correct the name, letter by letter and case by case, or the declared source.",
@@ -40,6 +44,16 @@ TEMPLATES: dict[str, Template] = {
         cause="The table '{table}' declares no source, or a frame that was not given.",
         fix="declare `source`, or use the table from pandas.",
     ),
+    "DP-DATA-016": Template(
+        cause="In `frames`, '{name}' {problem}.",
+        fix="give one pandas or Arrow frame a table, by the name of the table or of its declared "
+        "frame; known are: {known}.",
+    ),
+    "DP-DATA-017": Template(
+        cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
+        fix="give a pandas DataFrame or a pyarrow Table; a polars frame by .to_arrow(), a lazy one "
+        "by .collect().to_arrow(), a DuckDB relation by .to_arrow_table().",
+    ),
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}' can't be read.",
         fix=(
@@ -49,7 +63,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-010": Template(
         cause="'{path}' does not tell the names of its columns.",
-        fix="give a Parquet file, or a CSV file whose first line holds the names.",
+        fix="give a Parquet file, or a CSV file in UTF-8 whose first line holds the names; save a "
+        "spreadsheet as CSV.",
     ),
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",

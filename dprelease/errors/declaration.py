@@ -33,20 +33,26 @@ TEMPLATES: dict[str, Template] = {
         cause="The document is not one mapping of names to values.",
         fix="start with keys such as `title:` or `table:`, and write one document a file.",
     ),
+    "DP-YAML-008": Template(
+        cause="Nothing is filled in here: '{found}' would stand for itself.",
+        fix="write the value out, or make the file anew where it changes; commands take what "
+        "differs from run to run by options, such as --output.",
+    ),
     "DP-DECL-001": Template(
         cause="There is no key '{name}' here{nearest}.",
         fix="known keys are: {known}.",
     ),
     "DP-DECL-002": Template(
         cause="The key '{name}' is missing.",
-        fix="add it; `schemas/json` describes every key.",
+        fix="add it; `dprelease schema release` and `dprelease schema table` describe every key.",
     ),
     "DP-DECL-003": Template(
         cause="The value is not valid: {problem}.",
-        fix="give a value that the key allows; `schemas/json` describes every key.",
+        fix="give a value that the key allows; `dprelease schema release` and `dprelease schema "
+        "table` describe every key.",
     ),
     "DP-DECL-004": Template(
-        cause="The number is not finite, or not a plain decimal number: {problem}.",
+        cause="A finite decimal number is needed, and {problem}.",
         fix="write it like 12, 0.5 or 1e-9; nan, inf, hexadecimal and underscores are refused.",
     ),
     "DP-DECL-005": Template(
@@ -54,7 +60,8 @@ TEMPLATES: dict[str, Template] = {
         fix="use letters, digits and underscores, starting with a letter, at most 63 of them.",
     ),
     "DP-DECL-006": Template(
-        cause="Two names here differ only by case or by Unicode form.",
+        cause="The names '{one}' and '{other}' differ only by case or by Unicode form, or not at "
+        "all.",
         fix="rename one of them; files and engines would mix them up.",
     ),
     "DP-SCHEMA-001": Template(
@@ -74,8 +81,8 @@ TEMPLATES: dict[str, Template] = {
         fix="give a CSV file in UTF-8 with a header, and its column as {{file: ..., column: ...}}.",
     ),
     "DP-SCHEMA-005": Template(
-        cause="`{key}` of '{column}' is not one of its declared values, nor 'drop'.",
-        fix="name a declared value (a declared bound's range, for numbers), or write drop.",
+        cause="`{key}` of '{column}' is '{found}', which is neither 'drop' nor {allowed}{nearest}.",
+        fix="write drop, which leaves such rows out, or a value that stands in for them.",
     ),
     "DP-SCHEMA-006": Template(
         cause="The edges of '{column}' are not ascending, too few, or do not fit the labels.",
@@ -137,7 +144,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-005": Template(
         cause="The confidence is not between 0.5 and 0.999999.",
-        fix="write `margin: true` for 95 %, or a number such as 0.99.",
+        fix="write `margin: true` for 95 %, or another one such as 99 % or 0.99.",
     ),
     "DP-RELEASE-006": Template(
         cause="Two tables are both called '{name}'.",
@@ -173,6 +180,15 @@ TEMPLATES: dict[str, Template] = {
         cause="Post-processing is declared that this column can't have.",
         fix="give `labels` only beside `bottom_code` or `top_code`, the lower one first, and none "
         "of them for chosen categories.",
+    ),
+    "DP-RELEASE-017": Template(
+        cause="Cells are to be flagged from an expected error of {percent} % of the value on.",
+        fix="write the share with its sign, such as 30 %, or as a part of 1, such as 0.3; above "
+        "100 % only with the sign.",
+    ),
+    "DP-RELEASE-018": Template(
+        cause="This is {found}, where {wanted} is needed.",
+        fix="name {wanted}: {hint}.",
     ),
     "DP-RELEASE-011": Template(
         cause="The release has a ledger, but the table '{name}' has no owner.",

@@ -119,6 +119,14 @@ TEMPLATES: dict[str, Template] = {
         cause="The predicate is not a condition: its value is {kind}.",
         fix="write a condition such as age >= 18.",
     ),
+    "DP-WHERE-010": Template(
+        cause="'{what}' needs {wanted}, and '{part}' is {found}.",
+        fix="name a column that is {wanted}, or declare this one {how}.",
+    ),
+    "DP-WHERE-011": Template(
+        cause="'{value}' is no declared value of '{column}', so the condition says nothing.",
+        fix="compare with a declared value ({known}), or declare this one.",
+    ),
     "DP-WHERE-009": Template(
         cause="The expression is longer than {limit} characters or nested too deeply.",
         fix="shorten it; long lists of values belong into a category's declared values.",

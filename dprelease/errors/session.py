@@ -4,6 +4,32 @@ from __future__ import annotations
 
 from dprelease.errors.template import Template
 
+USED: dict[str, Template] = {
+    "DP-SESSION-012": Template(
+        cause="{call} got an unexpected keyword argument '{name}'{nearest}.",
+        fix="known are: {known}.",
+    ),
+    "DP-SESSION-013": Template(
+        cause="histogram() takes the edges of its bins, in ascending order, and no {kind}.",
+        fix="write for example bins=[0, 18, 65, 116]; edges that are found in the data would tell "
+        "about it.",
+    ),
+    "DP-SESSION-014": Template(
+        cause="agg() takes columns with their aggregates, and no {kind}.",
+        fix='write for example agg({{"income": ["mean", "median"]}}, epsilon=1) or '
+        'agg(pay=("income", "mean"), epsilon=1).',
+    ),
+    "DP-SESSION-016": Template(
+        cause="`{name}` takes {wanted}, and no {kind}.",
+        fix="give {wanted}; nothing was asked.",
+    ),
+    "DP-SESSION-015": Template(
+        cause="{what} is missing its price: epsilon.",
+        fix="say what it may spend of the session's budget, for example epsilon=0.1.",
+    ),
+}
+"""Calls that Python itself would refuse with a TypeError."""
+
 TEMPLATES: dict[str, Template] = {
     "DP-SESSION-001": Template(
         cause="This frame has no session.",

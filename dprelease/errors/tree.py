@@ -157,6 +157,12 @@ class SessionError(DpReleaseError):
     exit_code = EXIT_INPUT
 
 
+class UsageError(SessionError, TypeError):
+    """A question of the pandas accessor is called in a way that it can't be."""
+
+    templates = session.USED
+
+
 class InternalError(DpReleaseError):
     """A promise of this library does not hold; the run was stopped."""
 

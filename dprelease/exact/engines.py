@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from difflib import get_close_matches
 
+from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engine import Answering
 from dprelease.exact.settings import DEFAULT, Settings
@@ -66,6 +68,34 @@ def _engine(
 
     cluster = SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
     return SparkEngine.open(declared, frame, joined, joined_frame, cluster)
+
+
+def refuse_unknown_frames(tables: Iterable[Table], frames: Mapping[str, object]) -> None:
+    """Raise for frames that no table would read: rows would come from somewhere else.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-016 for a name that no table has, two frames for one table, or nothing for a frame.
+    """
+    known: dict[str, str] = {}
+    for table in tables:
+        known[table.name] = table.name
+        if table.source is not None and table.source.frame is not None:
+            known.setdefault(table.source.frame, table.name)
+    given: dict[str, str] = {}
+    for name, frame in frames.items():
+        problem = None
+        if name not in known:
+            close = get_close_matches(str(name), known, n=1)
+            problem = "is the name of no table" + (f"; did you mean '{close[0]}'" if close else "")
+        elif frame is None:
+            problem = "is None, not a frame"
+        elif known[name] in given:
+            problem = f"names the same table as '{given[known[name]]}'"
+        if problem is not None:
+            raise DataError("DP-DATA-016", name=name, problem=problem, known=", ".join(known))
+        given[known[name]] = name
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:

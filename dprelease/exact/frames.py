@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
@@ -22,16 +23,18 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     ------
     DataError
         DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
-        Arrow does not know, DP-DATA-008 if it is not a frame.
+        Arrow does not know, DP-DATA-017 if it is not a frame.
     """
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
         names = [str(name) for name in frame.column_names]
-    elif hasattr(frame, "columns") and hasattr(frame, "dtypes"):
-        names = [str(name) for name in frame.columns]
+    elif _is_pandas(frame):
+        names = [str(name) for name in frame.columns]  # type: ignore[attr-defined]
     else:
-        raise DataError("DP-DATA-008", table=declared.table.name)
+        kind = f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
+        kind = kind.removeprefix("builtins ")
+        raise DataError("DP-DATA-017", table=declared.table.name, kind=kind)
     folded = [name.casefold() for name in names]
     wanted = [name for name in stored_columns(declared) if name in names]
     for name in stored_columns(declared):
@@ -46,6 +49,12 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     return pa.table(
         {name: read_as_declared(found, name, declared) for name, found in arrays.items()}
     )
+
+
+def _is_pandas(frame: object) -> bool:
+    """Return whether it is a pandas frame; who has one has imported pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
 def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:

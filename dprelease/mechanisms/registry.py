@@ -39,6 +39,11 @@ def _load(name: str) -> type[Mechanism]:
     return found
 
 
+def check_name(name: str, place: Place | None = None) -> None:
+    """Raise BudgetError DP-MECH-004 unless a mechanism has this name; imports none of them."""
+    _find(name, names(), place)
+
+
 def get(name: str, place: Place | None = None) -> type[Mechanism]:
     """Return the class of a mechanism by name.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -35,10 +36,13 @@ from dprelease.query.scalar import (
     kind_of,
 )
 from dprelease.query.whole import dropped, unread
+from dprelease.schema.columns import CategoryColumn, CutColumn
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
+SHOWN = 60
+"""Characters of an expression that a message shows."""
 
 EXACT = 2**53
 """Whole numbers from here on are compared as floats: as such a column may have stored them."""
@@ -81,12 +85,9 @@ def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...
         raise QueryError("DP-WHERE-001", place=place) from None
     if len(trees) != 1 or trees[0] is None:
         raise QueryError("DP-WHERE-001", place=place)
-    what = unread(trees[0])
-    if what is not None:
-        raise QueryError("DP-WHERE-006", place=place, what=what)
     checker = _Checker(table, place)
     term = checker.term(trees[0], 0)
-    what = dropped(trees[0], text)
+    what = unread(trees[0]) or dropped(trees[0], text)
     if what is not None:
         raise QueryError("DP-WHERE-006", place=place, what=what)
     return term, tuple(sorted(checker.columns))
@@ -150,14 +151,15 @@ class _Checker:
             name = node.name.lower()
             return QueryError("DP-WHERE-004", place=self.place, function=name, known=ALLOWED)
         if isinstance(node, exp.Func):
-            name = node.sql_name().lower()
+            name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
             return QueryError("DP-WHERE-004", place=self.place, function=name, known=ALLOWED)
-        return QueryError("DP-WHERE-006", place=self.place, what=type(node).__name__.lower())
+        return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
 
     def _known_args(self, node: exp.Expression, *names: str) -> None:
         """Refuse a node with any argument beyond `names`: its meaning is not the one we render."""
         if any(value for name, value in node.args.items() if name not in names):
-            raise QueryError("DP-WHERE-006", place=self.place, what=type(node).__name__.lower())
+            what = node.sql("duckdb")[:SHOWN]
+            raise QueryError("DP-WHERE-006", place=self.place, what=what)
 
     def _same_kind(self, terms: list[Term]) -> list[Term]:
         """Return terms of one kind; text literals become dates beside dates."""
@@ -170,6 +172,23 @@ class _Checker:
             raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
         return _as_floats(terms) if kinds == {Kind.NUMBER} else terms
 
+    def _declared_values(self, side: exp.Expression, others: list[exp.Expression]) -> None:
+        """Refuse a text that a category does not declare: the condition would never hold."""
+        column = self.table.columns.get(side.name) if isinstance(side, exp.Column) else None
+        if not isinstance(column, CategoryColumn | CutColumn):
+            return
+        values = column.values or ()
+        for other in others:
+            text = other.name
+            if isinstance(other, exp.Literal) and other.is_string and text not in values:
+                shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+                fields: dict[str, Any] = {
+                    "value": text[:SHOWN],
+                    "column": side.name,
+                    "known": shown,
+                }
+                raise QueryError("DP-WHERE-011", place=self.place, **fields)
+
     def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
             return term
@@ -181,7 +200,10 @@ class _Checker:
             found = date.fromisoformat(given) if word == "DATE" else datetime.fromisoformat(given)
         except ValueError:
             raise QueryError(
-                "DP-WHERE-007", place=self.place, left=kind.capitalize(), right="a text"
+                "DP-WHERE-007",
+                place=self.place,
+                left=kind.capitalize(),
+                right="a text that is none such as '2020-12-31'",
             ) from None
         if isinstance(found, datetime) and found.tzinfo is not None:
             raise QueryError(
@@ -196,9 +218,16 @@ class _Checker:
         if term.kind is Kind.NULL:  # without a type no function could be chosen for it
             return f"CAST({term.sql} AS {PHYSICAL[kind]})"
         if term.kind is not kind:
-            raise QueryError(
-                "DP-WHERE-007", place=self.place, left=term.kind.capitalize(), right=kind
-            )
+            around = node.parent
+            while isinstance(around, exp.TsOrDsToDate | exp.Paren):
+                around = around.parent
+            what = (around or node).sql("duckdb")[:SHOWN]
+            part = node.sql("duckdb")[:SHOWN]
+            fields: dict[str, Any] = {"what": what, "part": part}
+            timely = kind in (Kind.DATE, Kind.TIMESTAMP)
+            how = f"as {kind}, with its `format`" if timely else "so"
+            fields |= {"wanted": kind, "found": term.kind, "how": how}
+            raise QueryError("DP-WHERE-010", place=self.place, **fields)
         return term.sql
 
     def _paren(self, node: exp.Paren, depth: int) -> Term:
@@ -243,6 +272,8 @@ class _Checker:
         self._known_args(node, "this", "expression")
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
         left, right = self._same_kind(sides)
+        self._declared_values(node.this, [node.expression])
+        self._declared_values(node.expression, [node.this])
         return Term(f"({left.sql} {COMPARISONS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
     def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
@@ -289,6 +320,7 @@ class _Checker:
         if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
             raise QueryError("DP-WHERE-006", place=self.place, what="in without constants")
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
+        self._declared_values(node.this, node.expressions)
         return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
 
     def _like(self, node: exp.Expression, depth: int) -> Term:

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects import DuckDB
-from sqlglot.tokens import Token, TokenType
 
 from dprelease.numerics.rounding import exact
 

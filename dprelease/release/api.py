@@ -67,10 +67,13 @@ class Release:
         DpReleaseError
             Any of the tree; nothing is published then.
         """
+        from dprelease.exact.engines import refuse_unknown_frames
         from dprelease.release.engine import on_engine
         from dprelease.release.party import as_party
         from dprelease.release.pipeline import run
 
+        known = self.declaration.tables.values()
+        refuse_unknown_frames((declared.table for declared in known), frames or {})
         target = None if output is None else Path(output)
         declaration = as_party(on_engine(self.declaration, engine), party)
         return run(declaration, output=target, overwrite=overwrite, frames=frames)

@@ -155,20 +155,28 @@ class Manifest(Part):
     digest: str
 
 
-def write(folder: Path) -> None:
-    """Write the schemas of tables, releases and manifests."""
+def forms() -> dict[str, type[BaseModel]]:
+    """Return the models of all documents, by name."""
     from dprelease.release.federated.json_schema import FederatedManifest
     from dprelease.release.local.json_schema import LocalManifest
 
-    json_schema.write(folder)
-    forms: dict[str, type[BaseModel]] = {
+    return {
+        **json_schema.DOCUMENTS,
         "manifest": Manifest,
         "local_manifest": LocalManifest,
         "federated_manifest": FederatedManifest,
     }
-    for name, form in forms.items():
-        text = json_schema.render(name, form)
-        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
+
+
+def rendered(name: str) -> str:
+    """Return the JSON Schema of a document by its name, as text."""
+    return json_schema.render(name, forms()[name])
+
+
+def write(folder: Path) -> None:
+    """Write the schemas of tables, releases and manifests."""
+    for name in forms():
+        (folder / f"{name}.schema.json").write_text(rendered(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

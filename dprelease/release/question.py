@@ -11,6 +11,7 @@ import yaml
 
 from dprelease.errors import RunState
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.engines import frame_of, refuse_unknown_frames
 from dprelease.exact.view import computed
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.select import NOISED, Selected, select
@@ -67,7 +68,8 @@ def sql(
     overwrite
         Whether a release that is in this folder is replaced.
     frames
-        Frames by table name, in place of the declared sources.
+        Frames by table name, in place of the declared sources, or by the name in `source: {frame:
+        name}`.
     state
         Advanced with every step; it says what had happened at the end, however it came.
 
@@ -80,6 +82,8 @@ def sql(
         statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
         mechanism=mechanism, ledger=ledger,
     )  # fmt: skip
+    known = declaration.tables.values()
+    refuse_unknown_frames((declared.table for declared in known), frames or {})
     queries, plan = prepare(declaration)
     assert len(queries) == 1  # one statement is one query
     state = RunState() if state is None else state
@@ -155,7 +159,7 @@ def _in_memory(
     (query,) = {column.query.name: column.query for column in plan.columns}.values()
     with (
         answering(declaration, [query], plan, state) as charged,
-        Engine.open(query.declared, frames.get(query.table.name)) as engine,
+        Engine.open(query.declared, frame_of(query.declared.table, frames)) as engine,
     ):
         columns = plan.of_query(query.name)
         engine.compile(query)  # a missing column is refused without a charge

@@ -53,7 +53,7 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     try:
         form.model_validate(record)
     except (ValidationError, RecursionError):
-        problem = f"it does not fit schemas/json/{name}.schema.json"
+        problem = f"it does not fit what `dprelease schema {name}` prints"
         raise _refused("DP-VERIFY-002", problem=problem) from None
     return dict(record)
 
@@ -70,7 +70,9 @@ def _raw(path: Path) -> bytes:
 
 def _refused(code: str, **fields: str) -> VerificationError:
     named: dict[str, Any] = dict(fields)
-    return VerificationError(code, place=Place(manifest.NAME), state=State.RELEASED, **named)
+    # Where there is no manifest, nobody knows whether there was a release.
+    state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED
+    return VerificationError(code, place=Place(manifest.NAME), state=state, **named)
 
 
 def _refuse_constant(name: str) -> float:

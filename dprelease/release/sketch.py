@@ -53,13 +53,12 @@ def sketch(
     Raises
     ------
     DataError
-        DP-DATA-001 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
+        DP-DATA-018 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
         none of them.
     """
     place = Place(file=source.name)
     if not source.is_file():
-        kind = source.suffix.removeprefix(".") or "a table"
-        raise DataError("DP-DATA-001", place=place, table=source.stem, format=kind)
+        raise DataError("DP-DATA-018", place=place, path=source)
     form = _form(source)
     columns = list(_columns(source, form))
     if not columns:

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.model import Model
@@ -43,15 +44,23 @@ def _relative_margin(value: object) -> object:
     return share / 100 * size
 
 
-def _percentage(value: object) -> object:
+def _percentage(value: object) -> Fraction:
     text = str(value).strip()
     return to_fraction(text[:-1].strip()) / 100 if text.endswith("%") else to_fraction(value)
+
+
+def _share(value: object) -> object:
+    """Return a part of 1; above it only with a percent sign, for 30 means 30 % to many."""
+    found = _percentage(value)
+    if found > 1 and not str(value).strip().endswith("%"):
+        refuse("DP-RELEASE-017", percent=f"{plain_text(100 * found)}")
+    return found
 
 
 def _confidence(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
-    found = to_fraction(value)
+    found = _percentage(value)
     if not Fraction(1, 2) <= found <= Fraction(999_999, 1_000_000):
         refuse("DP-RELEASE-005")
     return found
@@ -124,7 +133,7 @@ class ColumnSpec(Model):
     top_code: Exact | None = None
     labels: Flag = False
     flag_above: Annotated[
-        Exact | None, BeforeValidator(_percentage), AfterValidator(above_zero),
+        Exact | None, BeforeValidator(_share), AfterValidator(above_zero),
         WithJsonSchema({"type": "string", "description": "such as 30 %"}),
     ] = None  # fmt: skip
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from difflib import get_close_matches
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NoReturn, Self
 
 from pydantic import (
     BeforeValidator,
@@ -20,9 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from dprelease.numerics.rounding import plain_text
+from dprelease.numerics.rounding import exact, plain_text
 from dprelease.schema.derived import Computable
 from dprelease.schema.model import Files, Model, refuse_twins
+from dprelease.schema.reader import not_utf8
 from dprelease.schema.values import (
     DROP,
     TEXT_SCHEMA,
@@ -33,8 +35,6 @@ from dprelease.schema.values import (
     TimeFormat,
     Whole,
     refuse,
-    to_bool,
-    to_date,
     to_fraction,
 )
 
@@ -59,8 +59,30 @@ def _bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None
 def _null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None:
     if nulls == DROP:
         return
-    if low is None or high is None or not low <= to_fraction(nulls) <= high:
-        refuse("DP-SCHEMA-005", key="nulls", column="this column")
+    if low is None or high is None:
+        _refuse_stand_in("nulls", nulls, "allowed without `lower` and `upper`")
+    try:
+        inside = low <= exact(nulls) <= high
+    except ValueError:
+        inside = False
+    if not inside:
+        bounds = f"{plain_text(low)} to {plain_text(high)}"
+        _refuse_stand_in("nulls", nulls, f"a number within the bounds, {bounds}")
+
+
+def _refuse_stand_in(key: str, found: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
+    close = get_close_matches(found, [DROP, *known], n=1)
+    nearest = f"; did you mean '{close[0]}'" if close else ""
+    fields = {"found": found, "allowed": allowed, "nearest": nearest}
+    refuse("DP-SCHEMA-005", key=key, column="this column", **fields)
+
+
+def _stand_ins(nulls: str, others: str, values: Sequence[str]) -> None:
+    """Refuse what stands in for missing or undeclared values and is no declared value."""
+    for key, cell in (("nulls", nulls), ("others", others)):
+        if cell != DROP and cell not in values:
+            shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+            _refuse_stand_in(key, cell, f"a declared value ({shown})", values)
 
 
 def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
@@ -158,9 +180,16 @@ class BooleanColumn(Computable):
     @field_validator("nulls")
     @classmethod
     def _check(cls, nulls: str) -> str:
-        if nulls != DROP:
-            to_bool(nulls)
+        if nulls not in (DROP, "true", "false"):
+            _refuse_stand_in("nulls", nulls, "true or false", ("true", "false"))
         return nulls
+
+
+def _is_day_within(text: str, first: date, last: date) -> bool:
+    try:
+        return len(text) == 10 and first <= date.fromisoformat(text) <= last
+    except ValueError:
+        return False
 
 
 class DateColumn(Computable):
@@ -179,9 +208,9 @@ class DateColumn(Computable):
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             refuse("DP-SCHEMA-001")
         if self.nulls != DROP:
-            found = to_date(self.nulls)
-            if not (self.lower or date.min) <= found <= (self.upper or date.max):
-                refuse("DP-SCHEMA-005", key="nulls", column="this column")
+            first, last = self.lower or date.min, self.upper or date.max
+            if not _is_day_within(self.nulls, first, last):
+                _refuse_stand_in("nulls", self.nulls, f"a date from {first} to {last}")
         return self
 
 
@@ -236,17 +265,17 @@ class CategoryColumn(Computable):
     def _check(self) -> Self:
         if not self.values or len(set(self.values)) < len(self.values):
             refuse("DP-SCHEMA-003", column="this column")
-        for key, cell in (("nulls", self.nulls), ("others", self.others)):
-            if cell != DROP and cell not in self.values:
-                refuse("DP-SCHEMA-005", key=key, column="this column")
+        _stand_ins(self.nulls, self.others, self.values)
         return self
 
 
 def _values_of(spec: ValuesFrom, files: Files) -> list[str]:
     try:
         text = files.text(spec.file)
-    except (OSError, UnicodeDecodeError, KeyError):
-        refuse("DP-SCHEMA-004", reason="it is not there, or not UTF-8")
+    except UnicodeDecodeError as problem:
+        refuse("DP-SCHEMA-004", reason=f"'{spec.file}' is {not_utf8(problem)}")
+    except (OSError, KeyError):
+        refuse("DP-SCHEMA-004", reason=f"'{spec.file}' is not there")
     try:
         rows = list(csv.reader(io.StringIO(text), strict=True))
     except csv.Error:
@@ -282,9 +311,7 @@ class CutColumn(Model):
             refuse("DP-SCHEMA-006", column="this column")
         if len(set(self.values)) < len(self.values):
             refuse("DP-SCHEMA-003", column="this column")
-        for key, cell in (("nulls", self.nulls), ("others", self.others)):
-            if cell != DROP and cell not in self.values:
-                refuse("DP-SCHEMA-005", key=key, column="this column")
+        _stand_ins(self.nulls, self.others, self.values)
         return self
 
     @property

@@ -11,7 +11,7 @@ import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.schema.model import Files, read_beside, validate
-from dprelease.schema.reader import Document, parse, read_document
+from dprelease.schema.reader import Document, not_utf8, parse, read_document
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
 
@@ -57,6 +57,7 @@ def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise every finding together."""
     files = Files(read_beside(path.parent))
     document = read_document(path)
+    _refuse_release(document)
     _refuse_peeked(document)
     return Declared(validate(Table, document, files), document, path.parent)
 
@@ -101,6 +102,7 @@ def declaration_from_texts(texts: Mapping[str, str], name: str) -> Declaration:
 
 
 def _declaration(document: Document, read: Callable[[str], str], name: str) -> Declaration:
+    _refuse_table(document)
     errors: list[DpReleaseError] = []
     texts = {name: document.text}
     spec: ReleaseSpec | None = None
@@ -121,7 +123,7 @@ def _declaration(document: Document, read: Callable[[str], str], name: str) -> D
             place = document.place("tables", i)
             errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
-    if spec is not None and not errors:
+    if spec is not None and len(tables) == len(_table_files(document)):
         errors += _unknown_tables(spec, document, tables)
     raise_all(errors)
     if spec is None:
@@ -137,18 +139,50 @@ def _table_files(document: Document) -> list[str]:
 def _read_declared(
     file: str, release: Document, read: Callable[[str], str], texts: dict[str, str], place: Place
 ) -> Declared:
+    text, reason = None, ""
     try:
         text = read(file)
-    except (OSError, UnicodeDecodeError, KeyError):
-        raise DeclarationError("DP-YAML-001", place=place, reason="it is not there") from None
+    except UnicodeDecodeError as problem:
+        reason = f"'{file}' is {not_utf8(problem)}"
+    except IsADirectoryError:
+        reason = f"'{file}' is a folder"
+    except (OSError, KeyError):
+        reason = f"'{file}' is not there"
+    if text is None:
+        raise DeclarationError("DP-YAML-001", place=place, reason=reason)
     texts[file] = text
     folder = PurePosixPath(file).parent
     files = Files(lambda name: read(str(folder / name)))
     document = parse(text, release.path.parent / file)
+    _refuse_release(document)
     _refuse_peeked(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
     return Declared(table, document, document.path.parent)
+
+
+def _refuse_release(document: Document) -> None:
+    """Raise for a release file that stands where a table schema is needed."""
+    if not {"table", "columns"} & document.values.keys() and "budget" in document.values:
+        raise DeclarationError(
+            "DP-RELEASE-018",
+            place=Place(document.path.name),
+            found="a release file",
+            wanted="a table schema",
+            hint="a file that starts with `table:` and declares `columns`",
+        )
+
+
+def _refuse_table(document: Document) -> None:
+    """Raise for a table schema that stands where a release file is needed."""
+    if {"table", "columns"} <= document.values.keys() and "queries" not in document.values:
+        raise DeclarationError(
+            "DP-RELEASE-018",
+            place=Place(document.path.name),
+            found="a table schema",
+            wanted="a release file",
+            hint="a file that lists this one under `tables` and declares `budget` and `queries`",
+        )
 
 
 def _refuse_peeked(document: Document) -> None:

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from dprelease.errors import DeclarationError, DpReleaseError, raise_all
 from dprelease.schema.reader import Document, KeyPath
 from dprelease.schema.values import refuse
+from dprelease.schema.words import A_MAPPING, words_of
 
 
 class Model(BaseModel):
@@ -56,9 +57,11 @@ def same_name(text: str) -> str:
 
 def refuse_twins(names: Iterable[str]) -> None:
     """Raise DP-DECL-006 if two names differ by case or Unicode form only."""
-    folded = [same_name(name) for name in names]
-    if len(set(folded)) < len(folded):
-        refuse("DP-DECL-006")
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(same_name(name), name)
+        if other is not name:
+            refuse("DP-DECL-006", one=other, other=name)
 
 
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
@@ -80,7 +83,11 @@ def _findings(
         keys = _key_path(document, problem["loc"], missing=kind == "missing")
         place = document.place(*keys)
         if kind.startswith("DP-"):
-            yield DeclarationError(kind, place=place, **context)
+            own = keys[:-1] if keys and keys[-1] == context.get("key") else keys
+            if own and context.get("column") == THIS_COLUMN:
+                context = {**context, "column": own[-1]}
+            spot = _spot(document, kind, keys, context)
+            yield DeclarationError(kind, place=document.place(*spot), **context)
         elif kind == "extra_forbidden":
             yield _unknown_key(model, document, problem["loc"], keys)
         elif kind == "missing":
@@ -88,8 +95,42 @@ def _findings(
                 "DP-DECL-002", place=document.place(*keys[:-1]), name=str(keys[-1])
             )
         else:
-            words = problem["msg"].removeprefix("Value error, ").lower()
+            words = words_of(kind, context, problem["msg"])
+            known = sorted(_fields_at(model, problem["loc"])) if words == A_MAPPING else []
+            words += f"; known keys are: {', '.join(known)}" if known else ""
             yield DeclarationError("DP-DECL-003", place=place, problem=words)
+
+
+THIS_COLUMN = "this column"
+"""What a column calls itself, which does not know its name."""
+
+SPOTS: dict[str, tuple[str, ...]] = {
+    "DP-SCHEMA-001": ("lower",),
+    "DP-SCHEMA-003": ("values",),
+    "DP-SCHEMA-006": ("edges",),
+    "DP-SCHEMA-007": ("columns", "{column}", "cut"),
+    "DP-SCHEMA-008": ("privacy_unit", "id"),
+    "DP-SCHEMA-010": ("step",),
+    "DP-DERIVE-001": ("derive", "{column}"),
+    "DP-RELEASE-007": ("columns", "{name}"),
+    "DP-RELEASE-015": ("k",),
+}
+"""Where a finding of a whole mapping stands inside of it: the first keys that are there."""
+
+
+def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
+    """Return the keys of what a finding is about, which may stand inside of what was checked."""
+    inner = SPOTS.get(kind, ("{key}",) if "key" in context else ())
+    found = keys
+    for part in inner:
+        longer = (*found, part.format(**context))
+        if longer not in document.lines:
+            break
+        found = longer
+    if kind == "DP-DECL-006":  # the second of two names that are alike, wherever below it stands
+        below = (path for path in document.lines if path[: len(keys)] == keys and path != keys)
+        found = next((path for path in below if path[-1] == context["other"]), keys)
+    return found
 
 
 def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) -> KeyPath:
@@ -99,6 +140,8 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
     for i, part in enumerate(loc):
         is_key = isinstance(value, Mapping) and part in value
         is_index = isinstance(value, list) and isinstance(part, int) and part < len(value)
+        if part == "cut" and i > 1 and loc[i - 2] in ("columns", "derive"):
+            continue  # an arm that is called as its key is
         if is_key or is_index:
             keys.append(part)
             value = value[part]  # type: ignore[index]
@@ -153,8 +196,9 @@ def _below(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[typ
             found.append(arm["properties"][part])
         elif isinstance(part, int) and "items" in arm:
             found.append(arm["items"])
-        elif isinstance(part, str) and isinstance(arm.get("additionalProperties"), dict):
-            found.append(arm["additionalProperties"])
+        elif isinstance(part, str):
+            by_name = [arm.get("additionalProperties"), *arm.get("patternProperties", {}).values()]
+            found += [below for below in by_name if isinstance(below, dict)]
     return found
 
 

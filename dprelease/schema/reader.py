@@ -6,6 +6,7 @@ by its declared type. Anchors, aliases, tags, merge keys and duplicate keys are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from dprelease.errors import DeclarationError, Place
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
 NODE_LIMIT = 200_000
+
+PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+"""What shells and templates fill in, and nothing here does."""
 
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 KeyPath = tuple[str | int, ...]
@@ -65,11 +69,20 @@ def read_document(path: Path) -> Document:
         raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
     if len(raw) > SIZE_LIMIT:
         raise DeclarationError("DP-YAML-002", place=here, limit="1 MiB")
+    reason = ""
     try:
         text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise DeclarationError("DP-YAML-001", place=here, reason="it is not UTF-8") from None
+    except UnicodeDecodeError as problem:
+        reason = f"it is {not_utf8(problem)}"
+    if reason:
+        raise DeclarationError("DP-YAML-001", place=here, reason=reason)
     return parse(text, path)
+
+
+def not_utf8(problem: UnicodeDecodeError) -> str:
+    """Return in words why a text is not read, by its first two bytes alone."""
+    utf16 = problem.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return "UTF-16: save it as UTF-8" if utf16 else "not UTF-8: save it as UTF-8"
 
 
 def parse(text: str, path: Path) -> Document:
@@ -110,11 +123,20 @@ def _checked_events(text: str, here: Place) -> list[yaml.Event]:
         mark = getattr(problem, "problem_mark", None)
         line = _line(mark)
         words = getattr(problem, "problem", None) or "unexpected characters"
+        if line is not None and "\t" in _indent(text, line):
+            words = "a tab stands where YAML takes spaces alone"
         place = Place(here.file, line)
         raise DeclarationError("DP-YAML-003", place=place, problem=words) from None
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=here)
     return found
+
+
+def _indent(text: str, line: int) -> str:
+    """Return what stands before the first word of a line."""
+    lines = text.splitlines()
+    found = lines[line - 1] if line <= len(lines) else ""
+    return found[: len(found) - len(found.lstrip())]
 
 
 def _line(mark: object) -> int | None:
@@ -147,6 +169,10 @@ def _plain(
     """Return the value that starts with `event`; what follows is taken from `events`."""
     lines.setdefault(keys, _starts(event))
     if isinstance(event, yaml.ScalarEvent):
+        found = PLACEHOLDER.search(event.value)
+        if found is not None:
+            place = Place(here.file, _starts(event), dotted(keys))
+            raise DeclarationError("DP-YAML-008", place=place, found=found.group())
         empty = not event.style and event.value in ("", "~", "null")
         return None if empty else str(event.value)
     if isinstance(event, yaml.SequenceStartEvent):
@@ -154,15 +180,15 @@ def _plain(
         while not isinstance(item := next(events), yaml.SequenceEndEvent):
             items.append(_plain(item, events, (*keys, len(items)), lines, here))
         return items
-    found: dict[str, Plain] = {}
+    values: dict[str, Plain] = {}
     while not isinstance(key := next(events), yaml.MappingEndEvent):
         place = Place(here.file, _starts(key), dotted(keys))
         if not isinstance(key, yaml.ScalarEvent):
             raise DeclarationError("DP-YAML-007", place=place)
         if key.value == "<<":
             raise DeclarationError("DP-YAML-004", place=place)
-        if key.value in found:
+        if key.value in values:
             raise DeclarationError("DP-YAML-005", place=place, name=key.value)
         lines[(*keys, key.value)] = _starts(key)
-        found[key.value] = _plain(next(events), events, (*keys, key.value), lines, here)
-    return found
+        values[key.value] = _plain(next(events), events, (*keys, key.value), lines, here)
+    return values

@@ -30,11 +30,11 @@ def to_fraction(value: object) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        refuse("DP-DECL-004", problem="not a number")
+        refuse("DP-DECL-004", problem="a list or keys are none")
     try:
         return exact(str(value))
     except ValueError:
-        refuse("DP-DECL-004", problem="not a finite decimal number")
+        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' is none")
 
 
 def to_int(value: object) -> int:

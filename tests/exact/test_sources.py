@@ -326,7 +326,7 @@ def test_missing_and_mistyped_columns_are_refused(tmp_path: Path) -> None:
     # Python objects in a pandas column that are no texts or numbers are missing, whatever they are.
     assert vectors(query, FRAME.assign(n=FRAME.spare))["n"] == [0, 0]
     fails("DP-DATA-004", query, FRAME.assign(x=pd.to_datetime(FRAME.d)))
-    fails("DP-DATA-008", query, "not a frame")
+    fails("DP-DATA-017", query, "not a frame")
     fails("DP-DATA-008", query)
     fails("DP-DATA-001", query_of("nothing.parquet", tmp_path))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is no parquet SECRET-4711")

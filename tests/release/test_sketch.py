@@ -96,7 +96,7 @@ def test_a_quote_that_is_never_closed_brings_no_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words", "code"),
     [
-        ("none.parquet", None, (), "DP-DATA-001"),
+        ("none.parquet", None, (), "DP-DATA-018"),
         ("broken.parquet", b"PAR1 no", (), "DP-DATA-010"),
         ("empty.csv", b"", (), "DP-DATA-010"),
         ("people.json", b"{}", (), "DP-DATA-010"),

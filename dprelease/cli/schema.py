@@ -1,0 +1,24 @@
+"""The JSON Schemas of all documents, as this version knows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from dprelease.cli.reporting import reporting
+
+Document = Literal["release", "table", "manifest", "local_manifest", "federated_manifest"]
+
+
+def show(
+    document: Annotated[
+        Document,
+        typer.Argument(help="By hand: release, table.", show_default=False),
+    ],
+) -> None:
+    """Print the JSON Schema of a document: every key, for people and for editors."""
+    with reporting(False):
+        from dprelease.release.json_schema import rendered
+
+        typer.echo(rendered(document), nl=False)

@@ -1,0 +1,101 @@
+"""Frames are read by the table they are given for, or refused: no declared file is read instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import DataError
+from tests.release.build import write
+
+FRAME = pd.DataFrame(
+    {"person": range(10), "city": ["Bern"] * 10, "age": [1] * 10, "pay": [0.5] * 10}
+)
+Ask = Callable[[Path, object], float]
+
+
+def _run(folder: Path, frames: dict[str, object]) -> float:
+    out = dprelease.read_release(folder / "release.yaml").run(
+        output=folder / "out", frames=frames, overwrite=True
+    )
+    return float(pd.read_parquet(out / "all.parquet")["rows"].iloc[0])
+
+
+def _sql(folder: Path, frames: dict[str, object]) -> float:
+    text = "SELECT COUNT(*) AS n FROM people"
+    found = dprelease.sql(text, folder / "people.yaml", epsilon=50, frames=frames)
+    return float(found["n"].iloc[0])
+
+
+def _sql_published(folder: Path, frames: dict[str, object]) -> float:
+    text = "SELECT COUNT(*) AS n FROM people"
+    schema, out = folder / "people.yaml", folder / "sql"
+    found = dprelease.sql(text, schema, epsilon=50, frames=frames, output=out)
+    return float(found["n"].iloc[0])
+
+
+WAYS = [_run, _sql, _sql_published]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The declared file has 500 rows, the frame 10."""
+    write(tmp_path, [f"{i},Oslo,{i % 80},1.5\n" for i in range(500)])
+    return tmp_path
+
+
+def _declare_frame(folder: Path) -> None:
+    schema = folder / "people.yaml"
+    schema.write_text(schema.read_text().replace("people.csv", "{frame: survey}"))
+
+
+@pytest.mark.parametrize("ask", WAYS)
+def test_frames_are_read(folder: Path, ask: Ask) -> None:
+    assert ask(folder, {"people": FRAME}) < 100
+    _declare_frame(folder)
+    for path in (folder / "sql", folder / "out"):
+        if path.exists():
+            path.rename(folder / f"{path.name}_before")
+    assert ask(folder, {"survey": FRAME}) < 100
+
+
+@pytest.mark.parametrize("ask", WAYS)
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        ({"peeple": FRAME}, "'peeple' is the name of no table; did you mean 'people'"),
+        ({"people": FRAME, "trips": FRAME}, "'trips' is the name of no table"),
+        ({"people": None}, "'people' is None, not a frame"),
+        ({"people": FRAME, "survey": FRAME}, "'survey' names the same table as 'people'"),
+        ({1: FRAME}, "'1' is the name of no table"),
+    ],
+)
+def test_frames_that_no_table_would_read(
+    folder: Path, ask: Ask, frames: dict[str, object], words: str
+) -> None:
+    _declare_frame(folder)
+    with pytest.raises(DataError, match="DP-DATA-016") as caught:
+        ask(folder, frames)
+    assert words in caught.value.cause
+    assert "people, survey" in caught.value.fix
+    assert not (folder / "out").exists()
+    assert not (folder / "sql").exists()
+
+
+class LazyFrame:
+    """What has names and types, and no rows yet."""
+
+    columns = ("person", "city", "age", "pay")
+    dtypes = ("int", "str", "int", "float")
+
+
+@pytest.mark.parametrize("ask", WAYS)
+@pytest.mark.parametrize("frame", [LazyFrame(), [1, 2], "people.csv", FRAME.to_dict("list")])
+def test_what_is_no_frame(folder: Path, ask: Ask, frame: object) -> None:
+    with pytest.raises(DataError, match="DP-DATA-017") as caught:
+        ask(folder, {"people": frame})
+    assert type(frame).__name__ in caught.value.cause
