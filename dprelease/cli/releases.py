@@ -247,8 +247,24 @@ def _plan_words(found: Plan) -> str:
             )
         )
     warnings = [f"Warning: {warning}" for warning in found.warnings]
-    parts = [_guarantee_words(found), table(rows), *_computed_words(found), *found.bounded_rows()]
+    parts = [
+        _guarantee_words(found),
+        table(rows),
+        _counted_words(found),
+        *_computed_words(found),
+        *found.bounded_rows(),
+    ]
     return "\n\n".join([*parts, *_reading_words(found), *warnings])
+
+
+def _counted_words(found: Plan) -> str:
+    """Return what each column counts or adds up, and of which rows."""
+    from dprelease.release.aggregate_words import aggregate_words
+
+    named = [
+        (f"{c.query.name}.{c.measure.name}", aggregate_words(c.measure)) for c in found.columns
+    ]
+    return table([("column", "what it counts"), *named])
 
 
 def _computed_words(found: Plan) -> list[str]:

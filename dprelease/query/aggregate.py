@@ -32,13 +32,18 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum of x - center over a column whose values x lie at lower..upper lattice steps."""
+    """The sum of x - center over a column whose values x lie at lower..upper lattice steps.
+
+    `beside`: another column, without which a row adds nothing. It changes no sensitivity: a row
+    adds least..most or nothing, with it or without.
+    """
 
     column: str
     lower: int
     upper: int
     step: Fraction
     center: int = 0
+    beside: str | None = None
 
     @property
     def least(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.privacy.unit import PrivacyUnit
@@ -103,13 +103,20 @@ class Asking:
         return Form.SUM, [("sum", centred), ("count", self._entering(total.column))]
 
     def _ratio(self, name: str, over: str, under: str) -> Parts | None:
-        totals = [self._total(name, "ratio", column) for column in (over, under)]
-        found: list[Part] = [
-            (label, total)
-            for label, total in zip(("over", "under"), totals, strict=True)
-            if total is not None
-        ]
-        return (Form.RATIO, found) if len(found) == len(totals) else None
+        """Return both sums over the rows in which both columns are present, as for one pair each.
+
+        A row with one of them missing would count in the other: a ratio of two populations.
+        """
+        first, second = (self._total(name, "ratio", column) for column in (over, under))
+        if first is None or second is None:
+            return None
+        pairs = (("over", first, under), ("under", second, over))
+        return Form.RATIO, [(label, self._beside(total, other)) for label, total, other in pairs]
+
+    def _beside(self, total: Sum, other: str) -> Sum:
+        """Return a sum over rows with `other`; unchanged where that can't be missing."""
+        dropped = getattr(self.table.columns[other], "nulls", DROP) == DROP
+        return replace(total, beside=other) if dropped and other != total.column else total
 
     def _entering(self, column: str) -> Count:
         """Return the count of rows that enter a sum: all, if something stands in for missing."""

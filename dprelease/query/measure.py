@@ -115,6 +115,12 @@ class Published:
             return self.parts[0].step
         return None
 
+    @staticmethod
+    def _rows(count: Measure) -> str:
+        """Return of which rows something is computed, if not of all of them."""
+        column = count.aggregate.column
+        return "" if column is None else f", of rows with '{column}' present"
+
     @property
     def formula(self) -> str:
         """Return how it is computed from the measures, in words."""
@@ -125,13 +131,16 @@ class Published:
             case Form.SUM:
                 return f"{names[0]} + {center} x {names[1]}"
             case Form.MEAN:
-                return f"{center} + {names[0]} / {names[1]}, within the column's bounds"
+                within = "within the column's bounds"
+                return f"{center} + {names[0]} / {names[1]}, {within}{self._rows(self.parts[1])}"
             case Form.RATIO:
-                return f"{names[0]} / {names[1]}"
+                sides = [part.aggregate for part in self.parts]
+                both = any(isinstance(side, Sum) and side.beside for side in sides)
+                return f"{names[0]} / {names[1]}" + ", of rows with both present" * both
             case Form.VARIANCE | Form.STDDEV:
                 text = (
                     f"sample variance from {names[0]} (squares), {names[1]} (sum) and {names[2]} "
-                    "(rows), within what the bounds allow"
+                    f"(rows), within what the bounds allow{self._rows(self.parts[2])}"
                 )
                 return text if self.form is Form.VARIANCE else f"square root of the {text}"
             case Form.QUANTILE:

@@ -14,7 +14,6 @@ from typing import Any
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import (
-    Count,
     CountDistinct,
     Frequent,
     Quantile,
@@ -22,8 +21,8 @@ from dprelease.query.aggregate import (
     Sum,
     Tree,
 )
-from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
+from dprelease.release.aggregate_words import aggregate_words
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.treatments import computed_and_joined
@@ -210,7 +209,7 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
     measure = column.measure
     return {
         **column.event.to_json(),
-        "aggregate": _aggregate(measure) + (", of bounded rows" if column.is_bounded else ""),
+        "aggregate": aggregate_words(measure) + (", of bounded rows" if column.is_bounded else ""),
         "sensitivity_derivation": _derivation(column),
         "cells": column.query.cells,
         "step": plain_text(measure.step),
@@ -223,53 +222,6 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
         "standard_deviation": finite(column.standard_deviation),
         "margin_95": plain_text(column.margin()),
     }
-
-
-def _aggregate(measure: Measure) -> str:
-    match measure.aggregate:
-        case Count(column=None):
-            return "count of rows"
-        case Count(column=column):
-            return f"count of rows in which '{column}' is not missing"
-        case CountDistinct(column=column, values=None):
-            return f"count of distinct '{column}'"
-        case CountDistinct(column=column):
-            return f"count of distinct declared values of '{column}'"
-        case Sum(column=column, center=center, step=step):
-            less = f", less {plain_text(center * step)} each" if center else ""
-            return (
-                f"sum of '{column}', each value clamped to its bounds and rounded to the step{less}"
-            )
-        case SquareSum(column=column, center=center, base=base, offset=offset):
-            return (
-                f"sum of squares of '{column}' around {plain_text(center * base)}, each rounded to "
-                f"the step, less {offset} steps each"
-            )
-    return _of_candidates(measure)
-
-
-def _of_candidates(measure: Measure) -> str:
-    match measure.aggregate:
-        case Quantile():
-            return _of_ranks(measure.aggregate)
-        case Tree(column=column, levels=levels):
-            return f"counts of '{column}' in halves of its values, {levels} times halved"
-        case Frequent(column=column, rank=rank):
-            return f"the declared value of '{column}' with rank {rank} by number of rows"
-    return "keys that enough units have"
-
-
-def _of_ranks(asked: Quantile) -> str:
-    apart = plain_text(asked.stride * asked.base)
-    among = f", among values {apart} apart, rounded down to these" if asked.stride > 1 else ""
-    if asked.at in (0, 1):
-        end = "largest" if asked.at else "smallest"
-        return f"about the {end} value of '{asked.column}', rather inside than beyond it{among}"
-    below, above = plain_text(asked.at), plain_text(1 - asked.at)
-    return (
-        f"a value of '{asked.column}' with at most {below} of the values below it and at most "
-        f"{above} above it, up to the error in ranks{among}"
-    )
 
 
 def _derivation(column: PlannedColumn) -> str:

@@ -20,6 +20,7 @@ from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.aggregate import Quantile, Tree
 from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
+from dprelease.release.aggregate_words import aggregate_words
 from dprelease.release.choice import drafts_of
 from dprelease.release.counting import Charged, beside
 from dprelease.release.derived import evenly_spread, sum_margin
@@ -218,6 +219,7 @@ class Plan:
 def _column_json(column: PlannedColumn) -> dict[str, Any]:
     return {
         **column.event.to_json(),
+        "aggregate": aggregate_words(column.measure),
         "cells": column.query.cells,
         "rows": "bounded" if column.is_bounded else "all",
         "step": plain_text(column.measure.step),

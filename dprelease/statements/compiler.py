@@ -263,7 +263,11 @@ class Compiler:
             if not isinstance(column, IntegerColumn | NumberColumn):
                 raise TypeError("sums are resolved for numbers only")
             physical = self.physical[aggregate.column]
-            return row_value(aggregate, steps(value, lattice_of(aggregate), column, physical))
+            found = row_value(aggregate, steps(value, lattice_of(aggregate), column, physical))
+            beside = aggregate.beside if isinstance(aggregate, Sum) else None
+            if beside is None:
+                return found
+            return f"CASE WHEN {typed_column(beside)} IS NOT NULL THEN {found} END"
         if isinstance(aggregate, CountDistinct) and aggregate.values is None:
             return "NULL::BIGINT"
         key = key_of(aggregate.column, column)  # distinct values, and the most frequent ones

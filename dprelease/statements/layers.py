@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dprelease.query import quoting
+from dprelease.query.aggregate import Sum
 from dprelease.query.columns import Formulas
 from dprelease.query.derived import closure, layers
 from dprelease.query.join import Join, compared_as
@@ -43,6 +44,8 @@ def needs(query: Query) -> Needs:
     wanted = list(query.predicate.columns) if query.predicate else []
     wanted += [_source(columns, name) for name in _key_names(query)]
     named = [m.aggregate.column for m in query.measures if m.aggregate.column is not None]
+    sums = [m.aggregate for m in query.measures if isinstance(m.aggregate, Sum)]
+    named += [total.beside for total in sums if total.beside is not None]
     wanted += [_source(columns, name) for name in named]
     if query.unit.id is not None:
         wanted.append(query.unit.id)

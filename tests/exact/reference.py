@@ -146,6 +146,8 @@ def moment(query: Query, aggregate: Sum | SquareSum | Quantile, row: Row) -> int
     if found is None:
         return None
     if isinstance(aggregate, Sum):
+        if aggregate.beside is not None and typed(query, aggregate.beside, row) is None:
+            return None
         return found - aggregate.center
     if isinstance(aggregate, Quantile):
         return (found - aggregate.lower) // aggregate.stride

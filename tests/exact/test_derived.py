@@ -55,6 +55,7 @@ MEASURES: dict[str, Any] = {
     "wholes": {"sum": "whole"},
     "twice": {"sum": "twice"},
     "known": {"count": "twice"},
+    "rate": {"ratio": ["pay", "twice"]},
     "words": {"count_distinct": "word"},
 }
 KEYS = [[], ["word"], ["hit", "band"], ["whole"]]

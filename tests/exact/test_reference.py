@@ -65,6 +65,8 @@ MEASURES: dict[str, Any] = {
     "real": {"sum": "x"},
     "kinds": {"count_distinct": "k"},
     "mean": {"mean": "x"},
+    "rate": {"ratio": ["x", "n"]},
+    "part": {"ratio": ["s", "x"]},
     "spread": {"variance": "n"},
     "middle": {"median": "n"},
     "high": {"quantile": {"of": "x", "at": "0.9"}},
