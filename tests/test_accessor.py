@@ -147,7 +147,9 @@ def test_epsilon_or_rho() -> None:
         with pytest.raises(SessionError, match="DP-SESSION-006"):
             dprelease.Session(SCHEMA, rho=rho)
     df, session = registered()
-    for price in ({}, {"rho": 1}, {"epsilon": 1, "rho": 1}):
+    with pytest.raises(SessionError, match="DP-SESSION-015"):
+        df.dp.count()
+    for price in ({"rho": 1}, {"epsilon": 1, "rho": 1}):
         with pytest.raises(SessionError, match="DP-SESSION-011"):
             df.dp.count(**price)
     assert session.spent.epsilon == 0
