@@ -9,7 +9,7 @@ floats, where too large is infinity; what is divided by zero is missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.columns import Formula, Predicate, unknown_column
+from dprelease.query.nodes import SHOWN, check_declared, flat, unwrapped
 from dprelease.query.scalar import (
     ALLOWED,
     ARITHMETIC,
@@ -36,13 +37,10 @@ from dprelease.query.scalar import (
     kind_of,
 )
 from dprelease.query.whole import dropped, unread
-from dprelease.schema.columns import CategoryColumn, CutColumn
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
-SHOWN = 60
-"""Characters of an expression that a message shows."""
 
 EXACT = 2**53
 """Whole numbers from here on are compared as floats: as such a column may have stored them."""
@@ -172,23 +170,6 @@ class _Checker:
             raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
         return _as_floats(terms) if kinds == {Kind.NUMBER} else terms
 
-    def _declared_values(self, side: exp.Expression, others: list[exp.Expression]) -> None:
-        """Refuse a text that a category does not declare: the condition would never hold."""
-        column = self.table.columns.get(side.name) if isinstance(side, exp.Column) else None
-        if not isinstance(column, CategoryColumn | CutColumn):
-            return
-        values = column.values or ()
-        for other in others:
-            text = other.name
-            if isinstance(other, exp.Literal) and other.is_string and text not in values:
-                shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
-                fields: dict[str, Any] = {
-                    "value": text[:SHOWN],
-                    "column": side.name,
-                    "known": shown,
-                }
-                raise QueryError("DP-WHERE-011", place=self.place, **fields)
-
     def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
             return term
@@ -272,8 +253,8 @@ class _Checker:
         self._known_args(node, "this", "expression")
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
         left, right = self._same_kind(sides)
-        self._declared_values(node.this, [node.expression])
-        self._declared_values(node.expression, [node.this])
+        check_declared(self.table, node.this, [node.expression], self.place)
+        check_declared(self.table, node.expression, [node.this], self.place)
         return Term(f"({left.sql} {COMPARISONS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
     def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
@@ -291,7 +272,7 @@ class _Checker:
     def _logic(self, node: exp.Expression, depth: int) -> Term:
         # Long chains lean to the left; they are walked flat, so that depth counts real nesting.
         word = "AND" if isinstance(node, exp.And) else "OR"
-        sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in _flat(node)]
+        sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in flat(node)]
         return Term("(" + f" {word} ".join(sides) + ")", Kind.BOOLEAN)
 
     def _not(self, node: exp.Not, depth: int) -> Term:
@@ -320,7 +301,7 @@ class _Checker:
         if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
             raise QueryError("DP-WHERE-006", place=self.place, what="in without constants")
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
-        self._declared_values(node.this, node.expressions)
+        check_declared(self.table, node.this, node.expressions, self.place)
         return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
 
     def _like(self, node: exp.Expression, depth: int) -> Term:
@@ -365,7 +346,7 @@ class _Checker:
     def _function(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this")
         name, wants, gives = FUNCTIONS[type(node)]
-        inner = self._of_kind(_unwrapped(node.this), wants, depth)
+        inner = self._of_kind(unwrapped(node.this), wants, depth)
         if wants is Kind.NUMBER:
             inner = f"CAST({inner} AS DOUBLE)"
         return Term(f"{name}({inner})", gives)
@@ -388,7 +369,7 @@ class _Checker:
         self._known_args(node, "this", "expression", "unit", "date_part_boundary")
         if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
             raise QueryError("DP-WHERE-006", place=self.place, what="date_diff but of days")
-        last, first = (_unwrapped(side) for side in (node.this, node.expression))
+        last, first = (unwrapped(side) for side in (node.this, node.expression))
         days = [self._day(side, depth) for side in (first, last)]
         return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
 
@@ -419,20 +400,3 @@ def _as_floats(terms: list[Term]) -> list[Term]:
     if sum(not re.fullmatch(constant, term.sql) for term in terms) < 2:
         return terms
     return [Term(f"CAST({term.sql} AS DOUBLE)", term.kind) for term in terms]
-
-
-def _unwrapped(node: exp.Expression) -> exp.Expression:
-    """Return what sqlglot wrapped into a date conversion of its own, as in year(x)."""
-    return node.this if isinstance(node, exp.TsOrDsToDate) else node
-
-
-def _flat(node: exp.Expression) -> Iterator[exp.Expression]:
-    """Yield the sides of a chain of one connective, left to right, without recursion."""
-    sides, todo = [], [node]
-    while todo:
-        part = todo.pop()
-        if type(part) is type(node):
-            todo += [part.this, part.expression]
-        else:
-            sides.append(part)
-    yield from reversed(sides)

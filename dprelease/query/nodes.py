@@ -1,0 +1,50 @@
+"""What the rules of expressions need to know of parsed nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.errors import Place, QueryError
+from dprelease.schema.columns import CategoryColumn, CutColumn
+from dprelease.schema.table import Table
+
+SHOWN = 60
+"""Characters of an expression that a message shows."""
+
+
+def check_declared(
+    table: Table, side: exp.Expression, others: Sequence[exp.Expression], place: Place
+) -> None:
+    """Raise QueryError DP-WHERE-011 for a text that a compared category does not declare.
+
+    The condition would never hold, or speak of values that nobody declared.
+    """
+    column = table.columns.get(side.name) if isinstance(side, exp.Column) else None
+    if not isinstance(column, CategoryColumn | CutColumn):
+        return
+    values = column.values or ()
+    for other in others:
+        if isinstance(other, exp.Literal) and other.is_string and other.name not in values:
+            shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+            fields: dict[str, Any] = {"value": other.name[:SHOWN], "column": side.name}
+            raise QueryError("DP-WHERE-011", place=place, known=shown, **fields)
+
+
+def unwrapped(node: exp.Expression) -> exp.Expression:
+    """Return what sqlglot wrapped into a date conversion of its own, as in year(x)."""
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def flat(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the sides of a chain of one connective, left to right, without recursion."""
+    sides, todo = [], [node]
+    while todo:
+        part = todo.pop()
+        if type(part) is type(node):
+            todo += [part.this, part.expression]
+        else:
+            sides.append(part)
+    yield from reversed(sides)
