@@ -1179,3 +1179,12 @@ def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
                 assert finding.place.file, told
                 found += 1
     assert found > 100
+
+
+@pytest.mark.parametrize("name", ["release", "table", "manifest"])
+def test_schemas_are_printed(name: str) -> None:
+    """What messages speak of is there wherever the package is installed."""
+    done = CliRunner().invoke(cli.app, ["schema", name])
+    stored = Path(__file__).parents[1] / "schemas" / "json" / f"{name}.schema.json"
+    assert done.exit_code == 0
+    assert done.stdout == stored.read_text(encoding="utf-8")

@@ -46,13 +46,13 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-016": Template(
         cause="In `frames`, '{name}' {problem}.",
-        fix="give one pandas or Arrow frame a table, by the name of the table or of its declared "
+        fix="give one frame a table, by the name of the table or of its declared "
         "frame; known are: {known}.",
     ),
     "DP-DATA-017": Template(
         cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
-        fix="give a pandas DataFrame or a pyarrow Table; a polars frame by .to_arrow(), a lazy one "
-        "by .collect().to_arrow(), a DuckDB relation by .to_arrow_table().",
+        fix="give a pandas DataFrame, a pyarrow Table or a DuckDB relation; a polars frame by "
+        ".to_arrow(), a lazy one by .collect().to_arrow().",
     ),
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}' can't be read.",
