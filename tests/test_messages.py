@@ -1020,13 +1020,6 @@ DP-SESSION-015  sql() is missing its price: epsilon.
 """,
     ),
     (
-        "count(epsilonn=1)",
-        """
-DP-SESSION-012  count() got an unexpected keyword argument 'epsilonn'; did you mean 'epsilon'.
-  Fix    known are: epsilon, delta, rho, by, mechanism, confidence, private_keys.
-""",
-    ),
-    (
         'histogram("age", bins=10, epsilon=1)',
         """
 DP-SESSION-013  histogram() takes the edges of its bins, in ascending order, and no int.

@@ -39,11 +39,8 @@ from dprelease.query.scalar import (
 from dprelease.query.whole import dropped, unread
 from dprelease.schema.table import Table
 
-LENGTH_LIMIT = 10_000
-DEPTH_LIMIT = 60
-
-EXACT = 2**53
-"""Whole numbers from here on are compared as floats: as such a column may have stored them."""
+LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
+EXACT = 2**53  # whole numbers from here on are compared as floats, as a column may have them
 
 
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
