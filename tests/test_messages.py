@@ -872,7 +872,7 @@ COMMANDS = [
         "verify nope",
         2,
         """
-DP-OUTPUT-009  There is no folder 'nope'; nothing was verified.
+DP-OUTPUT-011  There is no folder 'nope'; nothing was verified.
   Fix    name the folder of a release, from the folder where you are.
 """,
     ),

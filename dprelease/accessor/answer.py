@@ -73,14 +73,16 @@ def checked(terms: Mapping[str, object], *, by: bool = True) -> Terms:
 
     Raises
     ------
-    SessionError
-        DP-SESSION-008 for a term that there is not: left out of account, it would be another
+    UsageError
+        DP-SESSION-012 for a term that there is not: left out of account, it would be another
         question that is answered and paid for.
     """
     known = [name for name in Terms.__annotations__ if by or name != "by"]
     for name in terms:
         if name not in known:
-            raise SessionError("DP-SESSION-008", what=name, known=", ".join(known))
+            close = get_close_matches(name, known, n=1)
+            nearest = f"; did you mean '{close[0]}'" if close else ""
+            raise UsageError("DP-SESSION-012", name=name, nearest=nearest, known=", ".join(known))
     return cast("Terms", terms)
 
 
@@ -201,22 +203,13 @@ TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
 
 
 def check_terms(terms: Terms, call: str) -> None:
-    """Raise for a term that there is not, as Python does, and for a question without a price.
+    """Raise for terms of other kinds, as Python does, and for a question without a price.
 
     Raises
     ------
     UsageError
-        DP-SESSION-012 for an unknown term, DP-SESSION-015 without epsilon and rho.
+        DP-SESSION-015 without epsilon and rho, 016 for a term of another kind.
     """
-    known = tuple(Terms.__annotations__)
-    for name in terms:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            nearest = f"; did you mean '{close[0]}'" if close else ""
-            raise UsageError(
-                "DP-SESSION-012", call=f"{call}()", name=name, nearest=nearest,
-                known=", ".join(known),
-            )  # fmt: skip
     for name, wanted, kinds in TAKEN:
         given = terms.get(name)
         if given is not None and not isinstance(given, kinds):

@@ -181,7 +181,7 @@ def _named(name: str, pair: object) -> tuple[str, str]:
 
 
 def check_names(keys: Sequence[str], names: Sequence[str], *, margins: bool) -> None:
-    """Raise SessionError DP-SESSION-012 if two columns of a result had the same name."""
+    """Raise SessionError DP-SESSION-017 if two columns of a result had the same name."""
     beside = [f"{name}_moe" for name in names] if margins else []
     _refuse_twins([*keys, *names, *beside])
 
@@ -189,7 +189,7 @@ def check_names(keys: Sequence[str], names: Sequence[str], *, margins: bool) -> 
 def _refuse_twins(names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise SessionError("DP-SESSION-012", name=name)
+            raise SessionError("DP-SESSION-017", name=name)
 
 
 def grouped(

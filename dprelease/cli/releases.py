@@ -196,7 +196,7 @@ def verify(
         from dprelease.release.verify import verify as check_release
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
-            raise OutputError("DP-OUTPUT-009", path=folder)
+            raise OutputError("DP-OUTPUT-011", path=folder)
         report = check_release(folder, ledger=ledger)
         if report.findings:
             if as_json:

@@ -17,7 +17,7 @@ TEMPLATES: dict[str, Template] = {
         cause="The output '{name}' is there, but it is not a release: no manifest tells its files.",
         fix="choose another folder; --overwrite replaces releases only.",
     ),
-    "DP-OUTPUT-009": Template(
+    "DP-OUTPUT-011": Template(
         cause="There is no folder '{path}'; nothing was verified.",
         fix="name the folder of a release, from the folder where you are.",
     ),

@@ -6,7 +6,7 @@ from dprelease.errors.template import Template
 
 USED: dict[str, Template] = {
     "DP-SESSION-012": Template(
-        cause="{call} got an unexpected keyword argument '{name}'{nearest}.",
+        cause="A question got an unexpected keyword argument '{name}'{nearest}.",
         fix="known are: {known}.",
     ),
     "DP-SESSION-013": Template(
@@ -85,7 +85,7 @@ TEMPLATES: dict[str, Template] = {
         cause="{what} has one of epsilon and rho; here it has {found}.",
         fix="give one: a session in epsilon is asked with an epsilon, one in rho with either.",
     ),
-    "DP-SESSION-012": Template(
+    "DP-SESSION-017": Template(
         cause="The answer would have two columns of the name '{name}'.",
         fix='name them apart, as in agg(pay=("income", "mean"), total=("income", "sum")).',
     ),
