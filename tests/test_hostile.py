@@ -180,7 +180,7 @@ ACCEPTED = {
     "substr(sex, 1, 2) = 'ab'": "(substring(\"sex\", 1, 2) = 'ab')",
     "left(lower(NULL), 3) = 'ab'": "(substring(lower(CAST(NULL AS VARCHAR)), 1, 3) = 'ab')",
     "date_diff('day', '2024-01-01', day) < 7": "(date_diff('day', DATE '2024-01-01', CAST(\"day\" AS DATE)) < 7)",
-    "if(ok, greatest(age, 3), nullif(age, 0)) > 3": '((CASE WHEN "ok" THEN greatest("age", 3) ELSE nullif("age", 0) END) > 3)',
+    "if(ok, greatest(age, 3), nullif(age, 0)) > 3": '((CASE WHEN "ok" THEN CAST(greatest("age", 3) AS DOUBLE) ELSE CAST(nullif("age", 0) AS DOUBLE) END) > 3)',
 }
 
 
