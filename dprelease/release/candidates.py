@@ -60,6 +60,20 @@ class Candidate:
         return next((Candidate(name, self.shape) for name in names), None)
 
 
+@dataclass
+class Group:
+    """Open columns of one kind, which get the same candidate."""
+
+    columns: list[int]
+    families: tuple[str, ...]
+    wish: Wish
+
+    @property
+    def is_auto(self) -> bool:
+        """Return whether the family is open, not its shape alone."""
+        return self.wish.is_auto
+
+
 def line_of(family: str, wish: Wish, delta: Fraction) -> list[Candidate]:
     """Return the candidates of a family for a wish, good ones first; `delta` is that of a cell."""
     kind = registry.randomizer(family)

@@ -12,6 +12,7 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
 from dprelease.release.candidates import (
     Candidate,
+    Group,
     cells_of,
     delta_share,
     families_of,
@@ -89,19 +90,6 @@ def drafts_of(
     return drafts, [search.how(i, draft) for i, draft in enumerate(drafts)]
 
 
-@dataclass
-class _Group:
-    """Open columns of one kind, which get the same candidate."""
-
-    columns: list[int]
-    families: tuple[str, ...]
-    wish: Wish
-
-    @property
-    def is_auto(self) -> bool:
-        return self.wish.is_auto
-
-
 DECLARED = "declared; its shape: least expected error"
 
 Chosen = tuple[Candidate, ...]
@@ -111,7 +99,7 @@ Chosen = tuple[Candidate, ...]
 @dataclass
 class _Search:
     pricing: Pricing
-    groups: list[_Group] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
     chosen: Chosen = ()
     _errors: dict[Chosen, float] = field(default_factory=dict)
     _notes: dict[int, str] = field(default_factory=dict)
@@ -143,13 +131,13 @@ class _Search:
             if not families:
                 reason = "no mechanism keeps what `auto` is asked to keep"
                 raise BudgetError("DP-BUDGET-004", place=wish.place, reason=reason)
-            self.groups.append(_Group(found, families, wish))
+            self.groups.append(Group(found, families, wish))
         self.chosen = tuple(self._first(group) for group in self.groups)
 
     def _line(self, family: str, wish: Wish) -> list[Candidate]:
         return line_of(family, wish, self.delta)
 
-    def _first(self, group: _Group, family: str = "") -> Candidate:
+    def _first(self, group: Group, family: str = "") -> Candidate:
         """Return a family's first candidate; of a group that does not admit it, its own first."""
         name = family if family in group.families else group.families[0]
         return self._line(name, group.wish)[0]
@@ -240,7 +228,7 @@ class _Search:
                 note += f"; beside it {', '.join(beside)}"
             self._notes[i] = note
 
-    def _least(self, group: _Group) -> str:
+    def _least(self, group: Group) -> str:
         counted = self.pricing.charged
         charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
         return f"auto: least {group.wish.options.measure}{charge}"
