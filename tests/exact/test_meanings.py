@@ -455,7 +455,10 @@ def test_conditions_can_t_tell_integers_that_are_one_float(kind: str, condition:
 def test_keys_in_the_data_can_t_tell_integers_that_are_one_float() -> None:
     columns = {"id": {"type": "integer"}, "v": {"type": "integer", "lower": 0, "upper": 100}}
     query = ask(
-        declare(columns, privacy_unit={"id": "id"}), {"n": {"count": "*"}}, ["v"], private_keys=True
+        declare(columns, privacy_unit={"id": "id", "max_groups": 1, "max_rows_per_group": 1}),
+        {"n": {"count": "*"}},
+        ["v"],
+        private_keys=True,
     )
     cells = [LONG, LONG - 1, 2, 200]
     found = []

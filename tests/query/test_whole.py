@@ -21,7 +21,12 @@ COLUMNS = {
     "born": {"type": "date"}, "name": {"type": "text"},
 }  # fmt: skip
 TABLE = table_from_mapping(
-    {"table": "people", "privacy_unit": {"id": "id"}, "columns": COLUMNS}, Path()
+    {
+        "table": "people",
+        "privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
+        "columns": COLUMNS,
+    },
+    Path(),
 ).table
 
 REFUSED = {
