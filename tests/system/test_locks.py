@@ -68,6 +68,9 @@ def test_a_folder_stays_as_long_as_its_holder(
     assert left.stat().st_mode & 0o777 == 0o700
     os.killpg(holder.pid, signal.SIGKILL)
     holder.wait()
+    if holder.stdout is not None:
+        holder.stdout.read()  # to the end: the first process of a namespace has gone as well
+    time.sleep(0.5)
     remove_stale(tmp_path, "another-")
     assert list(tmp_path.iterdir()) == [left]
     with private_folder(tmp_path, "p-") as own:
