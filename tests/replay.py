@@ -48,3 +48,15 @@ class Keyed:
         """Return the next n words."""
         self.drawn += n
         return np.frombuffer(self._stream.update(bytes(8 * n)), dtype=np.uint64)
+
+
+class Led(Replay):
+    """Some words, and those of a key afterwards."""
+
+    def __init__(self, words: list[int], key: str) -> None:
+        super().__init__(words)
+        self._then = Keyed(key)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Return the next n words."""
+        return super().words(n) if self._words else self._then.words(n)

@@ -8,7 +8,8 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
-from dprelease.schema.columns import CategoryColumn, CutColumn
+from dprelease.query import quoting
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.table import Table
 
 SHOWN = 60
@@ -31,6 +32,34 @@ def check_declared(
             shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
             fields: dict[str, Any] = {"value": other.name[:SHOWN], "column": side.name}
             raise QueryError("DP-WHERE-011", place=place, known=shown, **fields)
+
+
+def seen(node: exp.Column, column: Column) -> str:
+    """Return the value of a column as a condition sees it.
+
+    How an undeclared code of a category is spelled depends on what its column is stored as, so all
+    of them look alike: as an empty text, or another one that is not declared. Beside constants,
+    which are declared, this is no matter.
+    """
+    name = quoting.identifier(node.name)
+    if not isinstance(column, CategoryColumn) or _is_beside_constants(node):
+        return name
+    values = column.values or ()
+    other = "" if "" not in values else max(values) + "?"  # longer than any that it starts with
+    known = ", ".join(quoting.text(value) for value in values)
+    undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
+    return f"(CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END)"
+
+
+def _is_beside_constants(node: exp.Column) -> bool:
+    """Return whether a column is only compared with declared texts, or asked if it is missing."""
+    around = node.parent
+    if isinstance(around, exp.Is | exp.In):
+        return around.this is node
+    if isinstance(around, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
+        other = around.expression if around.this is node else around.this
+        return isinstance(other, exp.Literal | exp.Null)
+    return False
 
 
 def unwrapped(node: exp.Expression) -> exp.Expression:

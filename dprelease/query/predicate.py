@@ -20,7 +20,7 @@ from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.columns import Formula, Predicate, unknown_column
-from dprelease.query.nodes import SHOWN, check_declared, flat, unwrapped
+from dprelease.query.nodes import SHOWN, check_declared, flat, seen, unwrapped
 from dprelease.query.scalar import (
     ALLOWED,
     ARITHMETIC,
@@ -218,8 +218,9 @@ class _Checker:
         if name not in self.table.columns:
             raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
         self.columns.add(name)
-        kind = getattr(self.table.columns[name], "type", "cut")
-        return Term(quoting.identifier(name), KIND_OF_TYPE[kind])
+        column = self.table.columns[name]
+        kind = KIND_OF_TYPE[getattr(column, "type", "cut")]
+        return Term(seen(node, column), kind)
 
     def _literal(self, node: exp.Literal, depth: int) -> Term:
         if node.is_string:

@@ -222,7 +222,7 @@ class TimestampColumn(Model):
 
 
 class TextColumn(Computable):
-    """Any text: for ids and `where` only."""
+    """Any text, stored as such: for ids, joins, `where` and keys that are not public."""
 
     type: Literal["text"]
 

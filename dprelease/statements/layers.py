@@ -16,9 +16,16 @@ from dprelease.query.derived import closure, layers
 from dprelease.query.join import Join, compared_as
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import Column, CutColumn, is_stored
+from dprelease.schema.columns import (
+    CategoryColumn,
+    Column,
+    CutColumn,
+    IntegerColumn,
+    is_stored,
+)
 from dprelease.schema.table import Table
-from dprelease.statements.meanings import typed
+from dprelease.statements.categories import EXACT
+from dprelease.statements.meanings import is_any_integer, typed
 from dprelease.statements.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"
@@ -214,7 +221,7 @@ def joined_rows(query: Query, joined: Physical) -> str:
     names = _right(join, needs(query))
     table, keys = join.declared.table, _keys(join)
     rows = _typed_table(table, join.formulas, names, joined)
-    known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
+    known = " AND ".join([f"{key} IS NOT NULL" for key in keys] + _sure(query, join))
     chosen = ", ".join(quoting.identifier(name) for name in names)
     once = "" if join.by_unit else f" QUALIFY count(*) OVER (PARTITION BY {', '.join(keys)}) = 1"
     return f"SELECT {chosen} FROM ({rows}) typed WHERE {known}{once}"
@@ -231,6 +238,21 @@ def duplicate_keys(query: Query, joined: Physical) -> str | None:
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     by = ", ".join(keys)
     return f"SELECT 1 FROM ({rows}) typed WHERE {known} GROUP BY {by} HAVING count(*) > 1 LIMIT 1"
+
+
+def _sure(query: Query, join: Join) -> list[str]:
+    """Return conditions on keys that can match: those that an own column holds in every type.
+
+    An undeclared code reads otherwise in another type, and so does a whole number beyond 2^53.
+    """
+    found: list[str] = []
+    for left, right in () if join.by_unit else join.on:
+        column, key = query.table.columns[left], quoting.identifier(right)
+        if isinstance(column, CategoryColumn):
+            found.append(f"{key} IN ({', '.join(map(quoting.text, column.values or ()))})")
+        elif isinstance(column, IntegerColumn) and not is_any_integer(column):
+            found.append(f"{key} BETWEEN {quoting.integer(1 - EXACT)} AND {EXACT - 1}")
+    return found
 
 
 def _keys(join: Join) -> list[str]:

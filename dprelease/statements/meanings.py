@@ -20,6 +20,7 @@ from dprelease.schema.columns import (
     CutColumn,
     DateColumn,
     IntegerColumn,
+    TextColumn,
     TimestampColumn,
     is_stored,
 )
@@ -87,17 +88,30 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
         source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
     found = None if meaning is None else meaning(Held(source, stored, column, zone))
-    if found is None:
+    if found is None or (is_stored(column) and _is_respelled(column, stored)):
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
     if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
         raise DataError("DP-DATA-015", column=name)
     return found
 
 
+def _is_respelled(column: Column, stored: str) -> bool:
+    """Return whether a text's spelling is lost in what it is stored as: 01 is 1, 34.0 is 34.
+
+    One row with a letter turns such a column into texts, and then all others would read otherwise.
+    """
+    return isinstance(column, TextColumn) and FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
+
+
 def _is_inexact(column: Column, stored: str) -> bool:
     if isinstance(column, CategoryColumn):
         return is_beyond_floats(column.values or (), stored)
-    if not isinstance(column, IntegerColumn) or stored not in FLOATS:
+    return is_any_integer(column) and stored in FLOATS
+
+
+def is_any_integer(column: Column) -> bool:
+    """Return whether a column of integers may declare some that floats can't tell apart."""
+    if not isinstance(column, IntegerColumn):
         return False
     if column.lower is None or column.upper is None:  # any number, so one beyond as well
         return True

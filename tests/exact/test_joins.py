@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -238,6 +239,38 @@ def test_whole_numbers_are_compared_as_such() -> None:
                 "FROM (VALUES (9007199254740992, 1.0::DOUBLE), (9007199254740993, 3)) g(x, y)"
             ).to_arrow_table()
         assert exact(query, trips(rows), right)["h"].tolist() == [14]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "matched"),
+    [
+        ({"type": "category", "values": ["x", "01"]}, [3, 1], 1),
+        ({"type": "integer", "lower": 0, "upper": 100}, [2**53 + 1, 2**53, 1], 1),
+        ({"type": "integer", "lower": 0, "upper": 100}, [2**53 - 1, 300, 1], 3),
+    ],
+    ids=["undeclared codes", "beyond floats", "out of bounds"],
+)
+def test_what_a_key_is_stored_as_does_not_change_what_it_matches(
+    column: dict[str, Any], cells: list[int], matched: int
+) -> None:
+    """A missing key makes floats of all, a letter texts as they stood in a file."""
+    kind = "text" if column["type"] == "category" else "integer"
+    there = [str(cell) for cell in cells] + ["03", "01", "3.0"] if kind == "text" else cells
+    right = declare(
+        {"key": {"type": kind}, "n": {"type": "integer", "lower": 0, "upper": 1}},
+        table="codes",
+        public=True,
+    )
+    query = ask(
+        declare({"k": column}),
+        {"n": {"sum": "n"}},
+        other=right,
+        join={"table": "codes", "on": {"k": "key"}},
+    )
+    codes = pa.table({"key": list(dict.fromkeys(there)), "n": [1] * len(set(there))})
+    frame = pd.DataFrame({"k": cells})
+    for twin in (frame, frame.astype("float64"), frame.astype("str"), "0" + frame.astype("str")):
+        assert exact(query, twin, codes)["n"].tolist() == [matched]
 
 
 def test_joined_columns_are_used_in_conditions_and_expressions() -> None:

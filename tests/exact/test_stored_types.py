@@ -49,7 +49,6 @@ SAID: dict[str, list[Any]] = {
     "whole": [1, 2, 34, None],
     "real": [1, 2, 34, None],
     "code": ["1", "2", "34", None],
-    "name": ["1", "2", "34", None],
     "flag": ["true", None, None, None],
     "day": [None] * 4,
 }
@@ -57,7 +56,6 @@ COLUMNS: dict[str, Any] = {
     "whole": {"type": "integer", "lower": 0, "upper": 100},
     "real": {"type": "number", "lower": 0, "upper": 100, "step": 1},
     "code": {"type": "category", "values": ["1", "2", "34"]},
-    "name": {"type": "text"},
     "flag": {"type": "boolean"},
     "day": {"type": "date"},
 }
@@ -83,11 +81,23 @@ def test_files_of_one_source_are_each_read_by_their_own_types(
     for name, wanted in SAID.items():
         between = wanted
         if second == pa.bool_():
-            said = {"whole": 1, "real": 1, "code": "true", "name": "true", "flag": "true"}
+            said = {"whole": 1, "real": 1, "code": "true", "flag": "true"}
             between = [said.get(name), None]
         elif second == pa.null():
             between = [None]
         assert found[name] == [*wanted, *between, *wanted]
+
+
+@pytest.mark.parametrize("kind", STORED, ids=str)
+def test_texts_are_texts_in_each_file(kind: pa.DataType, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"name": ["1", "01", "1.0"]}), tmp_path / "t0.parquet")
+    pq.write_table(pa.table({"name": pa.array([1], pa.int8()).cast(kind)}), tmp_path / "t1.parquet")
+    asked = ({"name": {"type": "text"}}, None, str(tmp_path / "t*.parquet"))
+    if kind == pa.string():
+        assert meanings(*asked) == {"name": ["1", "01", "1.0", "1"]}
+    else:
+        with pytest.raises(DataError, match="DP-DATA-004"):
+            meanings(*asked)
 
 
 def test_days_instants_and_texts_of_several_files(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
     "code": {"type": "category", "values": ["1", "2", "3"]},
     "padded": {"type": "category", "values": ["01", "02", "03"]},
-    "word": {"type": "text"},
+    "word": {"type": "category", "values": ["x", "y"]},
     "age": {"type": "integer", "lower": 0, "upper": 115},
     "pay": {"type": "number", "lower": -50, "upper": 50, "step": 10},
     "part": {"type": "number", "lower": 0, "upper": 3, "step": "0.25"},
@@ -27,23 +27,25 @@ COLUMNS: dict[str, Any] = {
     "day": {"type": "date", "lower": "2020-01-01", "upper": "2020-01-05"},
     "digits": {"type": "date", "format": "%Y%m%d", "lower": "2020-01-01", "upper": "2020-01-05"},
     "at": {"type": "timestamp"},
+    "made": {"type": "category", "values": ["0", "3", "03", "01"], "expression": "left(word, 9)"},
 }
 ROWS = [
-    f"{i},{i % 3 + 1},0{i % 3 + 1},{i % 4},{i % 90},{5 * (i % 9) - 20},{i % 7 / 2},{i % 2},"
+    f"{i},{i % 3 + 1},0{i % 3 + 1},0{i % 4},{i % 90},{5 * (i % 9) - 20},{i % 7 / 2},{i % 2},"
     f"{bool(i % 2)},2020-01-0{i % 5 + 1},2020010{i % 5 + 1},2020-01-0{i % 5 + 1} 12:00:00"
     for i in range(60)
 ]
-HEADER = ",".join(COLUMNS)
+STORED = [name for name in COLUMNS if name != "made"]
+HEADER = ",".join(STORED)
 ODD = {
-    "nothing": "61" + "," * (len(COLUMNS) - 1),
-    "texts": "61" + ",x" * (len(COLUMNS) - 1),
-    "an odd id": "x61" + "," * (len(COLUMNS) - 1),
+    "nothing": "61" + "," * (len(STORED) - 1),
+    "texts": "61" + ",x" * (len(STORED) - 1),
+    "an odd id": "x61" + "," * (len(STORED) - 1),
     "floats": "61,1.5,1.5,1.5,1.5,1.5,1.5,0.5,1.5,1.5,20200101.5,1.5",
-    "huge": "61" + ",18446744073709551615" * (len(COLUMNS) - 1),
-    "endless digits": "61" + ",99999999999999999999999" * (len(COLUMNS) - 1),
-    "endless": "61" + ",-inf" * (len(COLUMNS) - 1),
-    "truth": "61" + ",True" * (len(COLUMNS) - 1),
-    "negative": "61" + ",-1" * (len(COLUMNS) - 1),
+    "huge": "61" + ",18446744073709551615" * (len(STORED) - 1),
+    "endless digits": "61" + ",99999999999999999999999" * (len(STORED) - 1),
+    "endless": "61" + ",-inf" * (len(STORED) - 1),
+    "truth": "61" + ",True" * (len(STORED) - 1),
+    "negative": "61" + ",-1" * (len(STORED) - 1),
 }
 READERS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -66,7 +68,11 @@ ASKED: dict[str, dict[str, Any]] = {
     "digits": {"columns": {"n": {"count": "*"}}, "by": ["digits"]},
     "sums": {"columns": {"age": {"sum": "age"}, "pay": {"sum": "pay"}, "part": {"sum": "part"}}},
     "noon": {"columns": {"n": {"count": "*"}}, "where": "at = TIMESTAMP '2020-01-03 12:00:00'"},
-    "words": {"columns": {"n": {"count": "*"}}, "where": "word = '2' AND code = '1'"},
+    "words": {"columns": {"n": {"count": "*"}}, "where": "word <> 'x' AND code = '1'"},
+    "likeness": {"columns": {"n": {"count": "*"}}, "where": "word NOT LIKE '%0%' AND code <> '1'"},
+    "parts": {"columns": {"n": {"count": "*"}}, "where": "length(word) + length(code) <> 2"},
+    "columns": {"columns": {"n": {"count": "*"}}, "where": "word < padded OR word = code"},
+    "computed": {"columns": {"n": {"count": "*"}}, "by": ["made"]},
 }
 UNIT = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}}
 
@@ -105,7 +111,7 @@ def together(reader: str, by_id: bool) -> dict[str, Any]:
 def test_lines_mean_something() -> None:
     found = together("plain", False)
     assert [found[f"{name}.n"].sum() for name in ("codes", "padded", "truth", "days")] == [60] * 4
-    assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 5)
+    assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 20)
 
 
 @pytest.mark.parametrize(("reader", "odd"), dict.fromkeys(PAIRS))

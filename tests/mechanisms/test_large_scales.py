@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from flint import arb, ctx
-from numpy.typing import NDArray
 from scipy import stats
 
 from dprelease.errors import BudgetError
@@ -21,7 +20,7 @@ from dprelease.numerics.blocks import LawBlocks
 from dprelease.numerics.lattice import LIMIT, refine, sample
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.mechanisms.laws import KINDS, law_of, mass
-from tests.replay import Keyed, OutOfBits, Replay
+from tests.replay import Keyed, Led, OutOfBits, Replay
 from tests.two_arm import ERROR_RATE, p_value
 
 LARGE = (2.0**33, 2.0**45)
@@ -172,18 +171,6 @@ def edge_words(law: Mechanism) -> list[int]:
             ]
             words += [w if upper else w | 2**63 for w in near if 0 <= w < 2**63]
     return words
-
-
-class Led(Replay):
-    """Some words, and those of a key afterwards."""
-
-    def __init__(self, words: list[int], key: str) -> None:
-        super().__init__(words)
-        self._then = Keyed(key)
-
-    def words(self, n: int) -> NDArray[np.uint64]:
-        """Return the next n words."""
-        return super().words(n) if self._words else self._then.words(n)
 
 
 def lasting(law: Mechanism) -> bool:
