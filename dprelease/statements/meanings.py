@@ -100,7 +100,11 @@ def _is_respelled(column: Column, stored: str) -> bool:
 
     One row with a letter turns such a column into texts, and then all others would read otherwise.
     """
-    return isinstance(column, TextColumn) and FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
+    return isinstance(column, TextColumn) and FAMILY_OF[stored] not in (
+        "texts",
+        "identifiers",
+        "nothing",
+    )
 
 
 def _is_inexact(column: Column, stored: str) -> bool:
