@@ -44,6 +44,7 @@ class AsymmetricLaplace(RealQuantile):
         Shape("k", "above 1 widens the lower side, below 1 the upper one", "1/64 to 64"),
         DEBIAS,
     )
+    needed = frozenset({"k"})
     examples = ({"k": 1.2}, {"k": 0.5, "debias": "false"}, {"k": 3.0})
     domains = {"k": (1 / 64, 64.0), "center": (-LARGEST_CENTER, LARGEST_CENTER)}  # noqa: RUF012
 

@@ -44,6 +44,8 @@ class Randomizer(ABC):
     """Whether the law is one of the integers themselves, not a rounded continuous one."""
     shapes: ClassVar[tuple[Shape, ...]] = ()
     """What a release file may declare beside the name."""
+    needed: ClassVar[frozenset[str]] = frozenset()
+    """Shapes that have to be declared, for no value of theirs is the best."""
     search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
     """Shapes among which the best is looked for when none is declared, good ones first."""
     examples: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)

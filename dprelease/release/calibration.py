@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -53,7 +52,7 @@ def calibrate(
         raise BudgetError(
             "DP-BUDGET-003", place=Place(), column="this answer", mechanism=kind.name, pure=pure
         )
-    if _has_to_be_declared(kind):
+    if kind.needed:
         return solved(kind, shape, budget, moves)
     found = best(kind, budget, moves, shape)
     if found:
@@ -136,14 +135,7 @@ def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) 
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
         yield {"delta": repr(round_down(delta_of_cell(delta, cells)))}
         return
-    yield from kind.examples if _has_to_be_declared(kind) else kind.search
-
-
-def _has_to_be_declared(kind: type[Mechanism]) -> bool:
-    """Return whether some shape is neither searched nor found by the law itself."""
-    names = {shape.name for shape in kind.shapes}
-    needed = names & {field.name for field in fields(kind) if field.default is MISSING}
-    return "delta" not in names and not needed <= kind.search[0].keys()
+    yield from kind.examples if kind.needed else kind.search
 
 
 def _refine(

@@ -142,7 +142,8 @@ class Wish:
         ------
         BudgetError
             DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for what is no
-            number, DP-MECH-005 for a word that is not one of the choices.
+            number and for a key without a best value that is left out, DP-MECH-005 for a word that
+            is not one of the choices.
         """
         if self.is_auto:
             return {}
@@ -161,6 +162,10 @@ class Wish:
             found[name] = text
             if shape.in_units and number is not None:
                 found[name] = float(number / self.measure.step)
+        left_out = registry.randomizer(spec.name).needed - found.keys()
+        if left_out:
+            keys = ", ".join(sorted(left_out))
+            raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=keys)
         return found
 
 
