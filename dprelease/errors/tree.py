@@ -134,6 +134,8 @@ class BudgetError(DpReleaseError):
 
     templates = budget.TEMPLATES | federated.TEMPLATES
     exit_code = EXIT_BUDGET
+    price: float = float("inf")
+    """What was asked for costs so much, where a price is what is wrong."""
 
 
 class LedgerError(DpReleaseError):

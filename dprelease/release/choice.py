@@ -154,7 +154,7 @@ class _Search:
         self._choose()
         if self._settle():
             return
-        first = self.pricing.reason(self.columns(self.chosen))
+        first = self.pricing.why(map(self.columns, dict.fromkeys([self.chosen, *self._settled])))
         if any(group.is_auto for group in self.groups):
             self._errors.clear()
             self._group([group.columns for group in self.groups], all_of_them=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -71,8 +71,13 @@ class Pricing:
             return math.inf
         return self._error(drafts, laws, rough=False)
 
-    def reason(self, chosen: Sequence[Candidate]) -> BudgetError | None:
-        """Return why candidates can't be made; None if they can."""
+    def why(self, choices: Iterable[Sequence[Candidate]]) -> BudgetError | None:
+        """Return why none of some choices can be made: what is said of the least dear one."""
+        reasons = [self._reason(chosen) for chosen in choices]
+        told = [reason for reason in reasons if reason is not None]
+        return min(told, key=lambda reason: reason.price, default=None)
+
+    def _reason(self, chosen: Sequence[Candidate]) -> BudgetError | None:
         try:
             self._spent(self.drafts(chosen), rough=False)
         except BudgetError as error:

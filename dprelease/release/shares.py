@@ -189,7 +189,7 @@ def _settle(
     if settled and not unlimited:
         price = budget.price(fixed)
         if price > budget.amount or (rest and price >= budget.amount):
-            raise BudgetError(
+            refusal = BudgetError(
                 "DP-BUDGET-007",
                 place=drafts[settled[0]].place,
                 price=f"{price:.6g}",
@@ -197,6 +197,8 @@ def _settle(
                 name=share.name,
                 columns=", ".join(drafts[i].place.key for i in settled[:5]),
             )
+            refusal.price = float(price)
+            raise refusal
     if rest:
         weighted = [replace(drafts[i], weight=weight) for i, weight in rest]
         laws = solve(weighted, budget, fixed, known=known, rough=rough)

@@ -245,3 +245,18 @@ queries:
     with pytest.raises(BudgetError, match=r"DP-BUDGET-007.*\n?.*costs .* of the 0.5") as caught:
         plan_of(tmp_path, text)
     assert "queries.a.columns.n" in str(caught.value)
+
+
+def test_what_does_not_fit_tells_the_least_price(tmp_path: Path) -> None:
+    """Under auto, whatever family the search began with."""
+    prices = {}
+    for noise in ("auto", "discrete_laplace", "discrete_gaussian", "generalized_gaussian"):
+        text = (
+            f"budget: {{epsilon: 0.5, delta: 1e-9}}\nmechanism: {noise}\nqueries:\n"
+            '  a: {from: people, columns: {n: {count: "*", moe: 3}}}\n'
+        )
+        with pytest.raises(BudgetError, match="DP-BUDGET-007") as caught:
+            plan_of(tmp_path, text)
+        prices[noise] = caught.value.price
+        assert f"costs {prices[noise]:.6g} of the 0.5" in str(caught.value)
+    assert prices.pop("auto") <= min(prices.values()) < max(prices.values())
