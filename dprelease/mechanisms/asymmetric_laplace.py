@@ -23,7 +23,7 @@ from flint import arb
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile
-from dprelease.mechanisms.randomizer import ONE_STEP
+from dprelease.mechanisms.randomizer import ONE_STEP, PlaceInAuto
 from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
@@ -38,6 +38,7 @@ class AsymmetricLaplace(RealQuantile):
     name: ClassVar[str] = "asymmetric_laplace"
     summary: ClassVar[str] = "Laplace noise with one longer side; pure, exponential tails"
     use: ClassVar[str] = "errors on one side cost more than on the other"
+    auto = PlaceInAuto(last_resort=True)  # the k of least error is 1
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
     shapes = (

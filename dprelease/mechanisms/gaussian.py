@@ -22,6 +22,7 @@ from dprelease.mechanisms.base import (
     normal_unevenness,
     rounded_up,
 )
+from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.numerics.balls import ball
 from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up
@@ -39,6 +40,7 @@ class Gaussian(SymmetricQuantile):
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "normal noise rounded to the lattice; approximate, thin tails"
     use: ClassVar[str] = "many answers under an (epsilon, delta) budget"
+    auto = PlaceInAuto(last_resort=True, integers="discrete_gaussian")
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
 

@@ -19,6 +19,7 @@ import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
+from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.privacy.exponential import ExponentialLoss
 from dprelease.privacy.loss import Floats
 
@@ -30,6 +31,7 @@ class Laplace(SymmetricQuantile):
     name: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "Laplace noise rounded to the lattice; pure, exponential tails"
     use: ClassVar[str] = "few answers, or delta 0, where noise may have fractions of a step"
+    auto = PlaceInAuto(last_resort=True, integers="discrete_laplace")
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
 

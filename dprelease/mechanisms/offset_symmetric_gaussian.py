@@ -21,6 +21,7 @@ import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
+from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
@@ -49,6 +50,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
     name: ClassVar[str] = "offset_symmetric_gaussian"
     summary: ClassVar[str] = "Gaussian tails with a Laplace-like peak, rounded; approximate"
     use: ClassVar[str] = "between Laplace and Gaussian: a few to some hundred answers"
+    auto = PlaceInAuto(last_resort=True, integers="discrete_offset_symmetric_gaussian")
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
     shapes = (RATIO,)

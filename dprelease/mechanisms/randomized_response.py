@@ -174,4 +174,4 @@ class RandomizedResponseLoss(MonotoneLoss):
         return p_mass, q_mass
 
 
-MECHANISM = RandomizedResponse
+RECORD_MECHANISM = RandomizedResponse

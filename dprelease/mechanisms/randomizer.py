@@ -20,6 +20,22 @@ LEAST_SCALE, LARGEST_SCALE = 1e-3, 2.0**50
 ONE_STEP = Sensitivity(slots=1, moves=(Move(1, 1),))
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceInAuto:
+    """When `auto` tries a family.
+
+    `last_resort`: only if it is allowed by name, or nothing else can be made. `integers`: the
+    family's twin on the integers, which is no worse but where noise is of a few steps.
+    `composed`: not for pure budgets, for it gains by composition alone. `within`: its other shapes
+    are tried if its first one is so near to the best.
+    """
+
+    last_resort: bool = False
+    integers: str | None = None
+    composed: bool = False
+    within: float = 5.0
+
+
 @dataclass(frozen=True)
 class Randomizer(ABC):
     """What makes one cell's answer random: noise, or a choice among candidates.
@@ -44,6 +60,8 @@ class Randomizer(ABC):
     """Whether the law is one of the integers themselves, not a rounded continuous one."""
     shapes: ClassVar[tuple[Shape, ...]] = ()
     """What a release file may declare beside the name."""
+    auto: ClassVar[PlaceInAuto] = PlaceInAuto()
+    """When `auto` tries it."""
     needed: ClassVar[frozenset[str]] = frozenset()
     """Shapes that have to be declared, for no value of theirs is the best."""
     search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 from dprelease import mechanisms as folder
@@ -18,24 +19,28 @@ from dprelease.mechanisms.selection.base import Selection
 from dprelease.privacy.event import Event
 
 RECORD_NAMES = ("randomized_response",)
-"""What only single records can use: no noise that is added to an aggregate."""
-
-NOT_MECHANISMS = frozenset(
-    {"base", "efficiency", "offset_lattice", "partition_selection", "randomizer", "registry"}
-    | {"runs", "selection", "shape", *RECORD_NAMES}
-)
+"""What only single records can use: no noise that is added to an aggregate, so `names` leaves it
+out (its file declares a `RECORD_MECHANISM`)."""
 
 
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all mechanisms, sorted; imports none of them."""
-    found = (module.name for module in pkgutil.iter_modules(folder.__path__))
-    return tuple(sorted(name for name in found if name not in NOT_MECHANISMS))
+    return _declaring(folder, "MECHANISM")
+
+
+def _declaring(package: ModuleType, what: str) -> tuple[str, ...]:
+    """Return the names of the files of a package that declare something, read as texts."""
+    files = (file for path in package.__path__ for file in Path(path).glob("*.py"))
+    line = f"\n{what} = "
+    return tuple(sorted(file.stem for file in files if line in file.read_text(encoding="utf-8")))
 
 
 @cache
-def _load(name: str) -> type[Mechanism]:
-    found: type[Mechanism] = importlib.import_module(f"{folder.__name__}.{name}").MECHANISM
+def kind_of(name: str) -> type[Mechanism]:
+    """Return the class that a file of this folder declares."""
+    kind = "RECORD_MECHANISM" if name in RECORD_NAMES else "MECHANISM"
+    found: type[Mechanism] = getattr(importlib.import_module(f"{folder.__name__}.{name}"), kind)
     return found
 
 
@@ -53,7 +58,7 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
         DP-MECH-004 if there is none; the message gives the nearest name.
     """
     _find(name, names(), place)
-    return _load(name)
+    return kind_of(name)
 
 
 def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
@@ -74,7 +79,7 @@ def law_of(event: Event) -> Randomizer:
         DP-MECH-001 to 005 for a record that is none of ours.
     """
     name = event.mechanism
-    kind = _load(name) if name in RECORD_NAMES else randomizer(name)
+    kind = kind_of(name) if name in RECORD_NAMES else randomizer(name)
     return kind.of(**dict(event.parameters))
 
 
@@ -101,14 +106,13 @@ def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:
 
 def pure_names() -> tuple[str, ...]:
     """Return the names of the mechanisms that can give a pure guarantee."""
-    return tuple(name for name in names() if _load(name).pure)
+    return tuple(name for name in names() if kind_of(name).pure)
 
 
 @cache
 def selection_names() -> tuple[str, ...]:
     """Return the names of all ways to choose a candidate, sorted; imports none of them."""
-    found = (module.name for module in pkgutil.iter_modules(selections.__path__))
-    return tuple(sorted(name for name in found if name not in NOT_MECHANISMS))
+    return _declaring(selections, "SELECTION")
 
 
 def get_selection(name: str, place: Place | None = None) -> type[Selection]:

@@ -26,6 +26,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import SymmetricQuantile, rounded_up
+from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics import stable
 from dprelease.numerics.balls import ball
@@ -49,6 +50,7 @@ class SymmetricAlphaStable(SymmetricQuantile):
     name: ClassVar[str] = "symmetric_alpha_stable"
     summary: ClassVar[str] = "stable noise rounded to the lattice; pure, power tails"
     use: ClassVar[str] = "many answers that must stay pure, or noise that several parties add up"
+    auto = PlaceInAuto(composed=True, within=1.5)  # each shape has tables to be made
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
     shapes = (Shape("alpha", "stability: 1 is Cauchy, towards 2 normal", "1 to 2 - 2^-20"),)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.optimal import LARGEST_SHIFT
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
@@ -21,16 +20,9 @@ FEW_CELLS = 8
 ALONE = Fraction(1, 10**10)
 """Least delta at which what the accountant allows for its own errors is well below 1/1024 of it."""
 
-TWINS = {
-    "laplace": "discrete_laplace",
-    "gaussian": "discrete_gaussian",
-    "offset_symmetric_gaussian": "discrete_offset_symmetric_gaussian",
-}
-"""Rounded laws, by their twins on the integers: no better but where noise is of a few steps."""
 
-LAST_RESORTS = frozenset({*TWINS, "asymmetric_laplace"})
-"""What `auto` leaves out unless it is allowed by name, or nothing else can be made: twins, and
-asymmetric noise, whose best k is 1."""
+SOLVED_SHIFT = 512
+"""Steps of a shift up to which there are laws that are found by linear programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +48,8 @@ class Candidate:
     @property
     def twin(self) -> Candidate | None:
         """Return the rounded law beside one on the integers."""
-        names = (name for name, other in TWINS.items() if other == self.family)
-        return next((Candidate(name, self.shape) for name in names), None)
+        twins = (n for n in registry.names() if registry.get(n).auto.integers == self.family)
+        return next((Candidate(name, self.shape) for name in twins), None)
 
 
 @dataclass
@@ -139,9 +131,7 @@ def _keeps(
 def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
     if kind.bounded and not (cells <= FEW_CELLS or "bounded" in options.constraints):
         return False
-    # Stable noise gains under composition alone: it is never the best of a pure budget.
-    only_composed = kind.name == "symmetric_alpha_stable"
-    return kind.name not in LAST_RESORTS and not (pure and only_composed)
+    return not kind.auto.last_resort and not (pure and kind.auto.composed)
 
 
 def kind_of(wish: Wish) -> object:
@@ -160,7 +150,7 @@ def _fineness(largest: int) -> int:
     """Return how fine a lattice is: a step or two are told apart, finer ones are alike."""
     if largest <= 2:
         return largest
-    return 3 if largest <= LARGEST_SHIFT else 4
+    return 3 if largest <= SOLVED_SHIFT else 4
 
 
 def cells_of(sensitivity: Sensitivity) -> int:

@@ -26,12 +26,9 @@ from dprelease.release.expected import Pricing
 from dprelease.release.shares import Share
 from dprelease.release.wish import Wish
 
-TRIED, PROMISING = 5.0, 1.1
-"""Families whose first shape is within the one of the best are tried at other shapes; those whose
-best common shape is within the other have a shape searched for each kind of column."""
-
-SLOW = {"symmetric_alpha_stable": 1.5}
-"""The same as the first, for laws whose every shape has tables of its own to be made."""
+PROMISING = 1.1
+"""Families whose best common shape is within it of the best have a shape searched for each kind of
+column; which are tried at other shapes at all, they say themselves (`auto.within`)."""
 
 MOST_GROUPS, MOST_FAMILIES = 6, 4
 
@@ -185,7 +182,8 @@ class _Search:
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
         first = {name: self._with(dict(self._each(autos, name))) for name in names}
         errors = {name: self._error(chosen) for name, chosen in first.items()}
-        self._shape_families(self._climb, first, errors, {**dict.fromkeys(names, TRIED), **SLOW})
+        within = {name: registry.get(name).auto.within for name in names}
+        self._shape_families(self._climb, first, errors, within)
         self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
         # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
         order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))

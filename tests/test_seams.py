@@ -1,0 +1,62 @@
+"""What is added without touching anything else: each seam is shown by something that is added."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dprelease
+from dprelease import mechanisms
+from dprelease.mechanisms import registry
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.release.build import write
+
+QUIET = """
+from dprelease.mechanisms.laplace import Laplace
+from dprelease.mechanisms.randomizer import PlaceInAuto
+
+
+class QuietLaplace(Laplace):
+    name = "quiet_laplace"
+    auto = PlaceInAuto()
+
+
+MECHANISM = QuietLaplace
+"""
+
+
+def forget() -> None:
+    registry.names.cache_clear()
+    registry.kind_of.cache_clear()
+
+
+@pytest.fixture
+def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A mechanism in a file of its own, which nothing else knows of."""
+    folder = tmp_path / "mechanisms"
+    folder.mkdir()
+    (folder / "quiet_laplace.py").write_text(QUIET)
+    monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(folder)])
+    forget()
+    yield "quiet_laplace"
+    sys.modules.pop("dprelease.mechanisms.quiet_laplace", None)
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.mark.parametrize("noise", ["{0}", "{{name: auto, allowed: {0}}}"])
+def test_a_mechanism_is_one_file(quiet: str, noise: str, tmp_path: Path) -> None:
+    """It is found, planned, drawn, chosen by `auto`, recorded and verified."""
+    path = write(tmp_path)
+    text = path.read_text().replace("mechanism: gaussian", f"mechanism: {noise.format(quiet)}")
+    (tmp_path / "own.yaml").write_text(text)
+    folder = run(read_declaration(tmp_path / "own.yaml"), output=tmp_path / "out own")
+    record = json.loads((folder / "manifest.json").read_text())
+    assert quiet in json.dumps(record)
+    assert dprelease.verify(folder).ok
+    assert quiet in registry.names()
