@@ -22,6 +22,7 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
+from dprelease.release.aggregate_words import counted_words
 from dprelease.release.answer import answered
 from dprelease.release.charging import ROWS, charges_of
 from dprelease.release.counting import counted_by
@@ -351,6 +352,7 @@ def explained(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
     rows: list[dict[str, Any]] = [
         {
             "column": column.measure.name,
+            "counts": counted_words(column.query, column.measure),
             "mechanism": column.mechanism.name,
             "cells": column.query.cells,
             "sensitivity": str(column.measure.sensitivity),

@@ -60,6 +60,7 @@ def ask(
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
         price = f"epsilon {guarantee['epsilon']}, delta {guarantee['delta']}"
         words = f"{found.to_string(index=False)}\n\n{price}; margins of error at 95 %: {margins}"
+        words = "\n\n".join([words, *told["bounded_rows"]])
         known = found.astype(object).where(found.notna(), None).to_dict("records")
         rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
         if output is None:

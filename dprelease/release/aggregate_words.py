@@ -13,6 +13,12 @@ from dprelease.query.aggregate import (
     Tree,
 )
 from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
+
+
+def counted_words(query: Query, measure: Measure) -> str:
+    """Return what is counted or added up, and whether bounds leave out rows of a unit."""
+    return aggregate_words(measure) + (", of bounded rows" if query.unit.bounded_rows else "")
 
 
 def aggregate_words(measure: Measure) -> str:

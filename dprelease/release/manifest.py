@@ -22,7 +22,7 @@ from dprelease.query.aggregate import (
     Tree,
 )
 from dprelease.query.resolve import Query
-from dprelease.release.aggregate_words import aggregate_words
+from dprelease.release.aggregate_words import counted_words
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.treatments import computed_and_joined
@@ -209,7 +209,7 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
     measure = column.measure
     return {
         **column.event.to_json(),
-        "aggregate": aggregate_words(measure) + (", of bounded rows" if column.is_bounded else ""),
+        "aggregate": counted_words(column.query, measure),
         "sensitivity_derivation": _derivation(column),
         "cells": column.query.cells,
         "step": plain_text(measure.step),

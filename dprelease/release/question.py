@@ -103,7 +103,7 @@ def sql(
 
 
 def attributes(plan: Plan) -> dict[str, Any]:
-    """Return the guarantee and the margins of error, as JSON values."""
+    """Return guarantee, margins of error, mechanisms and which rows count, as JSON values."""
     return {
         "guarantee": plan.guarantee.to_json(),
         "margins_95": {
@@ -113,6 +113,7 @@ def attributes(plan: Plan) -> dict[str, Any]:
             c.measure.name: float(c.margin()) for c in plan.columns if c.measure.is_choice
         },
         "mechanisms": {c.measure.name: c.mechanism.name for c in plan.columns},
+        "bounded_rows": plan.bounded_rows(),
     }
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError
 from dprelease.release.verify import verify
@@ -82,3 +85,45 @@ def test_plan_and_manifest_say_which_rows_count(bounded: bool, tmp_path: Path) -
     assert (WORDS in unit["words"]) == bounded
     assert measured["aggregate"] == "count of rows" + ", of bounded rows" * bounded
     assert verify(tmp_path / "out").ok
+
+
+def _explained(folder: Path) -> dict[str, str]:
+    session = dprelease.Session(folder / "visits.yaml", epsilon=1)
+    frame = pd.read_csv(folder / "visits.csv")
+    frame.dp.use(session)
+    plan = frame.dp.explain("count", by="shop", epsilon=1)
+    answer = frame.dp.count(by="shop", epsilon=1)
+    return {
+        "a row of df.dp.explain": plan["counts"].iloc[0],
+        "df.dp.explain": str(plan.attrs["dprelease_answer"]),
+        "df.dp": str(answer.attrs["dprelease_answer"]),
+    }
+
+
+def _statement(folder: Path) -> dict[str, str]:
+    words = ["SELECT COUNT(*) AS n FROM visits", "--schema", str(folder / "visits.yaml")]
+    shown = RUN.invoke(cli.app, ["sql", *words, "--epsilon", "1"])
+    found = dprelease.sql(words[0], folder / "visits.yaml", epsilon=1)
+    return {"dprelease sql": shown.stdout, "dprelease.sql": str(found.attrs["dprelease"])}
+
+
+def _messages(folder: Path) -> dict[str, str]:
+    release = folder / "release.yaml"
+    release.write_text(RELEASE + "federated: {parties: 2}\n")
+    path = dprelease.read_release(release).run(party=1)
+    assert verify(path).ok
+    manifest = json.loads((path / "manifest.json").read_text())
+    (unit,), (measured,) = manifest["privacy_unit"], manifest["measurements"]
+    return {"a party's unit": unit["words"], "a party's messages": measured["aggregate"]}
+
+
+@pytest.mark.parametrize("bounded", [True, False], ids=["ids", "rows"])
+@pytest.mark.parametrize("told", [_explained, _statement, _messages])
+def test_every_answer_says_which_rows_count(
+    told: Callable[[Path], dict[str, str]], bounded: bool, tmp_path: Path
+) -> None:
+    """Wherever noise, price or margin of an answer are told."""
+    (tmp_path / "visits.yaml").write_text(TABLE + (UNIT if bounded else ""))
+    (tmp_path / "visits.csv").write_text("person,shop\n1,a\n1,a\n2,b\n")
+    for place, words in told(tmp_path).items():
+        assert ("of bounded rows" in words) == bounded, place

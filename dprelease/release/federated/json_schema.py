@@ -32,6 +32,7 @@ class ShareRecord(Part):
     mechanism: Literal["symmetric_alpha_stable"]
     parameters: dict[str, str]
     sensitivity: SensitivityRecord
+    aggregate: str
     refined: int
     step: str
     unit: str

@@ -9,6 +9,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
 from dprelease.release import manifest
+from dprelease.release.aggregate_words import counted_words
 from dprelease.release.federated.plan import FederatedPlan, ShareColumn, Trust
 from dprelease.release.write import schema_of
 from dprelease.schema.load import Declaration
@@ -76,6 +77,7 @@ def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
     )
     return {
         **event.to_json(),
+        "aggregate": counted_words(share.query, share.measure),
         "refined": share.refined,
         "step": plain_text(share.measure.step),
         "unit": share.measure.unit,
