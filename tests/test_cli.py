@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import dprelease
 from dprelease import cli
 from dprelease.mechanisms import registry
 from tests.release.build import SCHEMA, write
@@ -75,6 +76,18 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert json.loads(out)["ok"] is False
     assert call("check", str(tmp_path / "nothing.yaml"))[0] == 2
     assert call("frobnicate")[0] == 2
+
+
+def test_the_version_is_told(tmp_path: Path) -> None:
+    """Whatever else is asked for, and where nothing takes it the failure is told as ever."""
+    told = f"dprelease {dprelease.__version__}\n"
+    for words in (["--version"], ["--version", "check"], ["--version", "frobnicate"]):
+        assert call(*words) == (0, told, "")
+    command = [sys.executable, "-m", "dprelease", "--version"]
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
+    assert "--version" in call("--help")[1]
 
 
 def test_an_unexpected_failure_says_its_type_only(

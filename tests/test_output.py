@@ -53,6 +53,14 @@ def test_a_release_that_can_not_be_told_of(output: str, code: int, tmp_path: Pat
         assert b"Published" not in path.read_bytes()  # no file took the number of a closed stream
 
 
+@BAD
+def test_a_version_that_can_not_be_told(tmp_path: Path) -> None:
+    done = told(tmp_path, "--version > /dev/full")
+    assert done.returncode == 2
+    assert "DP-OUTPUT-007" in done.stderr
+    assert State.NOTHING.value in done.stderr
+
+
 def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:
     """The answer to a run tells the folder's name, whatever bytes are in it."""
     folder = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"))

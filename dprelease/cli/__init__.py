@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from dprelease.cli import ledger, local, mechanisms, question, releases, schema
 from dprelease.cli.process import whole_process
+from dprelease.cli.reporting import reporting, say
+from dprelease.version import __version__
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "check": releases.check,
@@ -40,7 +43,7 @@ def application(only: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    made.callback()(_nothing)  # makes a group of a single command, too
+    made.callback()(_before)  # makes a group of a single command, too
     for name, command in COMMANDS.items():
         if only not in (None, name):
             continue
@@ -51,7 +54,19 @@ def application(only: str | None = None) -> typer.Typer:
     return made
 
 
-def _nothing() -> None:
+def _tell_version(asked: bool) -> None:
+    if asked:
+        with reporting(False):
+            say(f"dprelease {__version__}")
+        raise typer.Exit
+
+
+def _before(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
+    ] = False,
+) -> None:
     pass
 
 
