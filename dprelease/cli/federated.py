@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.cli.reporting import table
+from dprelease.cli.tables import table
 
 if TYPE_CHECKING:
     from dprelease.release.plan import Plan
 
 
-def federated_words(found: Plan) -> str:
+def federated_words(found: Plan, *, wide: bool) -> str:
     """Return who is protected against whom, and every party's share, in words."""
     from dprelease.release.federated.plan import FederatedPlan
 
@@ -44,4 +44,4 @@ def federated_words(found: Plan) -> str:
         "Messages of single parties are not for publication: they have the epsilon of one honest "
         "party. The others hold where nothing but the sum is seen."
     )
-    return "\n\n".join([table(rows), words, table(shares)])
+    return "\n\n".join([table(rows, wide=wide), words, table(shares, wide=wide)])

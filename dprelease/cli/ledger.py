@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond, say, table
+from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
+from dprelease.cli.tables import table
 
 app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
 
@@ -40,7 +41,7 @@ def init(
 
 
 @app.command()
-def show(ledger: File, as_json: AsJson = False) -> None:
+def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print what every table has, has spent, and has left."""
     with reporting(as_json):
         from dprelease.release.accounts import balances
@@ -51,11 +52,11 @@ def show(ledger: File, as_json: AsJson = False) -> None:
             amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
             counts = (str(row["releases"]), str(row["open"]))
             rows.append((row["table"], *amounts, row["counted"], *counts))
-        respond(as_json, found, table(rows))
+        respond(as_json, found, table(rows, wide=wide))
 
 
 @app.command()
-def history(ledger: File, as_json: AsJson = False) -> None:
+def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print every entry, oldest first; its chain of digests is checked."""
     with reporting(as_json):
         from dprelease.ledger.ledger import Ledger
@@ -65,7 +66,7 @@ def history(ledger: File, as_json: AsJson = False) -> None:
         for entry in entries:
             rows.append((str(entry.number), *_entry_words(entry.body)))
         found = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
-        respond(as_json, found, table(rows))
+        respond(as_json, found, table(rows, wide=wide))
 
 
 def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:

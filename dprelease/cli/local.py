@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond, table
+from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.cli.tables import table
 
 if TYPE_CHECKING:
     from dprelease.release.local.plan import LocalColumn
     from dprelease.release.plan import Plan
 
 
-def local_plan_words(found: Plan) -> str:
+def local_plan_words(found: Plan, *, wide: bool) -> str:
     """Return the plan of a local release in words."""
     from dprelease.release.local.plan import LocalPlan
 
@@ -29,7 +30,7 @@ def local_plan_words(found: Plan) -> str:
         rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
     public = "The number and the order of the records are published as they are."
     warnings = [f"Warning: {warning}" for warning in found.warnings]
-    return "\n\n".join(["\n".join(lines), table(rows), public, *warnings])
+    return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
 
 
 def _parameters(column: LocalColumn) -> list[tuple[str, str]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond, table
+from dprelease.cli.reporting import AsJson, Wide, reporting, respond
+from dprelease.cli.tables import table
 
 if TYPE_CHECKING:
     from dprelease.release.comparison import Compared
@@ -96,6 +97,7 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the errors into this PNG, SVG or PDF file.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the errors of all mechanisms, each at its best shape, under one budget."""
@@ -112,10 +114,10 @@ def compare(
             from dprelease.release.drawing import draw_comparison
 
             draw_comparison(rows, plot)
-        respond(as_json, [row.to_json() for row in rows], _words(rows))
+        respond(as_json, [row.to_json() for row in rows], _words(rows, wide=wide))
 
 
-def _words(rows: list[Compared]) -> str:
+def _words(rows: list[Compared], *, wide: bool) -> str:
     heads = ("mechanism", "shape", "mean error", "RMSE", "95 %", "99.9 %", "efficiency")
     lines: list[tuple[str, ...]] = [heads]
     for row in rows:
@@ -133,7 +135,7 @@ def _words(rows: list[Compared]) -> str:
                 efficiency,
             )
         )
-    return table(lines)
+    return table(lines, wide=wide, more=("RMSE", "99.9 %"))
 
 
 def _short(text: str) -> str:

@@ -6,11 +6,15 @@ import math
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.cli.tables import table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def _in_json(value: object) -> object:
@@ -19,6 +23,22 @@ def _in_json(value: object) -> object:
         return value.isoformat()
     number = float(value) if isinstance(value, Decimal) else value
     return None if isinstance(number, float) and not math.isfinite(number) else number
+
+
+def shown(found: pd.DataFrame) -> str:
+    """Return an answer as a table; numbers with all digits that they have, at the right."""
+    heads = [str(name) for name in found.columns]
+    rows = list(found.itertuples(index=False, name=None))
+    numbers = [head for i, head in enumerate(heads) if all(_is_number(row[i]) for row in rows)]
+    return table([heads, *([_text(value) for value in row] for row in rows)], right=numbers)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def ask(
@@ -59,8 +79,8 @@ def ask(
         guarantee = told["guarantee"]
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
         price = f"epsilon {guarantee['epsilon']}, delta {guarantee['delta']}"
-        words = f"{found.to_string(index=False)}\n\n{price}; margins of error at 95 %: {margins}"
-        words = "\n\n".join([words, *told["bounded_rows"]])
+        words = f"{price}; margins of error at 95 %: {margins}"
+        words = "\n\n".join([shown(found), words, *told["bounded_rows"]])
         known = found.astype(object).where(found.notna(), None).to_dict("records")
         rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
         if output is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dprelease.cli.outlook import ledger_told
-from dprelease.cli.reporting import AsJson, fail, progress_bar, reporting, respond, say, table
+from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
+from dprelease.cli.tables import table
 from dprelease.errors import Findings, QueryError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def plan(
         Path | None,
         typer.Option(help="Also draw errors by budget and an attacker's errors: PNG, SVG, PDF."),
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Print noise, expected error and price of every column; opens no data."""
@@ -109,7 +111,8 @@ def plan(
             from dprelease.cli.local import local_plan_words
 
             told = {**found.to_json(), "ledger": charged.answer}
-            respond(as_json, told, "\n\n".join([local_plan_words(found), *charged.words]))
+            words = local_plan_words(found, wide=wide)
+            respond(as_json, told, "\n\n".join([words, *charged.words]))
             return
         if plot is not None:
             from dprelease.release.plan_drawing import draw_plan
@@ -118,11 +121,13 @@ def plan(
         if as_json:  # each form takes prices of its own
             respond(True, {**found.to_json(), "ledger": charged.answer}, "")
             return
-        words = _plan_words(found)
+        words = _plan_words(found, wide=wide)
         if declaration.spec.federated is not None:
             from dprelease.cli.federated import federated_words
 
-            words = f"{federated_words(found)}\n\nAll honest parties together:\n\n{words}"
+            words = (
+                f"{federated_words(found, wide=wide)}\n\nAll honest parties together:\n\n{words}"
+            )
         respond(False, None, "\n\n".join([words, *charged.words]))
 
 
@@ -213,20 +218,28 @@ def verify(
         respond(as_json, report.to_json(), "\n".join(lines))
 
 
-def _plan_words(found: Plan) -> str:
-    heads = (
-        "column",
-        "cells",
-        "mechanism",
-        "parameters",
-        "sensitivity",
-        "mean error",
-        "margin",
-        "at",
-        "unit",
-        "price alone",
-    )
-    rows: list[tuple[str, ...]] = [heads]
+MORE = ("cells", "parameters", "sensitivity")
+"""What of a plan is told only where there is room."""
+
+
+def _plan_words(found: Plan, *, wide: bool) -> str:
+    warnings = [f"Warning: {warning}" for warning in found.warnings]
+    parts = [
+        _guarantee_words(found),
+        table(_column_rows(found, 6 if wide else 4), wide=wide, more=MORE),
+        _counted_words(found, wide=wide),
+        *_computed_words(found, wide=wide),
+        *found.bounded_rows(),
+    ]
+    return "\n\n".join([*parts, *_reading_words(found), *warnings])
+
+
+def _column_rows(found: Plan, digits: int) -> list[tuple[str, ...]]:
+    """Return noise, errors and price of every column, below their heads."""
+    confidences = {float(column.confidence) for column in found.columns}
+    margin = ["margin", "at"] if len(confidences) > 1 else [f"margin at {_percent(*confidences)}"]
+    heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
+    rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "price alone")]
     for column, price in zip(found.columns, found.alone(), strict=True):
         shape = ", ".join(
             f"{name} {_short(text)}" for name, text in column.mechanism.parameters if text != "0.0"
@@ -239,40 +252,36 @@ def _plan_words(found: Plan) -> str:
                 column.mechanism.name,
                 shape,
                 str(column.measure.sensitivity),
-                f"{column.mean_absolute_error:,.6g}",
-                f"{float(column.margin(confidence)):,.6g}",
-                f"{100 * confidence:g} %",
+                f"{column.mean_absolute_error:,.{digits}g}",
+                f"{float(column.margin(confidence)):,.{digits}g}",
+                *([_percent(confidence)] if len(confidences) > 1 else []),
                 column.measure.error_unit,
                 f"{price:.4g}",
             )
         )
-    warnings = [f"Warning: {warning}" for warning in found.warnings]
-    parts = [
-        _guarantee_words(found),
-        table(rows),
-        _counted_words(found),
-        *_computed_words(found),
-        *found.bounded_rows(),
-    ]
-    return "\n\n".join([*parts, *_reading_words(found), *warnings])
+    return rows
 
 
-def _counted_words(found: Plan) -> str:
+def _percent(confidence: float) -> str:
+    return f"{100 * confidence:g} %"
+
+
+def _counted_words(found: Plan, *, wide: bool) -> str:
     """Return what each column counts or adds up, and of which rows."""
     from dprelease.release.aggregate_words import aggregate_words
 
     named = [
         (f"{c.query.name}.{c.measure.name}", aggregate_words(c.measure)) for c in found.columns
     ]
-    return table([("column", "what it counts"), *named])
+    return table([("column", "what it counts"), *named], wide=wide)
 
 
-def _computed_words(found: Plan) -> list[str]:
+def _computed_words(found: Plan, *, wide: bool) -> list[str]:
     rows = [("computed", "from", "margin at 1,000 rows", "unit")]
     for query, column, margin in found.computed():
         width = "" if margin is None else f"{margin:,.6g}"
         rows.append((f"{query.name}.{column.name}", column.formula, width, column.unit))
-    return [table(rows)] if len(rows) > 1 else []
+    return [table(rows, wide=wide)] if len(rows) > 1 else []
 
 
 def _guarantee_words(found: Plan) -> str:

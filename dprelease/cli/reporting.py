@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, NoReturn
 
@@ -24,6 +24,7 @@ from dprelease.errors import (
 
 UNPRINTED = "DP-OUTPUT-007"
 
+Wide = Annotated[bool, typer.Option("--wide", help="All columns, and no line is wrapped.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
@@ -80,13 +81,6 @@ def _give_up_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of texts as aligned columns, the first row being the heads."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
 
 
 @contextmanager
