@@ -13,6 +13,7 @@ from dprelease.accessor.hook import register_when_pandas_is_there
 from dprelease.version import __version__
 
 if TYPE_CHECKING:
+    from dprelease.accessor.frame import dp
     from dprelease.accessor.session import Session
     from dprelease.release.api import Release, read_release
     from dprelease.release.calibration import calibrate
@@ -26,6 +27,7 @@ __all__ = [
     "Session",
     "__version__",
     "calibrate",
+    "dp",
     "errors",
     "federated_sum",
     "local_estimate",
@@ -39,6 +41,7 @@ _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
     "calibrate": "dprelease.release.calibration",
+    "dp": "dprelease.accessor.frame",
     "federated_sum": "dprelease.release.federated.total",
     "local_estimate": "dprelease.release.local.estimate",
     "read_release": "dprelease.release.api",

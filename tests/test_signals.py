@@ -9,12 +9,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
+import pandas as pd
 import pytest
 
+import dprelease
 from dprelease.errors import RunState, State
 from dprelease.ledger.ledger import Ledger
-from tests.ledger.test_ledger import release_with_ledger
+from tests.ledger.test_ledger import TABLE, release_with_ledger
 
 ROOT = Path(__file__).parents[1]
 
@@ -120,6 +124,78 @@ def test_an_interrupt_in_python_tells_what_had_happened() -> None:
     with pytest.raises(KeyboardInterrupt) as caught, state.told_by_failures():
         raise KeyboardInterrupt
     assert caught.value.__notes__ == [f"State  {State.READ.value}."]
+
+
+QUESTIONS = {
+    "count": lambda dp: dp.count(by="city", epsilon=1),
+    "sql": lambda dp: dp.sql("SELECT AVG(age) AS a FROM people", epsilon=1),
+    "groups": lambda dp: dp.groupby("city")["age"].mean(epsilon=1),
+}
+
+
+class Interrupter:
+    """Interrupts at the n-th new line of the accessor that runs after a question began to run."""
+
+    def __init__(self, number: int) -> None:
+        self.left, self.seen, self.place = number, set[tuple[str, int]](), ""
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if f"dprelease{os.sep}accessor" not in code.co_filename:
+            return None
+        place = (code.co_filename, frame.f_lineno)
+        if event == "line" and place not in self.seen:
+            self.seen.add(place)
+            self.left -= 1
+            if self.left == 0:
+                self.place = f"{code.co_name}:{frame.f_lineno}"
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize(
+    ("question", "has_ledger"),
+    [*((question, False) for question in QUESTIONS), ("groups", True)],
+)
+def test_an_interrupt_of_a_question_tells_what_is_spent(
+    question: str, has_ledger: bool, tmp_path: Path
+) -> None:
+    """At every line of the accessor: what the note says is what session and ledger have charged."""
+    release_with_ledger(tmp_path, epsilon="1000000")
+    ledger = Ledger(tmp_path / "ledger.sqlite") if has_ledger else None
+    session = dprelease.Session(
+        tmp_path / "people.yaml", epsilon=1000000, ledger=ledger and ledger.path
+    )
+    frame = pd.DataFrame({"person": [1, 2], "city": ["Bern", "Oslo"], "age": [3, 4], "pay": 1.5})
+    frame.dp.use(session)
+    counts, number, done = {True: 0, False: 0}, 0, False
+    while not done:
+        number += 1
+        spent = session.spent.epsilon
+        charged = 0 if ledger is None else ledger.state().spent(TABLE)
+        interrupter = Interrupter(number)
+        sys.settrace(interrupter)
+        try:
+            QUESTIONS[question](frame.dp)
+            done = True
+        except KeyboardInterrupt as ended:
+            told = getattr(ended, "__notes__", [])
+        finally:
+            sys.settrace(None)
+        if done:
+            break
+        more = session.spent.epsilon - spent
+        if ledger is not None:
+            assert (ledger.state().spent(TABLE) > charged) == (more > 0), interrupter.place
+        states = {State.SPENT, State.CHARGED} if more else {State.NOTHING}
+        assert len(told) <= 1, interrupter.place
+        if told or more:  # before and after a question runs there is nothing to tell
+            assert told, interrupter.place
+            assert told[0] in {f"State  {state.value}." for state in states}, interrupter.place
+        counts[more > 0] += bool(told)
+    assert counts[True] >= 5  # while noise is drawn, and after that
+    assert counts[False] >= 15
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 
-from dprelease.accessor.session import Number, Session, Spending, amount, spending
+from dprelease.accessor.session import Session, Spending, amount, spending
+from dprelease.accessor.terms import Noise, Terms, keys_of
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.exact.duckdb import Engine
@@ -39,67 +39,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-Noise = str | Mapping[str, str | float | bool | Sequence[str]]
-"""A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""
-
 ATTRIBUTE = "dprelease_answer"
 """Key in `DataFrame.attrs` of an answer: its guarantee, margins, mechanisms, as plain values."""
 
 COLUMN = "answer"
-
-
-class Terms(TypedDict, total=False):
-    """How a question is asked and paid for.
-
-    `epsilon`, `delta`: its price; a float stands for the decimal that it prints as. `rho`: its
-    price where the session counts in rho, `delta` then only says where epsilon is told. `by`: key
-    columns. `mechanism`: a name, or a mapping of a name and its shape; "auto" leaves it to the
-    plan. `confidence` of the margins of error. `private_keys`: keys are found in the data, which
-    needs a delta.
-    """
-
-    epsilon: Number | None
-    delta: Number
-    rho: Number | None
-    by: str | Sequence[str] | None
-    mechanism: Noise
-    confidence: float
-    private_keys: bool
-
-
-def checked(terms: Mapping[str, object], *, by: bool = True) -> Terms:
-    """Return the terms of a question.
-
-    `by`: whether it can be asked by keys in its terms.
-
-    Raises
-    ------
-    UsageError
-        DP-SESSION-012 for a term that there is not: left out of account, it would be another
-        question that is answered and paid for.
-    """
-    known = [name for name in Terms.__annotations__ if by or name != "by"]
-    for name in terms:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            nearest = f"; did you mean '{close[0]}'" if close else ""
-            raise UsageError("DP-SESSION-012", name=name, nearest=nearest, known=", ".join(known))
-    return cast("Terms", terms)
-
-
-def keys_of(terms: Terms) -> list[str]:
-    """Return the keys that a question is asked by.
-
-    Raises SessionError DP-SESSION-008 for what names no columns.
-    """
-    by: object = terms.get("by")
-    if by is None or isinstance(by, str):
-        return [] if by is None else [by]
-    keys = list(by) if isinstance(by, Iterable) else [by]
-    names = [key for key in keys if isinstance(key, str)]
-    if len(names) < len(keys):
-        raise SessionError("DP-SESSION-008", what="by", known="the names of columns, as texts")
-    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +60,12 @@ class Question:
 
 
 def answer(
-    session: Session, frame: pd.DataFrame, question: Question, terms: Terms
+    session: Session, frame: pd.DataFrame, question: Question, terms: Terms, state: RunState
 ) -> tuple[pd.DataFrame, Plan]:
     """Return the noisy answer over every cell of the keys, and its plan; charged first.
 
     The frame has the keys in declared order, then each column and its margin of error if it has
-    one, `<name>_moe`.
+    one, `<name>_moe`. `state` is advanced with every step.
 
     Raises
     ------
@@ -133,7 +76,7 @@ def answer(
     (query,) = {column.query.name: column.query for column in plan.columns}.values()
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)  # a missing column or an unreadable type is refused without a charge
-        with _charged(session, plan, price, f"this {question.what}"):
+        with _charged(session, plan, price, f"this {question.what}", state):
             found = to_arrow(answered(engine, plan.columns, Entropy()))
     shown = to_pandas(found)
     shown.attrs[ATTRIBUTE] = attributes(plan)
@@ -154,6 +97,7 @@ def answer_sql(
     predicates: Sequence[str],
     derive: Mapping[str, Plain],
     terms: Terms,
+    state: RunState,
 ) -> pd.DataFrame:
     """Return the noisy answer of one SELECT over the session's table; it is charged first.
 
@@ -176,7 +120,7 @@ def answer_sql(
     plan, price = _priced(session, query, terms)
     with Engine.open(session.declared, frame) as engine:
         engine.compile(query)
-        with _charged(session, plan, price, "this statement"):
+        with _charged(session, plan, price, "this statement", state):
             noised = to_arrow(answered(engine, plan.columns, Entropy()))
     shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
     shown.attrs[ATTRIBUTE] = attributes(plan)
@@ -258,31 +202,34 @@ def _priced(session: Session, query: Query, terms: Terms) -> tuple[Plan, Spendin
 
 
 @contextmanager
-def _charged(session: Session, plan: Plan, price: Spending, what: str) -> Iterator[None]:
+def _charged(
+    session: Session, plan: Plan, price: Spending, what: str, state: RunState
+) -> Iterator[None]:
     """Charge the session, and its ledger if it has one, for good before the answer is drawn.
 
     Whoever asks shares a process with the noise, and could end it after a look: from the first draw
-    on nothing is given back.
+    on nothing is given back. `state` tells what stays charged, whatever ends the block.
     """
-    ledger, columns, state = session.ledger, plan.columns, RunState()
-    with state.told_by_failures():
-        if ledger is None:
-            session.charge(price, what)
-            state.charge, state.rows = Spent.SPENT, True
-            yield
-            return
-        query, events = columns[0].query, tuple(column.event for column in columns)
-        charge = Charge(query.table.identity, query.neighbours.value, query.unit.id or ROWS, events)
+    ledger, columns = session.ledger, plan.columns
+    if ledger is None:
+        session.charge(price, what, state)
+        state.rows = True
+        yield
+        return
+    query, events = columns[0].query, tuple(column.event for column in columns)
+    charge = Charge(query.table.identity, query.neighbours.value, query.unit.id or ROWS, events)
+    own = RunState()  # of the session's charge, which follows the ledger's
+    try:
         with ledger.reserved([charge], what, state) as reservation:
-            session.charge(price, what)
-            try:
-                ledger.read(reservation)
-            except BaseException:
-                session.give_back(price)
-                raise
+            session.charge(price, what, own)
+            ledger.read(reservation)
             state.charge, state.rows = Spent.SPENT, True
             yield
             ledger.commit(reservation, "")
+    except BaseException:
+        if own.charge is Spent.SPENT and state.charge is Spent.NONE:
+            session.give_back(price)
+        raise
 
 
 def _query(session: Session, question: Question, terms: Terms) -> Query:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.accessor.rows import QUESTIONS, Rows
+from dprelease.accessor.chosen import Chosen
+from dprelease.accessor.rows import Questions
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError
 from dprelease.exact.sources import stored_columns
@@ -12,15 +13,14 @@ from dprelease.exact.sources import stored_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-WAYS = ("where", "derive", "groupby", "explain")
-"""How rows are chosen before a question, or looked at without one."""
-
 TOKEN = "dprelease"
 """Key in `DataFrame.attrs`; the value is an opaque id, never a session: pandas copies attrs."""
 
 
-class DpAccessor:
+class DpAccessor(Questions):
     """`df.dp`: register a frame once with `use`, then ask."""
+
+    __slots__ = ("_frame",)
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -32,9 +32,14 @@ class DpAccessor:
         index, and no declared column that differs from the first frame's, or that it lacks. Such a
         frame asks about the first one's rows, whatever became of it in between.
 
-        With `row_wise=True` the caller vouches that every row of another frame comes from one row
-        of the first one alone, and no two from the same; its rows then stand beside the first ones,
-        under the same budget.
+        Parameters
+        ----------
+        session : Session
+            The table and its budget. Keep it in a variable for as long as questions are asked.
+        row_wise : bool, default False
+            The caller vouches that every row of another frame comes from one row of the first one
+            alone, and no two from the same; its rows then stand beside the first ones, under the
+            same budget.
 
         Raises
         ------
@@ -55,27 +60,13 @@ class DpAccessor:
         self._same_rows(session, known)
         self._frame.attrs[TOKEN] = known
 
-    @property
-    def session(self) -> Session:
-        """Return the session of this frame; raise SessionError DP-SESSION-001 if it has none."""
-        return self._rows().session
-
-    def __getattr__(self, name: str) -> object:
-        # The questions are those of `Rows`; one list of them is enough.
-        if name in (*QUESTIONS, *WAYS):
-            return getattr(self._rows(), name)
-        raise AttributeError(f"'dp' has no attribute {name!r}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*QUESTIONS, *WAYS, "session", "use"})
-
-    def _rows(self) -> Rows:
+    def _chosen(self) -> Chosen:
         token = self._frame.attrs.get(TOKEN)
         if token is None:
             raise SessionError("DP-SESSION-001")
         session = session_of(token)
         self._same_rows(session, token)
-        return Rows(session, token)
+        return Chosen(session, token)
 
     def _same_rows(self, session: Session, token: str) -> None:
         """Return if the frame holds the registered rows, whatever it leaves out of columns.
@@ -93,3 +84,19 @@ class DpAccessor:
                 mine, registered = frame[name], known[name]
                 if mine.dtype != registered.dtype or not mine.equals(registered):
                     raise SessionError("DP-SESSION-002")
+
+
+def dp(frame: pd.DataFrame) -> DpAccessor:
+    """Return `frame.dp`, for type checkers and editors, which can't know of an accessor.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As it is asked as `frame.dp`.
+
+    Returns
+    -------
+    DpAccessor
+        The same as `frame.dp`, with its type.
+    """
+    return DpAccessor(frame)

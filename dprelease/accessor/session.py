@@ -12,7 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dprelease.errors import BudgetError, DeclarationError, DpReleaseError, SessionError
+from dprelease.errors import (
+    BudgetError,
+    Charge,
+    DeclarationError,
+    DpReleaseError,
+    RunState,
+    SessionError,
+)
 from dprelease.exact.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
@@ -161,8 +168,8 @@ class Session:
         """Return what is left of the budget."""
         return self.budget - self._spent
 
-    def charge(self, price: Spending, what: str) -> None:
-        """Add `price` to what is spent, if the whole of it fits.
+    def charge(self, price: Spending, what: str, state: RunState | None = None) -> None:
+        """Add `price` to what is spent, if the whole of it fits; `state` tells whether it is.
 
         Raises
         ------
@@ -173,11 +180,14 @@ class Session:
         """
         if os.getpid() != self._process:
             raise SessionError("DP-SESSION-005", what="this is another process")
+        state = RunState() if state is None else state
         with self._lock:
             left = self.remaining
             if not price.within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
-            self._spent += price
+            spent, charged = self._spent + price, Charge.SPENT
+            # Without a call in between: no interrupt comes after the one and before the other.
+            self._spent, state.charge = spent, charged
 
     def give_back(self, price: Spending) -> None:
         """Take back a charge for which no row was read."""

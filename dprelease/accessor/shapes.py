@@ -166,7 +166,7 @@ def aggregates(
         column, function = _named(name, pair)
         asked.append(name)
         wanted[name] = (column, function)
-    _refuse_twins(asked)
+    refuse_twins(asked)
     several = any(isinstance(functions, list | tuple) for functions in given.values())
     return wanted, dict(wanted) if several and not named else None
 
@@ -183,10 +183,11 @@ def _named(name: str, pair: object) -> tuple[str, str]:
 def check_names(keys: Sequence[str], names: Sequence[str], *, margins: bool) -> None:
     """Raise SessionError DP-SESSION-017 if two columns of a result had the same name."""
     beside = [f"{name}_moe" for name in names] if margins else []
-    _refuse_twins([*keys, *names, *beside])
+    refuse_twins([*keys, *names, *beside])
 
 
-def _refuse_twins(names: Sequence[str]) -> None:
+def refuse_twins(names: Sequence[str]) -> None:
+    """Raise SessionError DP-SESSION-017 for a name that is there twice."""
     for i, name in enumerate(names):
         if name in names[:i]:
             raise SessionError("DP-SESSION-017", name=name)
@@ -213,3 +214,33 @@ def with_levels(shown: pd.DataFrame, levels: Mapping[str, tuple[str, str]]) -> p
     found = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
     found.attrs = shown.attrs
     return found
+
+
+def below(shown: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return what stands below one column of an answer in two levels."""
+    found: Any = shown[column]
+    found.attrs = shown.attrs
+    return found  # type: ignore[no-any-return]
+
+
+def quantiles(
+    found: pd.DataFrame, keys: list[str], columns: Sequence[str], parts: Sequence[Any] | None
+) -> pd.DataFrame:
+    """Return quantiles by key; several of them below each other, in a last level of the index."""
+    import pandas as pd
+
+    shown = found.set_index(keys)
+    tables = []
+    for j in range(1 if parts is None else len(parts)):
+        names = [f"a{i}_{j}" for i in range(len(columns))]
+        tables.append(shown[names].set_axis(list(columns), axis=1))
+    if parts is None:
+        (stacked,) = tables
+    else:
+        heads = pd.Index(list(parts), name="q")
+        stacked = pd.concat(tables, keys=heads).reorder_levels([*keys, "q"])
+        # Cells in declared order, and in each the quantiles as they were asked for.
+        order = np.arange(len(stacked)).reshape(len(tables), len(shown)).T.ravel()
+        stacked = stacked.iloc[order]
+    stacked.attrs = found.attrs
+    return stacked

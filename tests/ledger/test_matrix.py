@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import dprelease
-from dprelease.accessor.rows import QUESTIONS
 from dprelease.accessor.shapes import FUNCTIONS
+from dprelease.accessor.terms import QUESTIONS
 from dprelease.errors import LedgerError, QueryError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger

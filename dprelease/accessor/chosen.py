@@ -1,0 +1,77 @@
+"""The registered rows that a question is about, and what the run of one has done."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dprelease.accessor import shapes
+from dprelease.accessor.answer import Question, answer, explained, planned
+from dprelease.accessor.session import Session
+from dprelease.accessor.terms import Terms, checked
+from dprelease.errors import RunState
+from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.reader import Plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Rows of a session that satisfy every predicate, with columns computed for the question."""
+
+    session: Session
+    token: str
+    predicates: tuple[str, ...] = ()
+    derived: Mapping[str, Plain] = field(default_factory=dict)
+    dry: bool = False
+    """Whether questions are only planned."""
+    state: RunState = field(default_factory=RunState)
+    """What the question has done so far."""
+
+    def ask(
+        self, columns: Mapping[str, Mapping[str, Plain]], terms: Terms, what: str
+    ) -> pd.DataFrame:
+        """Return the answer to several aggregates by name, or their plan if it is all."""
+        _, asked = checked(terms), Question(columns, self.predicates, self.derived, what)
+        if self.dry:
+            return explained(self.session, *planned(self.session, asked, terms))
+        frame = self.session.snapshot(self.token)
+        return answer(self.session, frame, asked, terms, self.state)[0]
+
+    def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
+        """Return the answer to one aggregate, as `value` and `moe`."""
+        found = self.ask({"answer": spec}, terms, next(iter(spec)))
+        return found if self.dry else shapes.single(found)
+
+    def numbers(self) -> list[str]:
+        """Return the declared columns of numbers with bounds; an id is none."""
+        table = self.session.table
+        return [
+            name
+            for name, column in table.columns.items()
+            if isinstance(column, IntegerColumn | NumberColumn)
+            and column.lattice is not None
+            and name != table.unit.id
+        ]
+
+
+class Asking(ABC):
+    """What questions are asked of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _chosen(self) -> Chosen:
+        """Return the rows that are asked about; raise SessionError if they can't be."""
+
+    @contextmanager
+    def _asking(self) -> Iterator[Chosen]:
+        """Yield the rows for one question: whatever ends it says what it had done."""
+        state = RunState()
+        with state.told_by_failures():
+            yield replace(self._chosen(), state=state)

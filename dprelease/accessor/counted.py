@@ -1,0 +1,164 @@
+"""Questions whose answers are tables: counts by value, and statistics of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+from dprelease.accessor import shapes
+from dprelease.accessor.aggregates import Aggregates
+from dprelease.accessor.answer import answer_sql
+from dprelease.accessor.terms import QUESTIONS, Price, Terms, checked, keys_of, question
+from dprelease.errors import SessionError, UsageError
+from dprelease.schema.reader import Plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Counted(Aggregates):
+    """Also answers in the shapes that pandas has for them.
+
+    They tell in `attrs["dprelease_answer"]` their guarantee, margins of error and mechanisms. The
+    session is charged before an answer is drawn.
+    """
+
+    __slots__ = ()
+
+    @question
+    def value_counts(
+        self, column: str, *, sort: bool = True, **terms: Unpack[Terms]
+    ) -> pd.DataFrame:
+        """Return noisy counts of every declared value.
+
+        Parameters
+        ----------
+        column : str
+            A column with declared values.
+        sort : bool, default True
+            Whether counts descend, within each cell of `by`; else values are in declared order.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `count` and `moe`, indexed by the value; by keys, these come first in the index.
+        """
+        with self._asking() as chosen:
+            keys = keys_of(checked(terms))
+            wanted: Terms = {**terms, "by": [*keys, column]}
+            found = chosen.ask({"count": {"count": "*"}}, wanted, "value_counts")
+            return found if chosen.dry else shapes.value_counts(found, keys, column, sort=sort)
+
+    @question
+    def crosstab(self, index: str, columns: str, **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy counts of two keys.
+
+        Parameters
+        ----------
+        index : str
+            The key in rows.
+        columns : str
+            The key in columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The counts, both keys in declared order.
+        """
+        with self._asking() as chosen:
+            wanted: Terms = {**checked(terms, by=False), "by": [index, columns]}
+            found = chosen.ask({"count": {"count": "*"}}, wanted, "crosstab")
+            return found if chosen.dry else shapes.crosstab(found, index, columns)
+
+    @question
+    def histogram(
+        self, column: str, bins: Sequence[float], *, closed: str = "left", **terms: Unpack[Terms]
+    ) -> pd.DataFrame:
+        """Return noisy counts of the values between declared edges.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers.
+        bins : a list of floats
+            The edges, ascending; they are never found in the data.
+        closed : {'left', 'right'}
+            Which end belongs to an interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `count` and `moe`, indexed by intervals; by keys, these come first in the index.
+        """
+        with self._asking() as chosen:
+            ends = shapes.listed(bins)
+            if ends is None:
+                raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
+            edges = [str(edge) for edge in ends]
+            band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
+            name, keys = f"{column}_band", keys_of(checked(terms))
+            asked = replace(chosen, derived={**chosen.derived, name: band})
+            wanted: Terms = {**terms, "by": [*keys, name]}
+            found = asked.ask({"count": {"count": "*"}}, wanted, "histogram")
+            return found if asked.dry else shapes.histogram(found, keys, column, edges, closed)
+
+    @question
+    def describe(
+        self, columns: str | Sequence[str] | None = None, **terms: Unpack[Terms]
+    ) -> pd.DataFrame:
+        """Return count, mean, std, min, quartiles and max of columns, as pandas does.
+
+        Parameters
+        ----------
+        columns : str or a list of str, optional
+            Numbers with declared bounds; without any, all that there are. All are paid for
+            together.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Statistics in rows and columns in columns. By keys, a row for each group, and the
+            statistics of each column beside each other.
+        """
+        with self._asking() as chosen:
+            named = [columns] if isinstance(columns, str) else columns
+            names = list(dict.fromkeys(named)) if named is not None else chosen.numbers()
+            keys = keys_of(checked(terms))
+            asked = {
+                f"c{i}_{j}": spec
+                for i, name in enumerate(names)
+                for j, spec in shapes.summary(name)
+            }
+            found = chosen.ask(asked, terms, "describe")
+            return found if chosen.dry else shapes.describe(found, keys, names)
+
+    @question
+    def sql(self, statement: str, **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return the noisy answer of one SELECT from the session's table, by its declared name.
+
+        Aggregates over declared keys are bounded and noised; arithmetic on them, HAVING, ORDER BY
+        and LIMIT are computed from the noised values. The whole statement is charged once.
+
+        Parameters
+        ----------
+        statement : str
+            The SELECT; what has no bounded meaning is refused.
+
+        Returns
+        -------
+        pandas.DataFrame
+            What was selected.
+        """
+        with self._asking() as chosen:
+            if chosen.dry:
+                raise SessionError("DP-SESSION-008", what="sql", known=", ".join(QUESTIONS[:-1]))
+            return answer_sql(
+                chosen.session,
+                chosen.session.snapshot(chosen.token),
+                statement,
+                chosen.predicates,
+                chosen.derived,
+                checked(terms, by=False),
+                chosen.state,
+            )

@@ -1,0 +1,337 @@
+"""Rows in groups, asked as pandas' `groupby` is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
+
+from dprelease.accessor import shapes
+from dprelease.accessor.selected import Groups, Selected
+from dprelease.accessor.terms import Price, Terms, question
+from dprelease.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Aggregated = Mapping[str, str | Sequence[str]] | Mapping[str, tuple[str, str]]
+One = TypeVar("One")
+
+
+class Grouped(Groups, Generic[One]):
+    """Rows in groups of declared keys; `["income"]` and `[["income", "age"]]` select columns.
+
+    Answers are indexed by the keys, or have them as columns, with a row for each declared cell.
+    They are charged as one question by these keys, and tell in `attrs["dprelease_answer"]` their
+    guarantee, margins of error and mechanisms.
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, columns: str) -> Selected[One]: ...
+    @overload
+    def __getitem__(self, columns: list[str]) -> Selected[pd.DataFrame]: ...
+    def __getitem__(self, columns: str | list[str]) -> Selected[One] | Selected[pd.DataFrame]:
+        """Return one column, or a list of columns, of the groups."""
+        return cast("Selected[One]", self._of(columns, single=isinstance(columns, str)))
+
+    def _of(self, columns: object, *, single: bool = False) -> Selected[pd.DataFrame]:
+        names = [columns] if isinstance(columns, str) else shapes.listed(columns)
+        if names is None or not all(isinstance(name, str) for name in names) or not names:
+            kind, wanted = type(columns).__name__, "a column or a list of columns"
+            raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
+        return Selected(self.rows, self.by, self.as_index, tuple(names), single)
+
+    @question
+    def size(self, **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy counts of rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The column `size`.
+        """
+        with self.rows._asking() as chosen:
+            return self._shaped(chosen, {"size": ("*", "size")}, terms)
+
+    def agg(
+        self,
+        aggregates: Aggregated | None = None,
+        *,
+        margins: bool = False,
+        epsilon: object = None,
+        **named: object,
+    ) -> pd.DataFrame:
+        """Return several aggregates, paid for together; they share what they have in common.
+
+        Parameters
+        ----------
+        aggregates : mapping, optional
+            As in pandas: `{"income": ["mean", "median"]}` gives columns in two levels,
+            `{"income": "mean"}` columns named like their source. Aggregates: count, size, nunique,
+            sum, mean, var, std, median, min, max, mode.
+        margins : bool, default False
+            Whether `<name>_moe` is beside each column that has a margin of error.
+        epsilon : Number
+            Price; `delta`, `rho`, `mechanism`, `confidence` and `private_keys` as for `size`.
+        **named
+            Columns of any name, as in `pay=("income", "mean")`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each aggregate.
+        """
+        with self.rows._asking() as chosen:
+            terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
+            if not isinstance(aggregates, Mapping | None):
+                raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
+            wanted, levels = shapes.aggregates(aggregates, named)
+            asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
+            found = self._shaped(chosen, wanted, asked, margins=margins)
+            return found if levels is None else shapes.with_levels(found, levels)
+
+    @question
+    def count(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy counts of the rows in which a column is not missing.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Declared columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).count(**terms)
+
+    @question
+    def count_distinct(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy counts of distinct ids, or of distinct declared values.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            The id of the privacy unit, or columns with declared values.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).count_distinct(**terms)
+
+    @question
+    def sum(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy sums.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).sum(**terms)
+
+    @question
+    def mean(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy means.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).mean(**terms)
+
+    @question
+    def variance(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy sample variances (ddof 1).
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).variance(**terms)
+
+    @question
+    def stddev(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy sample standard deviations (ddof 1).
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).stddev(**terms)
+
+    @question
+    def median(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return noisy medians.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).median(**terms)
+
+    @question
+    def min(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return values near the smallest ones.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).min(**terms)
+
+    @question
+    def max(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return values near the largest ones.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).max(**terms)
+
+    @question
+    def mode(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return the declared values that most rows have, or nearly.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Columns with declared values.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names.
+        """
+        return self._of(columns).mode(**terms)
+
+    @question
+    def quantile(
+        self,
+        columns: str | Sequence[str],
+        q: float | Sequence[float] = 0.5,
+        **terms: Unpack[Price],
+    ) -> pd.DataFrame:
+        """Return noisy quantiles.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+        q : float or a list of floats, default 0.5
+            From 0 to 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns, by the same names; several quantiles stand below each other.
+        """
+        return self._of(columns).quantile(q, **terms)
+
+    @question
+    def value_counts(
+        self, column: str, *, sort: bool = True, **terms: Unpack[Price]
+    ) -> pd.DataFrame:
+        """Return noisy counts of every declared value, as `df.dp.value_counts` with `by`.
+
+        Parameters
+        ----------
+        column : str
+            A column with declared values.
+        sort : bool, default True
+            Whether counts descend, within each group; else values are in declared order.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `count` and `moe`.
+        """
+        return self._of(column, single=True).value_counts(sort=sort, **terms)
+
+    @question
+    def histogram(
+        self, column: str, bins: Sequence[float], *, closed: str = "left", **terms: Unpack[Price]
+    ) -> pd.DataFrame:
+        """Return noisy counts of values between edges, as `df.dp.histogram` with `by`.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers.
+        bins : a list of floats
+            The edges, ascending.
+        closed : {'left', 'right'}
+            Which end belongs to an interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `count` and `moe`.
+        """
+        return self._of(column, single=True).histogram(bins, closed=closed, **terms)
+
+    @question
+    def describe(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
+        """Return count, mean, std, min, quartiles and max of columns, as `df.dp.describe`.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            Numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The statistics of each column beside each other.
+        """
+        return self._of(columns).describe(**terms)
+
+    nunique = count_distinct
+    var = variance
+    std = stddev

@@ -1,0 +1,221 @@
+"""Groups are asked as in pandas, and answered and charged as the question by these keys is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.accessor.groups import Grouped
+from dprelease.accessor.shapes import FUNCTIONS
+from dprelease.accessor.terms import QUESTIONS
+from dprelease.errors import SessionError, UsageError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from tests.ledger.test_matrix import EPSILON, FRAME, TABLE, schema
+from tests.replay import Keyed
+
+PANDAS = {"count_distinct": "nunique", "variance": "var", "stddev": "std"}
+"""What a question is called by pandas, if it has another name there."""
+BY_NATURE = {"crosstab": "has two keys of its own", "sql": "says its own keys"}
+ARGUMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "count_distinct": ("city", ()),
+    "mode": ("city", ()),
+    "value_counts": ("city", ()),
+    "quantile": ("pay", ([0.25, 0.75],)),
+    "histogram": ("age", ([0, 4, 8],)),
+}
+"""Questions about anything but one column of numbers: column and further arguments."""
+GROUPED = [question for question in QUESTIONS if question not in BY_NATURE]
+KEYS = {"one key": "sex", "two keys": ["sex", "city2"]}
+SEXES = {"sex": {"type": "category", "values": ["F", "M"]}}
+KEPT: list[Any] = []
+"""A frame holds its session by an id only: somebody has to keep it."""
+MORE = {"city2": {"type": "category", "values": ["Rome", "Bern"]}}
+
+
+def asked(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
+    """Return a frame with a session of many questions, and the ledger that they are charged to."""
+    declared = schema(unit)
+    declared["columns"] = {**declared["columns"], **SEXES, **MORE}
+    named = "person" if unit == "id" else "each row"
+    ledger = Ledger(folder / "ledger.sqlite")
+    account = Account(TABLE, "add_remove", named, Fraction(1000), Fraction("0.01"), None)
+    ledger.open_account(account)
+    session = dprelease.Session(declared, epsilon=1000, delta="0.01", ledger=ledger.path)
+    sexes = np.array(["F", "M", "X"])[np.arange(len(FRAME)) % 3]
+    frame = FRAME.assign(sex=sexes, city2=np.where(FRAME["age"] > 4, "Rome", "Bern"))
+    frame.dp.use(session)
+    KEPT.append(session)
+    return frame, session, ledger
+
+
+@pytest.mark.parametrize(("keys", "unit"), zip(KEYS.values(), ["row", "id"], strict=True), ids=KEYS)
+@pytest.mark.parametrize("question", GROUPED)
+def test_every_way_to_ask_has_one_answer_and_one_price(
+    question: str, keys: str | list[str], unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`df.dp.mean("pay", by=...)`, of groups, of a selected column, in a list, and by `agg`."""
+    frame, session, ledger = asked(tmp_path, unit)
+    column, more = ARGUMENTS.get(question, ("pay", ()))
+    monkeypatch.setattr("dprelease.accessor.answer.Entropy", lambda: Keyed("noise"))
+    groups, terms = frame.dp.groupby(keys), {"epsilon": EPSILON}
+    ways: dict[str, Callable[[], Any]] = {
+        "by": lambda: getattr(frame.dp, question)(column, *more, by=keys, **terms),
+        "groups": lambda: getattr(groups, question)(column, *more, **terms),
+        "a column": lambda: getattr(groups[column], question)(*more, **terms),
+        "flat": lambda: getattr(frame.dp.groupby(keys, as_index=False)[column], question)(
+            *more, **terms
+        ),
+    }
+    function = PANDAS.get(question, question)
+    if hasattr(Grouped, function) and function != question:
+        ways["pandas' name"] = lambda: getattr(groups, function)(column, *more, **terms)
+    if question not in ("value_counts", "histogram"):
+        ways["a list"] = lambda: getattr(groups[[column]], question)(*more, **terms)
+    if function in FUNCTIONS:
+        ways["agg"] = lambda: groups[column].agg(function, **terms)
+        ways["agg of a list"] = lambda: groups[column].agg([function], **terms)
+        ways["agg of columns"] = lambda: groups.agg({column: function}, **terms)
+    found, charges = {}, []
+    for name, ask in ways.items():
+        before, known = session.spent.epsilon, ledger.state().spent(TABLE)
+        found[name] = ask()
+        assert session.spent.epsilon - before == int(EPSILON), name
+        charges.append(ledger.state().spent(TABLE) - known)
+        told = found[name].attrs["dprelease_answer"]
+        assert told["guarantee"] == found["by"].attrs["dprelease_answer"]["guarantee"], name
+    assert len({float(charge) for charge in charges}) == 1
+    wanted = answers(found["by"], keys)
+    for name, answer in found.items():
+        assert answers(answer, keys) == wanted, name
+
+
+def answers(found: pd.DataFrame | pd.Series, keys: str | list[str]) -> list[str]:
+    """Return what was answered without keys, margins and names: by cell, in any shape."""
+    by = [keys] if isinstance(keys, str) else keys
+    table = found.reset_index() if not isinstance(found.index, pd.RangeIndex) else found
+    if isinstance(table, pd.Series):
+        table = table.to_frame()
+    table = table.copy()
+    table.columns = [
+        "/".join(filter(None, map(str, c))) if isinstance(c, tuple) else str(c)
+        for c in table.columns
+    ]
+    if "q" in table.columns:  # below each other; else beside
+        table = table.drop(columns=["q"])
+    kept = [c for c in table.columns if c not in by and not c.endswith("moe")]
+    cells = [
+        f"{[*map(str, row[by])]} {value}"
+        for _, row in table.iterrows()
+        for value in map(str, row[kept])
+    ]
+    return sorted(cells)
+
+
+def test_every_question_can_be_asked_of_groups() -> None:
+    assert [q for q in QUESTIONS if not hasattr(Grouped, q)] == list(BY_NATURE)
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "a column": lambda g: g["pay"].mean(),
+    "a list of one": lambda g: g[["pay"]].mean(),
+    "a list": lambda g: g[["pay", "age"]].sum(),
+    "functions": lambda g: g["pay"].agg(["mean", "min"]),
+    "functions of columns": lambda g: g[["pay", "age"]].agg(["mean", "min"]),
+    "a function": lambda g: g["pay"].agg("median"),
+    "a function of columns": lambda g: g[["pay", "age"]].agg("max"),
+    "a quantile": lambda g: g["pay"].quantile(0.25),
+    "quantiles": lambda g: g["pay"].quantile([0.25, 0.75]),
+    "quantiles of columns": lambda g: g[["pay", "age"]].quantile([0.25, 0.75]),
+    "values": lambda g: g["city"].nunique(),
+    "description": lambda g: g["pay"].describe(),
+    "descriptions": lambda g: g[["pay", "age"]].describe(),
+    "spread": lambda g: g["pay"].std(),
+    "present": lambda g: g[["pay", "age"]].count(),
+}
+
+
+class Paid:
+    """Groups that pay for what is asked of them."""
+
+    def __init__(self, groups: Any) -> None:
+        self.groups = groups
+
+    def __getitem__(self, columns: Any) -> Paid:
+        return Paid(self.groups[columns])
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: getattr(self.groups, name)(*given, epsilon=90)
+
+
+@pytest.mark.parametrize("as_index", [True, False])
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_answers_have_the_shapes_of_pandas(
+    shape: str, keys: str | list[str], as_index: bool, tmp_path: Path
+) -> None:
+    """Kind, names, index and columns, for groups that all have rows; values nearly."""
+    frame, _, _ = asked(tmp_path, "row")
+    known = frame[frame["sex"] != "X"]
+    plain = known.groupby(keys, as_index=as_index)
+    if not as_index and shape.startswith("quantiles"):
+        pytest.skip("pandas leaves out which quantile is which")
+    wanted = SHAPES[shape](plain)
+    found = SHAPES[shape](Paid(frame.dp.groupby(keys, as_index=as_index)))
+    assert type(found) is type(wanted)
+    assert list(found.index.names)[: len(wanted.index.names) - 1] == list(wanted.index.names)[:-1]
+    assert sorted(map(str, found.index)) == sorted(map(str, wanted.index))
+    if isinstance(wanted, pd.Series):
+        assert found.name == wanted.name
+    else:
+        assert list(found.columns) == list(wanted.columns)
+    assert found.attrs["dprelease_answer"]["guarantee"]
+
+
+WRONG: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "a number": ("DP-SESSION-016", lambda g: g[3]),
+    "no column": ("DP-SESSION-016", lambda g: g[[]]),
+    "numbers": ("DP-SESSION-016", lambda g: g.mean([3], epsilon=1)),
+    "a column that there is not": ("DP-SESSION-009", lambda g: g["nothing"].mean(epsilon=1)),
+    "a column twice": ("DP-SESSION-017", lambda g: g[["pay", "pay"]].mean(epsilon=1)),
+    "quantiles of one twice": ("DP-SESSION-017", lambda g: g[["pay"] * 2].quantile(epsilon=1)),
+    "a function twice": ("DP-SESSION-017", lambda g: g["pay"].agg(["sum", "sum"], epsilon=1)),
+    "a function that there is not": ("DP-SESSION-008", lambda g: g["pay"].agg("skew", epsilon=1)),
+    "a mapping": ("DP-SESSION-016", lambda g: g["pay"].agg({"pay": "sum"}, epsilon=1)),
+    "no function": ("DP-SESSION-016", lambda g: g["pay"].agg([], epsilon=1)),
+    "two keys of a question": ("DP-SESSION-012", lambda g: g["pay"].mean(by="city", epsilon=1)),
+    "of a question of rows": (
+        "DP-SESSION-012",
+        lambda g: g.value_counts("city", by="x", epsilon=1),
+    ),
+    "a term that there is not": ("DP-SESSION-012", lambda g: g.mean("pay", epsilom=1)),
+    "no price": ("DP-SESSION-015", lambda g: g["pay"].mean()),
+    "values of two columns": ("DP-SESSION-016", lambda g: g[["pay"]].value_counts(epsilon=1)),
+    "one after the other": ("DP-SESSION-016", lambda g: list(g)),
+}
+
+
+@pytest.mark.parametrize(("code", "ask"), WRONG.values(), ids=WRONG)
+def test_what_groups_are_not_asked(code: str, ask: Callable[[Any], object], tmp_path: Path) -> None:
+    frame, session, _ = asked(tmp_path, "row")
+    with pytest.raises(SessionError, match=code) as caught:
+        ask(frame.dp.groupby("sex"))
+    assert "no row was read, no budget was spent" in str(caught.value)
+    if code in ("DP-SESSION-012", "DP-SESSION-015", "DP-SESSION-016"):
+        assert isinstance(caught.value, UsageError)
+    assert session.spent.epsilon == 0
+
+
+def test_keys_that_are_not_public(tmp_path: Path) -> None:
+    frame, _, _ = asked(tmp_path, "row")
+    private: dict[str, Any] = {"epsilon": 90, "delta": "1e-4", "private_keys": True}
+    found = frame.dp.groupby("job")["pay"].mean(**private)
+    assert isinstance(found, pd.Series)
+    assert set(found.index) <= {"baker", "poet"}

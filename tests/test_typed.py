@@ -1,0 +1,122 @@
+"""`df.dp` is typed, named and documented: for type checkers, for `help`, and for completion."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import rlcompleter
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.accessor.frame import DpAccessor
+from dprelease.accessor.groups import Grouped
+from dprelease.accessor.rows import Rows
+from dprelease.accessor.selected import Selected
+from dprelease.accessor.terms import QUESTIONS, TERMS
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = (ROOT / "tests" / "typed.py").read_text(encoding="utf-8")
+CONFIG = "[mypy]\nstrict = true\nplugins = dprelease.mypy\nfollow_imports = silent\n"
+ERROR = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
+
+
+def test_mypy_accepts_every_question_and_finds_every_mistake(tmp_path: Path) -> None:
+    """Of `df.dp`, with the plugin; and of `dprelease.dp(df)`, of which any checker knows."""
+    (tmp_path / "mypy.ini").write_text(CONFIG)
+    (tmp_path / "plugged.py").write_text(SCRIPT)
+    (tmp_path / "called.py").write_text(SCRIPT.replace("df.dp", "dprelease.dp(df)"))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "plugged.py", "called.py"],
+        env=dict(os.environ, PYTHONPATH=str(ROOT), MYPYPATH=str(ROOT)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {(name, int(line), code) for name, line, code in ERROR.findall(done.stdout)}
+    lines = enumerate(SCRIPT.splitlines(), 1)
+    wanted = {(i, line.split("# error: ")[1]) for i, line in lines if "# error: " in line}
+    assert found == {(name, *mistake) for name in ("plugged", "called") for mistake in wanted}, (
+        done.stdout + done.stderr
+    )
+
+
+def public(kind: type) -> Iterator[tuple[str, Any]]:
+    for name in dir(kind):
+        if not name.startswith("_") and callable(getattr(kind, name)):
+            yield name, getattr(kind, name)
+
+
+def test_the_script_asks_all_that_there_is() -> None:
+    asked = set(re.findall(r"\.(\w+)\(", SCRIPT))
+    there = {name for kind in (DpAccessor, Grouped) for name, _ in public(kind)}
+    assert there - asked == {"var"}  # another name of what is asked
+    assert set(QUESTIONS) <= there
+
+
+OWN_NAMES = {
+    "derive": "the names of columns are the caller's",
+    "agg": "names of results are the caller's, as in pandas",
+    "explain": "arguments are those of the question",
+}
+METHODS = [
+    pytest.param(kind, name, method, id=f"{kind.__name__}.{name}")
+    for kind in (DpAccessor, Rows, Grouped, Selected)
+    for name, method in public(kind)
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "method"), METHODS)
+def test_help_names_every_parameter(kind: type, name: str, method: Any) -> None:
+    """With its default and type, in the signature and in a docstring of numpy's form."""
+    signature = inspect.signature(method)
+    doc = inspect.getdoc(method) or ""
+    assert re.match(r"Return |Register ", doc)
+    assert signature.return_annotation is not inspect.Signature.empty
+    section = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
+    for parameter in list(signature.parameters.values())[1:]:
+        assert parameter.annotation is not inspect.Parameter.empty, parameter
+        assert re.search(rf"^(.*, )?\**{parameter.name}( :|$|,)", section, re.M), parameter
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            assert name in OWN_NAMES
+    if name != "use":
+        assert "\nReturns\n-------\n" in doc
+    if name in QUESTIONS and kind is DpAccessor:
+        by = set(TERMS) - ({"by"} if name in ("crosstab", "sql") else set())
+        assert by <= set(signature.parameters)
+        assert "\nRaises\n------\n" in doc
+
+
+def test_names_are_completed() -> None:
+    """Before a frame has a session, too, and where none of them is asked for its value."""
+    frame = pd.DataFrame({"a": [1]})
+    names = {name for name in dir(frame.dp) if not name.startswith("_")}
+    ways = {"derive", "explain", "groupby", "session", "use", "where"}
+    assert names == {*QUESTIONS, *ways}
+    completer = rlcompleter.Completer({"frame": frame, "dprelease": dprelease})
+    assert completer.complete("frame.dp.cou", 0) == "frame.dp.count("
+    found = completer.complete("frame.dp.sess", 0)
+    assert found == "frame.dp.session"
+    assert completer.complete("dprelease.dp", 0) == "dprelease.dp("
+
+
+def test_defaults_are_what_is_asked_without_them() -> None:
+    """What `help` shows: the plan of a question is the same where they are given."""
+    schema = {"table": "t", "columns": {"a": {"type": "integer", "lower": 0, "upper": 9}}}
+    session = dprelease.Session(schema, epsilon=9, delta="1e-6")
+    frame = pd.DataFrame({"a": [1]})
+    dprelease.dp(frame).use(session)
+    shown = {name: default for name, (_, default, *_) in TERMS.items()}
+    given = {**shown, "epsilon": 1}
+    without = frame.dp.explain("mean", "a", epsilon=1)
+    pd.testing.assert_frame_equal(without, frame.dp.explain("mean", "a", **given))
+    assert without.attrs == frame.dp.explain("mean", "a", **given).attrs
+    assert len(frame.dp.count(**given)) == 1
