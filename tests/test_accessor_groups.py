@@ -56,7 +56,9 @@ def asked(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
     return frame, session, ledger
 
 
-@pytest.mark.parametrize(("keys", "unit"), zip(KEYS.values(), ["row", "id"], strict=True), ids=KEYS)
+@pytest.mark.parametrize(
+    ("keys", "unit"), list(zip(KEYS.values(), ["row", "id"], strict=True)), ids=KEYS
+)
 @pytest.mark.parametrize("question", GROUPED)
 def test_every_way_to_ask_has_one_answer_and_one_price(
     question: str, keys: str | list[str], unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,100 @@
+"""The chart of a plan: every column is on it, with those of its unit, and none below another."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.release.plan_drawing import APART, MOST_LINES, charts_of
+from tests.release.build import RELEASE, write
+
+
+def plan_of(units: dict[str, str]) -> Any:
+    """Return what a plan tells of columns, by unit."""
+    return SimpleNamespace(
+        columns=[
+            SimpleNamespace(
+                query=SimpleNamespace(name="q"),
+                measure=SimpleNamespace(name=name, error_unit=unit),
+            )
+            for name, unit in units.items()
+        ]
+    )
+
+
+ERRORS = {
+    "one": {"a": [8.0, 4.0, 2.0]},
+    "the same": {"a": [8.0, 4.0, 2.0], "b": [8.0, 4.0, 2.0], "c": [1.0, 0.5, 0.2]},
+    "nearly": {"a": [8.0, 4.0, 2.0], "b": [8.01, 4.02, 2.01], "c": [4.0, 2.0, 1.0]},
+    "crossing": {"a": [8.0, 4.0, 2.0], "b": [6.0, 4.0, 3.0]},
+    "none at all": {"a": [math.inf] * 3, "b": [math.inf] * 3, "c": [3.0, 2.0, 1.0]},
+    "only none": {"a": [math.inf] * 3, "b": [0.0] * 3},
+    "many": {f"c{i}": [2.0**i, 1.9**i, 1.7**i] for i in range(45)},
+    "so many alike": {f"c{i}": [2.0 ** (i % 3), 1.5 ** (i % 3), 1.0] for i in range(200)},
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_column_is_there_and_no_line_covers_another(name: str) -> None:
+    errors = {f"q.{column}": values for column, values in ERRORS[name].items()}
+    units = {column: ("rows", "USD")[i % 2] for i, column in enumerate(ERRORS[name])}
+    charts = charts_of(plan_of(units), errors)
+    found = [(c.title.split(" (")[0], n) for c in charts for names, _ in c.lines for n in names]
+    assert sorted(found) == sorted((units[n], f"q.{n}") for n in units)
+    drawn = {
+        unit: [v for n in units if units[n] == unit for v in errors[f"q.{n}"] if 0 < v < math.inf]
+        for unit in ("rows", "USD")
+    }
+    for chart in charts:
+        assert len(chart.lines) <= MOST_LINES
+        values = drawn[chart.title.split(" (")[0]]
+        near = APART * math.log(max(values) / min(values)) if values else 0.0
+        for (_, one), (_, other) in combinations(chart.lines, 2):
+            pairs = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+            finite = [p for p in pairs if all(0 < v < math.inf for v in p)]
+            assert len(finite) < len(pairs) or any(abs(math.log(a / b)) > near for a, b in finite)
+        for names, known in chart.lines:
+            for column in names:
+                for a, b in zip(errors[column], known, strict=True):
+                    assert a == b or abs(math.log(a / b)) <= near
+    labels = " ".join(" ".join(chart.labels()) for chart in charts)
+    assert ("no mean error" in labels) == ("none" in name)
+
+
+UNITS = [r"$\nothing$", "_hidden", "", "US$"]
+
+
+def test_the_chart_of_a_release_names_all_columns(tmp_path: Path) -> None:
+    """More columns than lines, units and names that mean something to matplotlib."""
+    path = write(tmp_path)
+    release = yaml.safe_load(RELEASE)
+    schema = yaml.safe_load((tmp_path / "people.yaml").read_text())
+    columns = {}
+    for i, unit in enumerate(UNITS):
+        for j in range(4):
+            bounds = {"lower": 0, "upper": 10 ** (j // 2 + 1)}  # two of each error
+            schema["columns"][f"x{i}_{j}"] = {"type": "integer", "unit": unit, **bounds}
+            columns[f"c{i}_{j}"] = {"sum": f"x{i}_{j}"}
+    release["queries"] = {"_q": {"from": "people", "columns": columns}}
+    (tmp_path / "people.yaml").write_text(yaml.safe_dump(schema))
+    path.write_text(yaml.safe_dump(release))
+    for kind in ("svg", "png"):
+        words = ["plan", str(path), "--plot", str(tmp_path / f"plan.{kind}")]
+        done = CliRunner().invoke(cli.app, words)
+        assert done.exit_code == 0, done.output
+    comments = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    tree = ElementTree.parse(tmp_path / "plan.svg", comments)
+    texts = " ".join((node.text or "").strip() for node in tree.iter() if node.text)
+    for name in columns:
+        assert f"_q.{name}" in texts, texts
+    for unit in UNITS:
+        assert (unit or "no unit") in texts
