@@ -78,16 +78,16 @@ def sql(
     DpReleaseError
         Any of the tree; nothing is charged for a statement without a bounded meaning.
     """
-    declaration, selected = declare(
-        statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
-        mechanism=mechanism, ledger=ledger,
-    )  # fmt: skip
-    known = declaration.tables.values()
-    refuse_unknown_frames((declared.table for declared in known), frames or {})
-    queries, plan = prepare(declaration)
-    assert len(queries) == 1  # one statement is one query
     state = RunState() if state is None else state
     with state.told_by_failures():
+        declaration, selected = declare(
+            statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
+            mechanism=mechanism, ledger=ledger,
+        )  # fmt: skip
+        known = declaration.tables.values()
+        refuse_unknown_frames((declared.table for declared in known), frames or {})
+        queries, plan = prepare(declaration)
+        assert len(queries) == 1  # one statement is one query
         if output is None:
             noised = _in_memory(declaration, plan, frames or {}, state)
         else:

@@ -311,7 +311,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 def test_questions(
     tmp_path: Path, unit: str, has_ledger: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every question of a frame: each is charged once, for good, before a word of noise is drawn."""
+    """Every question of a frame, and of groups: each is charged once, for good, before a word of noise is drawn."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     frame, session = world.session(epsilon=100, delta=DELTA)
     copied = frame.dp.derive(city2={"cut": "age", "edges": [0, 4, 9]})
@@ -324,9 +324,14 @@ def test_questions(
         return draw(self, n)
 
     monkeypatch.setattr(Entropy, "words", looked)
-    for number, question in enumerate(QUESTIONS, 1):
+    groups = copied.groupby("city2")
+    asked = [(asks, q) for asks in (copied, groups) for q in QUESTIONS if hasattr(asks, q)]
+    assert len(asked) == 2 * len(QUESTIONS) - 2  # statements and crosstabs have their own keys
+    for number, (asks, question) in enumerate(asked, 1):
         at_first_word.clear()
-        found = getattr(copied, question)(*ARGUMENTS.get(question, ("pay",)), epsilon=2)
+        rows = question == "count" and asks is copied
+        arguments = () if rows else ARGUMENTS.get(question) or ("pay",)
+        found = getattr(asks, question)(*arguments, epsilon=2)
         assert len(found) > 0
         assert session.spent.epsilon == 2 * number
         assert world.charges() == (number if has_ledger else 0)
