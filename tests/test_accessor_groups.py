@@ -205,6 +205,14 @@ WRONG: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a term that there is not": ("DP-SESSION-012", lambda g: g.mean("pay", epsilom=1)),
     "no price": ("DP-SESSION-015", lambda g: g["pay"].mean()),
     "values of two columns": ("DP-SESSION-016", lambda g: g[["pay"]].value_counts(epsilon=1)),
+    "values of several": (
+        "DP-SESSION-016",
+        lambda g: g.value_counts(["city", "city2"], epsilon=1),
+    ),
+    "bins of several": (
+        "DP-SESSION-016",
+        lambda g: g.histogram(["age", "pay"], [0, 4, 8], epsilon=1),
+    ),
     "one after the other": ("DP-SESSION-016", lambda g: list(g)),
 }
 

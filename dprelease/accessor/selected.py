@@ -97,7 +97,7 @@ class Selected(Groups, Generic[Shape]):
         return flat
 
     def _one(self) -> str:
-        if not self.single:
+        if not self.single or len(self.columns) > 1:
             kind, wanted = "list", 'one column, as in ["state"]'
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         return self.columns[0]
