@@ -14,7 +14,7 @@ import typer
 
 from dprelease.cli import ledger, local, mechanisms, question, releases, schema
 from dprelease.cli.process import whole_process
-from dprelease.cli.reporting import reporting, say
+from dprelease.cli.reporting import ShownGroup, reporting, say
 from dprelease.version import __version__
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -37,6 +37,7 @@ def application(only: str | None = None) -> typer.Typer:
     One is enough for what begins with its name, and parameters of commands take long to inspect.
     """
     made = typer.Typer(
+        cls=ShownGroup,
         help="Differentially private data releases.",
         no_args_is_help=True,
         add_completion=False,

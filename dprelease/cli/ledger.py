@@ -9,6 +9,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
 from dprelease.cli.tables import table
+from dprelease.errors.printable import one_line
 
 app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
 
@@ -37,7 +38,8 @@ def init(
         account = account_of(f"{owner}/{name}", unit, neighbours, epsilon, delta, rho)
         Ledger(ledger).open_account(account)
         amount = f"{float(account.amount):.6g} {account.counted}"
-        respond(as_json, account.to_json(), f"{account.table} has a budget of {amount}.")
+        words = one_line(f"{account.table} has a budget of {amount}.")
+        respond(as_json, account.to_json(), words)
 
 
 @app.command()
@@ -95,7 +97,8 @@ def recover(
         from dprelease.ledger.ledger import Ledger
 
         words = Ledger(ledger).recover(gone or ())
-        respond(as_json, words, "\n".join(words) or "Nothing to recover.")
+        lines = [one_line(line) for line in words] or ["Nothing to recover."]
+        respond(as_json, words, "\n".join(lines))
 
 
 @app.command()
@@ -131,4 +134,5 @@ def check(
 
                 raise Findings(report.findings)
             words.append(f"{folder.name} was paid for")
-        respond(as_json, {"ok": True, "checked": words}, "\n".join(f"ok  {w}" for w in words))
+        lines = "\n".join(f"ok  {one_line(word)}" for word in words)
+        respond(as_json, {"ok": True, "checked": words}, lines)

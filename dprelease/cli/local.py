@@ -9,6 +9,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
 from dprelease.cli.tables import table
+from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     from dprelease.release.local.plan import LocalColumn
@@ -29,7 +30,7 @@ def local_plan_words(found: Plan, *, wide: bool) -> str:
         name = f"{column.query.name}.{column.measure.name}"
         rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
     public = "The number and the order of the records are published as they are."
-    warnings = [f"Warning: {warning}" for warning in found.warnings]
+    warnings = [f"Warning: {one_line(warning)}" for warning in found.warnings]
     return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
 
 

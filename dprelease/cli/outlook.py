@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import LedgerError
+from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     from dprelease.query.resolve import Query
@@ -37,6 +38,6 @@ def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) 
         tables = outlooks(declaration, queries, plan) or ()
     except LedgerError as error:
         problem = f"Warning: a run would be refused by its ledger. {error.code}  {error.cause}"
-        return Told({"file": name, "problem": error.code, "tables": []}, (problem,))
+        return Told({"file": name, "problem": error.code, "tables": []}, (one_line(problem),))
     answer = {"file": name, "problem": None, "tables": [one.to_json() for one in tables]}
-    return Told(answer, ("\n".join(f"{name}, {one.words}" for one in tables),))
+    return Told(answer, ("\n".join(one_line(f"{name}, {one.words}") for one in tables),))

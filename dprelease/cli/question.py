@@ -12,6 +12,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
 from dprelease.cli.tables import table
+from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ def ask(
         guarantee = told["guarantee"]
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
         price = f"epsilon {guarantee['epsilon']}, delta {guarantee['delta']}"
-        words = f"{price}; margins of error at 95 %: {margins}"
+        words = f"{price}; margins of error at 95 %: {one_line(margins)}"
         words = "\n\n".join([shown(found), words, *told["bounded_rows"]])
         known = found.astype(object).where(found.notna(), None).to_dict("records")
         rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]

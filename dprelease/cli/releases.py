@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +14,7 @@ from dprelease.cli.outlook import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.tables import table
 from dprelease.errors import Findings, QueryError
+from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     from dprelease.release.plan import Plan
@@ -64,7 +66,7 @@ def init(
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
             raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
-        say(f"Wrote {output}: fill in what is marked.")
+        say(f"Wrote {one_line(str(output))}: fill in what is marked.")
 
 
 def check(release: ReleaseFile, as_json: AsJson = False) -> None:
@@ -79,8 +81,8 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
         columns = sum(len(query.measures) for query in queries)
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
-        words = f"{release.name} is in order: {len(queries)} queries, {columns} columns."
-        lines = [words, *(f"Spark leaves open: {what}." for what in opened)]
+        words = f"{one_line(release.name)} is in order: {len(queries)} queries, {columns} columns."
+        lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
         respond(as_json, answer, "\n".join(lines))
 
 
@@ -159,7 +161,7 @@ def run(
         declaration = as_party(on_engine(read_declaration(release), engine), party)
         if dry_run:
             texts = _statements(declaration)
-            words = "\n\n".join(f"-- {name}\n{sql};" for name, sql in texts.items())
+            words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
         from dprelease.release.pipeline import run as publish
@@ -171,7 +173,13 @@ def run(
             )
         files = sorted(path.name for path in target.iterdir())
         answer = {"output": str(target), "files": files}
-        respond(as_json, answer, f"Published {', '.join(files)} in {target}.")
+        words = f"Published {', '.join(files)} in {target}."
+        respond(as_json, answer, one_line(words))
+
+
+def _shown(sql: str) -> str:
+    """Return a statement in which what is quoted begins no line of its own."""
+    return re.sub(r"""'[^']*'|"[^"]*\"""", lambda quoted: one_line(quoted[0]), sql)
 
 
 def _statements(declaration: Declaration) -> dict[str, str]:
@@ -209,7 +217,7 @@ def verify(
                 raise typer.Exit(report.findings[0].exit_code)
             fail(Findings(report.findings), as_json)
         guarantee = report.guarantee
-        lines = [f"ok  {line}" for line in report.checked]
+        lines = [f"ok  {one_line(line)}" for line in report.checked]
         if guarantee is not None:
             delta = float(guarantee.delta)
             lines.append(f"The release is ({guarantee.epsilon:.6g}, {delta:g})-private.")
@@ -223,7 +231,7 @@ MORE = ("cells", "parameters", "sensitivity")
 
 
 def _plan_words(found: Plan, *, wide: bool) -> str:
-    warnings = [f"Warning: {warning}" for warning in found.warnings]
+    warnings = [f"Warning: {one_line(warning)}" for warning in found.warnings]
     parts = [
         _guarantee_words(found),
         table(_column_rows(found, 6 if wide else 4), wide=wide, more=MORE),

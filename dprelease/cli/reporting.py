@@ -8,9 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from dprelease.cli.signals import ending_signals
 from dprelease.errors import (
@@ -21,11 +22,41 @@ from dprelease.errors import (
     RunState,
     State,
 )
+from dprelease.errors.printable import one_line, printable
 
 UNPRINTED = "DP-OUTPUT-007"
 
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""What is said of words on the command line; typer has its class under different names."""
+
 Wide = Annotated[bool, typer.Option("--wide", help="All columns, and no line is wrapped.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+
+
+class ShownGroup(TyperGroup):
+    """A group of commands whose complaints are printed as a terminal may have them.
+
+    They quote words of the command line, which may be names of files: `dprelease check *`.
+    """
+
+    def make_context(self, *args: Any, **named: Any) -> Any:
+        """Read the words."""
+        with _shown_usage():
+            return super().make_context(*args, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that they name."""
+        with _shown_usage():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _shown_usage() -> Iterator[None]:
+    try:
+        yield
+    except USAGE_ERROR as complaint:
+        complaint.message = one_line(complaint.message)
+        raise
 
 
 def respond(as_json: bool, answer: object, words: str) -> None:
@@ -40,7 +71,7 @@ def respond(as_json: bool, answer: object, words: str) -> None:
 
 
 def say(text: str, *, end: bool = True) -> None:
-    """Print a text, which may name files that are no UTF-8, to the standard output.
+    """Print a text to the standard output, as a terminal may have it.
 
     Raises
     ------
@@ -50,7 +81,8 @@ def say(text: str, *, end: bool = True) -> None:
     failure: OutputError | None = None
     try:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        _print((f"{text}\n" if end else text).encode(encoding, "backslashreplace"), encoding)
+        shown = printable(f"{text}\n" if end else text)
+        _print(shown.encode(encoding, "backslashreplace"), encoding)
     except (OSError, ValueError) as problem:  # it is full, or closed, at one end or the other
         reason = getattr(problem, "strerror", None) or "it is closed"
         failure = OutputError(UNPRINTED, reason=str(reason).lower())
@@ -92,12 +124,12 @@ def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    parts = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    parts = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=steps)
 
         def show(step: str) -> None:
-            bar.update(task, description=step, advance=1)
+            bar.update(task, description=one_line(step), advance=1)
 
         yield show
 
@@ -147,5 +179,5 @@ def fail(error: DpReleaseError, as_json: bool) -> NoReturn:
             as_json = False
     if not as_json:
         with suppress(OSError, ValueError):
-            typer.echo(str(error), err=True)
+            typer.echo(printable(str(error)), err=True)
     raise typer.Exit(error.exit_code)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dprelease.cli.reporting import reporting
+from dprelease.cli.reporting import reporting, say
 
 Document = Literal["release", "table", "manifest", "local_manifest", "federated_manifest"]
 
@@ -21,4 +21,4 @@ def show(
     with reporting(False):
         from dprelease.release.json_schema import rendered
 
-        typer.echo(rendered(document), nl=False)
+        say(rendered(document), end=False)

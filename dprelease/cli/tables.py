@@ -7,6 +7,8 @@ import shutil
 import unicodedata
 from collections.abc import Sequence
 
+from dprelease.errors.printable import one_line
+
 GAP = "  "
 WORD = re.compile(r"\s+(?!%)")
 PIECE = re.compile(r"\s+(?!%)|(?<=[._/,-])(?=[^\W\d_])")
@@ -36,7 +38,7 @@ def table(
     aligned at their right ends.
     """
     shown = [i for i, head in enumerate(rows[0]) if wide or head not in more]
-    cells = [[row[i] for i in shown] for row in rows]
+    cells = [[one_line(row[i]) for i in shown] for row in rows]
     widths = _widths(cells, None if wide else room() - len(GAP) * (len(shown) - 1))
     at_right = [head in right for head in cells[0]]
     return "\n".join(line for row in cells for line in _lines(row, widths, at_right))

@@ -23,6 +23,7 @@ from dprelease.errors import (
     spark,
     verification,
 )
+from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
 from dprelease.errors.template import Template
 
@@ -45,7 +46,10 @@ class Place:
 
 
 class DpReleaseError(Exception):
-    """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public."""
+    """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
+
+    They hold names as they are; the message, which a traceback prints, shows them escaped.
+    """
 
     templates: ClassVar[dict[str, Template]] = {}
     exit_code: ClassVar[int] = EXIT_UNEXPECTED
@@ -70,9 +74,9 @@ class DpReleaseError(Exception):
         return (_restore, (type(self), dict(self.__dict__)))
 
     def __str__(self) -> str:
-        lines = [str(self.place)] if str(self.place) else []
-        lines.append(f"{self.code}  {self.cause}")
-        lines.append(f"  Fix    {self.fix}")
+        lines = [one_line(str(self.place))] if str(self.place) else []
+        lines.append(f"{self.code}  {one_line(self.cause)}")
+        lines.append(f"  Fix    {one_line(self.fix)}")
         lines.append(f"  State  {self.state.value}.")
         return "\n".join(lines)
 

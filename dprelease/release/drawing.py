@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import OutputError, Place
+from dprelease.errors.printable import printable
 from dprelease.release.comparison import Compared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -60,12 +62,29 @@ def draw_comparison(rows: Sequence[Compared], path: Path) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a chart; raise OutputError DP-OUTPUT-002 if the file can't be written."""
+    """Write a chart, whose names are shown as they are; no name is taken for a formula.
+
+    Raises OutputError DP-OUTPUT-002 if the file can't be written.
+    """
+    from matplotlib.text import Text
+
+    ticks = {id(label) for axes in figure.axes for label in _tick_labels(axes)}
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and id(text) not in ticks:  # ticks' numbers may be formulas
+            text.set_text(printable(text.get_text()))
+            text.set_parse_math(False)
     try:
         figure.savefig(path)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise OutputError("DP-OUTPUT-002", name=path.name, reason=reason) from None
+
+
+def _tick_labels(axes: Axes) -> list[Text]:
+    """Return the labels of an axis that are made from its numbers, when it is drawn."""
+    return [
+        label for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels(which="both")
+    ]
 
 
 def _bars(axes: Axes, offset: float, label: str, values: Sequence[float]) -> None:

@@ -7,14 +7,13 @@ and a schema with a mark is refused until its keeper has confirmed or replaced w
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 
 from dprelease.errors import RunState
 from dprelease.exact.peek import Peeked, peek
 from dprelease.numerics.rounding import plain_text
-from dprelease.release.sketch import sketch
+from dprelease.release.sketch import quoted, sketch
 from dprelease.schema.load import PEEKED
 
 WARNING = """\
@@ -63,7 +62,7 @@ def peeked_sketch(
 def _body(found: Peeked) -> str:
     """Return what stands at a column; empty where its values propose nothing."""
     if found.values is not None:
-        values = ", ".join(json.dumps(value, ensure_ascii=False) for value in found.values)
+        values = ", ".join(quoted(value) for value in found.values)
         return f"{{type: category, values: [{values}]}}{MARK}"
     if found.lower is None or found.upper is None:
         return ""

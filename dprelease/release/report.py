@@ -45,14 +45,8 @@ class Report:
 
     def found(self, code: str, key: str = "", **fields: object) -> None:
         """Add a finding, at a key of the manifest."""
-        place = Place(manifest.NAME, None, printable(key))
-        shown = {name: printable(str(value)) for name, value in fields.items()}
-        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **shown))
-
-
-def printable(text: str) -> str:
-    """Return a text that anybody may have written without what moves a terminal's cursor."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        place = Place(manifest.NAME, None, key)
+        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
 
 
 def resolved_again(

@@ -15,7 +15,6 @@ from dprelease.release.federated.manifest import FORMAT as FEDERATED
 from dprelease.release.json_schema import Manifest
 from dprelease.release.local.json_schema import LocalManifest
 from dprelease.release.local.manifest import FORMAT as LOCAL
-from dprelease.release.report import printable
 
 FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     manifest.FORMAT: ("manifest", Manifest),
@@ -48,7 +47,7 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
         raise _refused("DP-VERIFY-002", problem="its digest does not match")
     found, known = record.get("format"), forms or tuple(FORMS)
     if not isinstance(found, str) or found not in known:
-        raise _refused("DP-VERIFY-003", found=printable(str(found)[:40]), known=", ".join(known))
+        raise _refused("DP-VERIFY-003", found=str(found)[:40], known=", ".join(known))
     name, form = FORMS[found]
     try:
         form.model_validate(record)

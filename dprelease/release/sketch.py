@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dprelease.errors import DataError, Place
+from dprelease.errors.printable import one_line
 from dprelease.exact.dialect import Form, Kind, form_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.table import Source
@@ -158,7 +160,8 @@ def _parquet(source: Path) -> Iterator[tuple[str, str]]:
 
 def _kind(arrow: str) -> str:
     """Return the declared type that fits an Arrow type, by its name."""
-    value = arrow.removeprefix("dictionary<values=").split(",")[0].split("(")[0].split("[")[0]
+    # What follows the first mark may hold names, such as those of a struct's parts.
+    value = re.split(r"[<,(\[]", arrow.removeprefix("dictionary<values="))[0]
     starts = {
         ("int", "uint"): "integer",
         ("float", "double", "halffloat", "decimal"): "number",
@@ -200,5 +203,17 @@ def _text(text: str) -> str:
     try:
         exact(text)
     except ValueError:
-        return text if word else json.dumps(text, ensure_ascii=False)
+        return text if word else quoted(text)
     return json.dumps(text)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes as YAML reads it back; a terminal shows all of it, too."""
+    return "".join(map(_shown, json.dumps(text, ensure_ascii=False)))
+
+
+def _shown(character: str) -> str:
+    if one_line(character) == character:
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.errors.printable import one_line
 from dprelease.exact.spark.exposure import left_open_by
 from dprelease.exact.spark.private import (
     end_java,
@@ -124,7 +125,8 @@ def _java() -> Iterator[None]:
 def _tell_open(spark: SparkSession) -> None:
     found = attempt(lambda: left_open_by(spark), _not_started())
     if found:
-        warnings.warn(f"Spark was configured elsewhere: {'; '.join(found)}", ExposedWarning, 5)
+        told = one_line("; ".join(found))
+        warnings.warn(f"Spark was configured elsewhere: {told}", ExposedWarning, 5)
 
 
 def is_classic(spark: SparkSession) -> bool:

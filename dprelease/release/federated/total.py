@@ -18,7 +18,6 @@ from dprelease.release import manifest
 from dprelease.release.federated.manifest import FORMAT
 from dprelease.release.federated.verify import checked_messages, declared_queries
 from dprelease.release.rebuilt import differences
-from dprelease.release.report import printable
 from dprelease.release.sealed import read_sealed
 from dprelease.release.verify import verify
 
@@ -69,7 +68,7 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
 
 
 def _refuse(problem: str) -> NoReturn:
-    raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=printable(problem))
+    raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
 
 
 def _record(path: Path) -> dict[str, Any]:
