@@ -78,6 +78,20 @@ def test_each_kind(kind: str) -> None:
     assert printable("two\nlines") == "two\nlines"
 
 
+IGNORABLE = (
+    "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF "
+    "FFA0 FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
+)
+"""Default_Ignorable_Code_Point of Unicode 15.1."""
+
+
+def test_all_that_shows_nothing() -> None:
+    for span in IGNORABLE.split():
+        first, *last = (int(code, 16) for code in span.split("-"))
+        for code in range(first, (last or [first])[0] + 1):
+            assert one_line(chr(code)) != chr(code), hex(code)
+
+
 def test_all_that_unicode_has() -> None:
     """Whatever is a control, a format, a separator, private, half of a pair, or unassigned."""
     hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -381,12 +395,12 @@ def test_charts(tmp_path: Path) -> None:
 
     figure = Figure()
     axes = figure.add_subplot()
-    axes.plot([1, 1000], [1, 1000], label=f"$\\frac{{ {HOSTILE}")
+    axes.plot([1, 1000], [1, 1000], label=f"$\\frac{{$ {HOSTILE}")
     axes.set(xscale="log", yscale="log", title="$x$", xlabel=HOSTILE)
     axes.legend(title="\x9b")
     save(figure, tmp_path / "chart.svg")
     texts = [axes.get_title(), axes.get_xlabel(), *(t.get_text() for t in axes.get_legend().texts)]
-    assert texts == ["$x$", printable(HOSTILE), f"$\\frac{{ {printable(HOSTILE)}"]
+    assert texts == ["$x$", printable(HOSTILE), f"$\\frac{{$ {printable(HOSTILE)}"]
     for text in texts:
         shown(text.replace("\nFORGED", ""))
     drawn = (tmp_path / "chart.svg").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import connected, locking
-from dprelease.exact.inputs import Input, find_input, stamps
+from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.parquet_files import parquet_relation
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.settings import DEFAULT, Settings
@@ -67,7 +67,6 @@ class Engine:
         self.declared = inputs[0].declared
         self._inputs = inputs
         self._scratch = scratch
-        self._stamps = stamps(inputs)
         self._unique: set[str] = set()
         self._connection = connected(scratch, settings)
 
@@ -165,7 +164,7 @@ class Engine:
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         if bounded is not None:
             self._forget()
-        self._refuse_changes()
+        self.refuse_change()
         return ExactTable(query.name, size, vectors, profiles)
 
     def _bounded(self, query: Query) -> Compiled | None:
@@ -186,10 +185,11 @@ class Engine:
         self._forget()
         return None
 
-    def _refuse_changes(self) -> None:
+    def refuse_change(self) -> None:
         """Raise DP-DATA-007 if a file changed since it was opened."""
-        if stamps(self._inputs) != self._stamps:
-            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
+        for given in self._inputs:
+            if given.changed:
+                raise DataError("DP-DATA-007", table=given.declared.table.name, state=State.READ)
 
     def _forget(self) -> None:
         self._connection.unregister(KEPT)
@@ -209,7 +209,7 @@ class Engine:
         found = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
         )
-        self._refuse_changes()
+        self.refuse_change()
         return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
 
     def _vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
@@ -293,7 +293,7 @@ class Engine:
         read = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
         )
-        self._refuse_changes()
+        self.refuse_change()
         return exact_records(records.name, compiled, read)
 
     def _with_keys(self, compiled: Compiled) -> Compiled:

@@ -12,7 +12,7 @@ from dprelease.errors import DataError
 from dprelease.exact.frames import to_arrow
 from dprelease.exact.plain import opened as open_raw
 from dprelease.exact.relations import batches_of, is_relation
-from dprelease.exact.sources import Opened, open_files
+from dprelease.exact.sources import Opened, open_files, stamp
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ class Input:
     def files(self) -> tuple[Path, ...]:
         """Return the files that the engine may read for this table."""
         return self.opened.files if self.opened else ()
+
+    @property
+    def changed(self) -> bool:
+        """Return whether a file is not what it was before anything of it was read."""
+        return self.opened is not None and self.opened.stamps != tuple(map(stamp, self.files))
 
     @property
     def readable(self) -> tuple[Path, ...]:
@@ -145,20 +150,7 @@ def find_input(
     if before is not None and opened.attach:
         shared = before.opened is not None and before.opened.attach == opened.attach
         if shared:
-            opened = Opened(opened.files, (), opened.relation)
+            opened = Opened(opened.files, opened.stamps, (), opened.relation)
         else:
             opened = open_files(declared, source, SECOND_DATABASE)
     return Input(declared, relation, opened)
-
-
-def stamps(inputs: list[Input]) -> list[tuple[int, int, int]]:
-    """Return what changes when a file is replaced or written to."""
-    found = []
-    for file in (file for given in inputs for file in given.files):
-        try:
-            stat = file.stat()
-        except OSError:
-            found.append((0, 0, 0))  # gone meanwhile
-        else:
-            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return found

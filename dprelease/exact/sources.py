@@ -39,14 +39,33 @@ class TextReader:
         return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
 
 
+Stamp = tuple[int, ...]
+
+
+def stamp(file: Path) -> Stamp:
+    """Return what changes when a file is replaced or written to; nothing if it is gone.
+
+    Who writes to a file can set its time of modification back and keep its size; nobody can set the
+    time of its last change of status (ctime), which every write moves, and so does setting times.
+    """
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    inode = found.st_dev, found.st_ino
+    return (*inode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """The files of a source, statements that make them known, and the relation to read.
 
-    `reader`: of text files that the engine can't read as they are; it reads plain copies of them.
+    `stamps`: of the files, from before anything of them was read. `reader`: of text files that the
+    engine can't read as they are; it reads plain copies of them.
     """
 
     files: tuple[Path, ...]
+    stamps: tuple[Stamp, ...]
     attach: tuple[str, ...]
     relation: str
     reader: TextReader | None = None
@@ -66,17 +85,18 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
         DP-DATA-001 if nothing is there, DP-DATA-009 for an unreadable CSV header.
     """
     files = _files(declared, source)
+    stamps = tuple(map(stamp, files))
     match source.kind:
         case "parquet":
-            return Opened(files, (), parquet(files))
+            return Opened(files, stamps, (), parquet(files))
         case "csv" | "json_lines":
             reader = text_reader(declared, source, files)
             copied = None if reader.packing.is_plain else reader
-            return Opened(files, (), reader.relation(files), copied)
+            return Opened(files, stamps, (), reader.relation(files), copied)
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
-    return Opened(files[:1], (attach,), ".".join([database, *parts]))
+    return Opened(files[:1], stamps[:1], (attach,), ".".join([database, *parts]))
 
 
 def parquet(files: Sequence[Path]) -> str:

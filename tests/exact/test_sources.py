@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
+from dprelease.exact import inputs as inputs_module
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.scratch import private_folder
 from dprelease.exact.settings import SCRATCH
@@ -438,15 +440,87 @@ def test_the_locked_connection_reads_nothing_else(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.csv", "t.parquet"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
-    """(V69)"""
+def overwritten(file: Path) -> None:
+    """Write other values of the same length into a file."""
+    with file.open("r+b") as held:
+        first = held.read()
+        held.seek(0)
+        held.write(first.replace(b"1", b"2"))
+
+
+def replaced(file: Path) -> None:
+    """Put another file of the same length in the place of one."""
+    other = file.with_name("other")
+    other.write_bytes(file.read_bytes().replace(b"1", b"2"))
+    other.rename(file)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "written to in place": overwritten,
+    "replaced by another": replaced,
+    "longer": lambda file: file.write_bytes(file.read_bytes() + b"7,1,1\n"),
+    "gone": Path.unlink,
+}
+FORMATS = ("t.csv", "t.csv.gz", "t.parquet", "t.jsonl")
+MOMENTS = ("after it was opened", "after its header was read", "while rows are read")
+
+
+def changed(file: Path, how: str) -> None:
+    """Change a file, and give it the times that it had, as `touch -r` and `cp -p` do."""
+    time.sleep(0.02)  # the kernel's clock of files ticks
+    before = file.stat()
+    CHANGES[how](file)
+    if file.exists():
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    name: str, how: str, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(V69, V90)"""
+    file = tmp_path / name
+    kind = file.suffixes[0]
+    if kind == ".parquet":
+        FRAME.to_parquet(file)
+    elif kind == ".csv":
+        FRAME.to_csv(file, index=False)
+    else:
+        FRAME.to_json(file, orient="records", lines=True)
+    query = query_of(name, tmp_path)
+    if moment == "after its header was read":  # or where a header would be
+        opened = inputs_module.open_files
+        monkeypatch.setattr(
+            inputs_module, "open_files", lambda *words: (opened(*words), changed(file, how))[0]
+        )
+    code = r"DP-DATA-007" if moment == "while rows are read" else r"DP-DATA-00[167]"
+    if moment == "while rows are read":
+        read = Engine._vectors
+        monkeypatch.setattr(
+            Engine, "_vectors", lambda *words: (read(*words), changed(file, how))[0]
+        )
+
+    def answer() -> None:
+        with Engine.open(query.declared) as engine:
+            if moment == "after it was opened":
+                changed(file, how)
+            engine.run(query)
+
+    with pytest.raises(DataError, match=code):
+        answer()
+
+
+def test_a_file_that_is_only_read_stays_the_same(tmp_path: Path) -> None:
+    """Nothing of ours, nor anybody who reads it, counts as a change."""
     FRAME.to_parquet(tmp_path / "t.parquet")
     query = query_of("t.parquet", tmp_path)
     with Engine.open(query.declared) as engine:
-        FRAME.to_parquet(tmp_path / "t.parquet")
-        os.utime(tmp_path / "t.parquet", ns=(1, 1))
-        with pytest.raises(DataError, match="DP-DATA-007"):
-            engine.run(query)
+        (tmp_path / "t.parquet").read_bytes()
+        (tmp_path / "beside").write_text("x")
+        (tmp_path / "link").symlink_to("t.parquet")
+        assert engine.run(query).vector("rows").tolist() == EXPECTED["rows"]
 
 
 def test_engine_failures_say_nothing_of_the_data(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.inputs import Input, stamps
+from dprelease.exact.inputs import Input
 from dprelease.exact.sources import text_reader
 from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
@@ -75,11 +75,6 @@ class Reader(Engine):
             "DP-DATA-006", State.READ, lambda link: link.sql(sql).to_arrow_table(), given
         )
         return packed(table)
-
-    def refuse_change(self) -> None:
-        """Raise DP-DATA-007 if a file changed since the engine was opened."""
-        if stamps(self._inputs) != self._stamps:
-            raise DataError("DP-DATA-007", table=self.declared.table.name, state=State.READ)
 
 
 def spread(
