@@ -73,11 +73,13 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.release.engine import left_open
+        from dprelease.release.own_source import refuse_own_source
         from dprelease.release.prepare import prepare
         from dprelease.schema.load import read_declaration
 
         declaration = read_declaration(release)
         queries, _ = prepare(declaration)
+        refuse_own_source(declaration, queries)
         columns = sum(len(query.measures) for query in queries)
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}

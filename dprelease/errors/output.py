@@ -46,6 +46,11 @@ TEMPLATES: dict[str, Template] = {
         cause="The output '{name}' holds '{other}', which is not part of the release in it.",
         fix="choose another folder, or take it out of there: --overwrite would remove it.",
     ),
+    "DP-OUTPUT-012": Template(
+        cause="The output '{name}' and the source of the table '{table}' stand one in the other: "
+        "a later run would read what this one publishes, or take the place of what it reads.",
+        fix="publish into a folder that the source's path or pattern don't reach, by links either.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount the folder that it is in.",

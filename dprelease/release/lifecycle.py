@@ -19,6 +19,7 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.manifest import canonical
+from dprelease.release.own_source import refuse_own_source
 from dprelease.release.plan import Plan
 from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
@@ -77,11 +78,12 @@ def publishing(
     Raises
     ------
     OutputError
-        DP-OUTPUT-001 to 003, 006 and 008 to 010, as `claimed`.
+        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`.
     DeclarationError, BudgetError, LedgerError
         As `charging`.
     """
     state = RunState() if state is None else state
+    refuse_own_source(declaration, queries, output)
     target = output or declaration.folder / declaration.spec.output
     with (
         state.told_by_failures(),

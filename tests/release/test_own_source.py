@@ -1,0 +1,179 @@
+"""A release never stands where its own sources are looked for, nor they in its folder (V90)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.errors import DataError, OutputError
+from dprelease.exact.sources import _files
+from dprelease.release.own_source import refuse_own_source
+from dprelease.release.pipeline import run
+from dprelease.release.prepare import prepare
+from dprelease.schema.load import Declaration, read_declaration
+from tests.release.build import RELEASE, SCHEMA
+
+ROW = "person,city,age,pay\n1,Bern,30,10\n"
+
+
+def linked(name: str, to: str) -> Callable[[Path], None]:
+    """Return what makes a link in a folder, and the folders that it needs."""
+
+    def make(folder: Path) -> None:
+        (folder / to).mkdir(parents=True, exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(os.path.relpath(folder / to, (folder / name).parent))
+
+    return make
+
+
+def nothing(_folder: Path) -> None:
+    pass
+
+
+AMONG = {
+    "in every folder below": ("data/**/*.parquet", "data/out", nothing),
+    "deep below": ("data/**/*.parquet", "data/a/b/c/out", nothing),
+    "everything below": ("data/**", "data/out", nothing),
+    "everything, whatever its name": ("**/*", "out", nothing),
+    "one folder below": ("data/*/*.parquet", "data/out", nothing),
+    "a pattern in the middle": ("data/*/parts/*.parquet", "data/2024/parts", nothing),
+    "the folder of the source": ("data/*.parquet", "data", nothing),
+    "above the source": ("out/in/people.csv", "out", nothing),
+    "above the pattern": ("out/in/*.csv", "out", nothing),
+    "at the source": ("out", "out", nothing),
+    "the file of a query": ("out/by_city.parquet", "out", nothing),
+    "its manifest": ("out/*.json", "out", nothing),
+    "by a step back of the source": ("x/../data/*/*.parquet", "data/out", linked("x", "y")),
+    "a link to the output's folder": ("data/**/*.parquet", "far/out", linked("data/l", "far")),
+    "a link to the output": ("data/*/*.parquet", "far/out", linked("data/l", "far/out")),
+    "a link in the middle": ("data/*/x/*.parquet", "far/x", linked("data/l", "far")),
+    "an output by a link": ("data/**/*.parquet", "link/out", linked("link", "data/a")),
+    "a source by a link": ("link/**/*.parquet", "data/out", linked("link", "data")),
+    "a link into the output": ("link/*.csv", "out", linked("link", "out/sub")),
+    "hidden, as the pattern": ("data/.*/*.parquet", "data/.out", nothing),
+    "where it is filled": ("data/.*/*.parquet", "data/out", nothing),
+}
+APART = {
+    "beside": ("data/**/*.parquet", "out", nothing),
+    "of another ending": ("data/**/*.csv", "data/out", nothing),
+    "one folder too deep": ("data/*/*.parquet", "data/a/out", nothing),
+    "not deep enough": ("data/*/*/*.parquet", "data/out", nothing),
+    "the pattern ends above": ("data/*.parquet", "data/out", nothing),
+    "another file": ("data/out/other.parquet/../../people.csv", "data/out", nothing),
+    "of another name": ("data/**/visits-*.parquet", "data/out", nothing),
+    "hidden": ("data/**/*.parquet", "data/.out", nothing),
+    "a name that begins alike": ("out_of/people.csv", "out", nothing),
+    "a link to what is beside": ("data/**/*.parquet", "far/out", linked("data/l", "far/out/../in")),
+    "a link elsewhere": ("data/**/*.parquet", "far/out", linked("data/l", "near")),
+}
+
+
+def declared(folder: Path, source: str, output: str, engine: str = "duckdb") -> Path:
+    """Return a release file over a source that need not be there."""
+    source = f"{{path: {source!r}, format: {'parquet' if '://' in source else 'csv'}}}"
+    (folder / "people.yaml").write_text(SCHEMA.replace("people.csv", source))
+    text = RELEASE.replace("out/people", output) + f"engine: {engine}\n"
+    (folder / "release.yaml").write_text(text)
+    return folder / "release.yaml"
+
+
+def refused(declaration: Declaration, output: Path | None = None) -> bool:
+    try:
+        refuse_own_source(declaration, prepare(declaration)[0], output)
+    except OutputError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("rooted", [False, True])
+@pytest.mark.parametrize("name", [*AMONG, *APART])
+def test_a_release_among_its_own_sources(name: str, rooted: bool, tmp_path: Path) -> None:
+    """As `check` and `run` see it, before anything is read or made; the source is not there yet."""
+    source, output, make = (AMONG | APART)[name]
+    make(tmp_path)
+    release = declared(tmp_path, str(tmp_path / source) if rooted else source, output)
+    before = sorted(tmp_path.rglob("*"))
+    said = CliRunner().invoke(cli.app, ["check", str(release)])
+    assert (said.exit_code, "DP-OUTPUT-012" in said.stderr) == (
+        (2, True) if name in AMONG else (0, False)
+    )
+    declaration = read_declaration(release)
+    assert refused(declaration, tmp_path / output) == (name in AMONG)
+    if name in AMONG:
+        assert f"release.yaml:{len(release.read_text().splitlines()) - 1}  output" in said.stderr
+        with pytest.raises(OutputError, match="DP-OUTPUT-012"):
+            run(declaration)
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", [*AMONG, *APART])
+def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> None:
+    """Files of the release are put there by hand; those that are found are sources, too."""
+    source, output, make = (AMONG | APART)[name]
+    make(tmp_path)
+    (tmp_path / "other").mkdir(exist_ok=True)
+    declaration = read_declaration(declared(tmp_path, source, output))
+    if (tmp_path / output).name == (tmp_path / source).name:
+        return  # one name for a folder and a file
+    (tmp_path / output).mkdir(parents=True, exist_ok=True)
+    staging = (tmp_path / output).resolve().parent / f".{Path(output).name}.dprelease-staging-x"
+    staging.mkdir()
+    ours = set()
+    for folder in (tmp_path / output, staging):
+        for file in ("by_city.parquet", "all.parquet", "manifest.json"):
+            (folder / file).write_text(ROW)
+            ours.add((folder / file).resolve())
+    table = declaration.tables["people"]
+    assert table.table.source is not None
+    found: set[Path] = set()
+    with contextlib.suppress(DataError):  # there is none
+        found = set(_files(table, table.table.source))
+    assert bool(found & ours) <= refused(declaration)
+    above = {
+        "above the source",
+        "above the pattern",
+        "a link into the output",
+        "the folder of the source",
+    }
+    if name not in above:
+        assert refused(declaration) == bool(found & ours)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "meets"),
+    [
+        ("file://ROOT/data", "data/out", True),
+        ("file://ROOT/data", "out", False),
+        ("file://localhostROOT/data/", "data/a/out", True),
+        ("FILE://ROOT/out/in", "out", True),
+        ("file://ROOT/data/{a,b}/*", "data/c", True),
+        ("file://ROOT/data/{a,b}/*", "out", False),
+        ("file://ROOT/link/*", "data/out", True),
+        ("s3a://bucket/out", "out", False),
+    ],
+)
+def test_what_spark_reads(source: str, output: str, meets: bool, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    path = source.replace("ROOT", str(tmp_path))
+    assert refused(read_declaration(declared(tmp_path, path, output, "spark"))) == meets
+
+
+def test_joined_tables_count_and_frames_do_not(tmp_path: Path) -> None:
+    release = declared(tmp_path, "people.csv", "codes/out")
+    (tmp_path / "codes.yaml").write_text(
+        "table: codes\npublic: true\nsource: codes/**/*.parquet\ncolumns: {code: {type: text}}\n"
+    )
+    release.write_text(release.read_text().replace("people.yaml", "people.yaml, codes.yaml"))
+    assert refused(read_declaration(release))
+    (tmp_path / "codes.yaml").write_text(
+        "table: codes\npublic: true\nsource: {frame: codes}\ncolumns: {code: {type: text}}\n"
+    )
+    assert not refused(read_declaration(release))
