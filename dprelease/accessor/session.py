@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.load import read_table, table_from_mapping
 from dprelease.schema.table import Table
+from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +151,7 @@ class Session:
         self._frames: dict[str, pd.DataFrame] = {}
         self._first = ""
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._maker = Maker()
 
     @property
     def table(self) -> Table:
@@ -178,8 +178,7 @@ class Session:
         SessionError
             DP-SESSION-005 in another process than the one that made the session.
         """
-        if os.getpid() != self._process:
-            raise SessionError("DP-SESSION-005", what="this is another process")
+        self._refuse_child()
         state = RunState() if state is None else state
         with self._lock:
             left = self.remaining
@@ -191,6 +190,7 @@ class Session:
 
     def give_back(self, price: Spending) -> None:
         """Take back a charge for which no row was read."""
+        self._refuse_child()
         with self._lock:
             self._spent -= price
 
@@ -205,7 +205,10 @@ class Session:
         None if the session has its rows already, and nobody vouches for these. The snapshot is a
         copy of the declared columns: writes into a column's `array` reach every frame that shares
         its memory, whatever pandas copies on write, and may not reach the answers.
+
+        Raises SessionError DP-SESSION-005 in another process than the one that made the session.
         """
+        self._refuse_child()
         with self._lock:
             if self._first and not vouched:
                 return None
@@ -222,6 +225,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"
+
+    def _refuse_child(self) -> None:
+        """Raise in a forked process, whose copies of a budget and of its lock are nobody's."""
+        if not self._maker.is_here:
+            self._refuse("this is another process")
 
     def _refuse(self, what: str) -> NoReturn:
         raise SessionError("DP-SESSION-005", what=what)

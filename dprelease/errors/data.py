@@ -9,6 +9,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The source of the table '{table}' is not there, or can't be opened as {format}.",
         fix="check `source`; paths are relative to the schema file.",
     ),
+    "DP-DATA-019": Template(
+        cause="The table '{table}' was opened by a process that this one was forked from.",
+        fix="ask there; or begin in this process, and open the table anew.",
+    ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
         fix="give the path of a Parquet or CSV file, from the folder where you are.",

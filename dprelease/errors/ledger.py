@@ -48,6 +48,11 @@ TEMPLATES: dict[str, Template] = {
         fix="the ledger was rolled back or is another one: find the copy that paid, check it with "
         "`dprelease ledger check`, and release nothing until then.",
     ),
+    "DP-LEDGER-012": Template(
+        cause="The reservation '{id}' in the ledger '{name}' is of a run in another process, which "
+        "this one was forked from.",
+        fix="let that run end by itself, and begin one of its own in this process.",
+    ),
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",

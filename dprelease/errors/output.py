@@ -51,6 +51,10 @@ TEMPLATES: dict[str, Template] = {
         "a later run would read what this one publishes, or take the place of what it reads.",
         fix="publish into a folder that the source's path or pattern don't reach, by links either.",
     ),
+    "DP-OUTPUT-013": Template(
+        cause="This process was forked from a run that publishes '{name}', and can't go on.",
+        fix="let the parent end its run, which nothing here has touched; begin one of your own.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount the folder that it is in.",

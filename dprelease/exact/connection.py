@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +38,31 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
         found = None
     if found is None:
         raise DataError("DP-ENGINE-004")
+    _OPEN[id(found)] = found
     return found
+
+
+def closed(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close a connection; in a child that was forked after it was made it is nobody's to close."""
+    if _OPEN.pop(id(connection), None) is not None:
+        connection.close()
+
+
+_OPEN: dict[int, duckdb.DuckDBPyConnection] = {}
+"""Connections of this process."""
+
+
+def _leave_to_parent() -> None:
+    """Let no connection end in a child: it would wait for threads that the child doesn't have.
+
+    The end of a Python object that nobody holds ends the connection, too, so each is held for ever.
+    """
+    for connection in _OPEN.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    _OPEN.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def locking(files: Sequence[Path]) -> tuple[str, ...]:

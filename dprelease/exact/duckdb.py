@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.connection import connected, locking
+from dprelease.exact.connection import closed, connected, locking
 from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.parquet_files import parquet_relation
 from dprelease.exact.partitions import Partitions
@@ -38,6 +38,7 @@ from dprelease.statements.layers import (
     needed_joined,
 )
 from dprelease.statements.physical import FLOATS, base_type
+from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     from dprelease.exact.records import ExactRecords
@@ -68,6 +69,7 @@ class Engine:
         self._inputs = inputs
         self._scratch = scratch
         self._unique: set[str] = set()
+        self._maker = Maker()
         self._connection = connected(scratch, settings)
 
     @property
@@ -109,7 +111,7 @@ class Engine:
                 engine._prepare()
                 yield engine
             finally:
-                engine._connection.close()
+                closed(engine._connection)
 
     def compile(self, query: Query) -> Compiled:
         """Return the SQL of a query over the types that the source really has.
@@ -317,6 +319,8 @@ class Engine:
     ) -> Result:
         """Work on the connection; the engine's own words, which may quote a cell, go no further."""
         failure: DpReleaseError | None = None
+        if not self._maker.is_here:
+            raise DataError("DP-DATA-019", table=self.declared.table.name)
         try:
             if state is State.READ:  # relations are run no sooner than their rows are needed
                 for relation in self._inputs:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 
 LOCK = "held"
@@ -24,6 +25,8 @@ LOCK = "held"
 def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """Yield a new folder, mode 0700, that is removed afterwards; so are those that a kill left.
 
+    A child that is forked meanwhile removes nothing: the folder is its parent's.
+
     Raises
     ------
     OSError
@@ -31,11 +34,13 @@ def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """
     remove_stale(parent, prefix)
     folder, lock = _made(parent, prefix)
+    maker = Maker()
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        lock.let_go()
+        if maker.is_here:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.let_go()
 
 
 def _made(parent: Path, prefix: str) -> tuple[Path, Lock]:

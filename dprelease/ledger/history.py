@@ -15,6 +15,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.process import Process
 from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, problem_of
+from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock, is_held
 
 LOCK = ".lock"
@@ -32,6 +33,8 @@ class Reservation:
     steps: list[str] = field(default_factory=list)
     lock: Lock | None = None
     """What tells that its run is alive, in the process that made it."""
+    maker: Maker = field(default_factory=Maker)
+    """The process that may take its next step; of those that are read, nobody asks."""
 
     @property
     def id(self) -> str:

@@ -207,6 +207,8 @@ class Ledger:
         self._advance(reservation, CANCEL, {"why": "nothing was read or released"})
 
     def _advance(self, reservation: Reservation, kind: str, more: dict[str, Any]) -> None:
+        if not reservation.maker.is_here:
+            raise LedgerError("DP-LEDGER-012", name=self.path.name, id=reservation.id)
         self._step(reservation.id, kind, more)
         reservation.steps.append(kind)
         if not reservation.is_open and reservation.lock is not None:
@@ -244,8 +246,11 @@ class Ledger:
     def _settle(self, reservation: Reservation, state: RunState) -> None:
         """Write how a failed run ended; never raises.
 
-        Where that can't be written `recover` writes the same, for it rests on what is written.
+        Where that can't be written `recover` writes the same, for it rests on what is written. A
+        child that was forked meanwhile writes nothing: its parent may still be at work.
         """
+        if not reservation.maker.is_here:
+            return
         if not reservation.is_open or state.released is not False:
             return
         if not state.rows:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import weakref
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -39,6 +42,7 @@ class Entropy:
         self._lock = threading.Lock()
         self._zeros = bytes(2**16)
         self._rekey(b"")
+        _STREAMS.add(self)
 
     def fresh(self) -> None:
         """Mix new bytes of the operating system into the key; called once for each release."""
@@ -48,7 +52,7 @@ class Entropy:
     def words(self, n: int) -> Words:
         """Return (n,) independent uniform words; safe from several threads and after a fork."""
         with self._lock:
-            if os.getpid() != self._process or self._drawn > REKEY_AFTER:
+            if not self._maker.is_here or self._drawn > REKEY_AFTER:
                 self._rekey(self._key)
             self._drawn += 8 * n
             if len(self._zeros) < 8 * n:
@@ -66,8 +70,11 @@ class Entropy:
         # Hashing the old key in can only add entropy: if either part is unknown, the key is.
         self._key = hashlib.sha256(old_key + os.urandom(64)).digest()
         self._stream: CipherContext = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
-        self._process = os.getpid()
+        self._maker = Maker()
         self._drawn = 0
+
+    def _unlock(self) -> None:
+        self._lock = threading.Lock()
 
     def __copy__(self) -> NoReturn:
         raise TypeError("a stream of randomness can't be copied: two copies draw the same noise")
@@ -77,3 +84,15 @@ class Entropy:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a stream of randomness can't be pickled: two copies draw the same noise")
+
+
+_STREAMS: weakref.WeakSet[Entropy] = weakref.WeakSet()
+
+
+def _unlock_all() -> None:
+    """Free what threads of the parent had locked: a child has none of them, and would wait."""
+    for stream in _STREAMS:
+        stream._unlock()
+
+
+os.register_at_fork(after_in_child=_unlock_all)

@@ -14,6 +14,7 @@ from pathlib import Path
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import named
 from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
+from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
 
@@ -29,7 +30,26 @@ class Claim:
     """
 
     def __init__(self, target: Path, folder: Path, overwrite: bool) -> None:
-        self.target, self.folder, self._overwrite = target, folder, overwrite
+        self.target, self._folder, self._overwrite = target, folder, overwrite
+        self._maker = Maker()
+
+    @property
+    def folder(self) -> Path:
+        """Return the private folder.
+
+        Raises
+        ------
+        OutputError
+            DP-OUTPUT-013 in a forked process: the claim, and what is in the folder, are the run's.
+        """
+        if not self._maker.is_here:
+            raise OutputError("DP-OUTPUT-013", name=self.target.name)
+        return self._folder
+
+    def end(self) -> None:
+        """Remove the private folder, if it is there still and this is no forked process."""
+        if self._maker.is_here:
+            _discard(self._folder)
 
     def store(self) -> None:
         """Bring all files to the disk, with the rights that they are published with."""
@@ -44,7 +64,7 @@ class Claim:
         Raises
         ------
         OutputError
-            As `claimed`, if something came into the folder that would be replaced.
+            As `claimed`, if something came into the folder that would be replaced; as `folder`.
         OSError
             If the system refuses; `state` tells whether the release is readable all the same.
         """
@@ -88,10 +108,11 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
         with _locked(target):
             _refuse_existing(target, overwrite)
             folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+            claim = Claim(target, folder, overwrite)
             try:
-                yield Claim(target, folder, overwrite)
+                yield claim
             finally:
-                _discard(folder)
+                claim.end()
     except OSError as problem:
         failure = problem
     if failure is not None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import os
 import pickle
+import signal
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -43,20 +46,91 @@ def test_refuses_copies(copier: object) -> None:
         copier(Entropy())  # type: ignore[operator]
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_draws_its_own() -> None:
-    stream = Entropy()
-    stream.words(8)
-    read, write = os.pipe()
+def by_fork(work: Callable[[], None]) -> None:
     child = os.fork()
     if child == 0:
-        os.write(write, stream.words(4).tobytes())
-        os._exit(0)
+        try:
+            work()
+        finally:
+            os._exit(0)
     os.waitpid(child, 0)
-    theirs = np.frombuffer(os.read(read, 32), dtype=np.uint64)
+
+
+def by_multiprocessing(work: Callable[[], None]) -> None:
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def by_a_grandchild(work: Callable[[], None]) -> None:
+    by_fork(lambda: by_fork(work))
+
+
+def by_a_thread(work: Callable[[], None]) -> None:
+    worker = threading.Thread(target=by_fork, args=(work,))
+    worker.start()
+    worker.join(60)
+
+
+def unknown_to_python(work: Callable[[], None]) -> None:
+    """A library may call fork(2) itself: no function that is registered with Python is called."""
+    import ctypes
+
+    child = ctypes.PyDLL(None).fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+FORKS = (by_fork, by_multiprocessing, by_a_grandchild, by_a_thread, unknown_to_python)
+SITUATIONS = ("fresh", "used", "of the same number", "locked by a thread", "rekeyed in between")
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("forked", FORKS)
+def test_a_forked_child_draws_its_own(
+    forked: Callable[[Callable[[], None]], None],
+    situation: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No word of a child is one of its parent, or of a child of the same parent."""
+    if forked is unknown_to_python and situation in ("of the same number", "locked by a thread"):
+        return  # the kernel's number is all that tells then, and a lock stays locked
+    stream = Entropy()
+    stream.words(0 if situation == "fresh" else 8)
+    if (
+        situation == "of the same number"
+    ):  # the first of a container is number 1, as its maker may be
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        stream.fresh()
+    if situation == "locked by a thread":
+        locked = threading.Thread(target=stream._lock.acquire)
+        locked.start()
+        locked.join()
+    read, write = os.pipe()
+
+    def work() -> None:
+        signal.alarm(20)
+        os.write(write, stream.words(4).tobytes())
+
+    drawn = []
+    for _ in range(2):
+        forked(work)
+        os.set_blocking(read, False)
+        drawn.append(np.frombuffer(os.read(read, 32), dtype=np.uint64))
+        if situation == "rekeyed in between":
+            stream.fresh()
+    if situation == "locked by a thread":
+        stream._lock.release()
+    drawn.append(stream.words(1000))
     os.close(read)
     os.close(write)
-    assert not np.array_equal(theirs, stream.words(4))
+    assert len(np.unique(np.concatenate(drawn))) == 1008
 
 
 def test_threads_share_no_words() -> None:

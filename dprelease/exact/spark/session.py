@@ -20,6 +20,7 @@ from dprelease.exact.spark.private import (
     has_java,
     private_settings,
 )
+from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +92,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     running, mode = SparkSession.getActiveSession(), os.environ.get(CONNECT)
-    own = running is None and not settings.is_remote
+    own, maker = running is None and not settings.is_remote, Maker()
     with ExitStack() as stack:
         config: Mapping[str, str] = settings.config
         if own:
@@ -103,7 +104,9 @@ def session(settings: Settings) -> Iterator[SparkSession]:
                 _tell_open(found)
             yield found
         finally:
-            if running is None or not is_classic(found):  # else the application would stop
+            if maker.is_here and (
+                running is None or not is_classic(found)
+            ):  # else the application would stop
                 with suppress(DataError):  # what has been answered has been answered
                     attempt(found.stop, _not_started())
             if mode is None:
@@ -113,13 +116,14 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 @contextmanager
 def _java() -> Iterator[None]:
     """Leave no Java that was not there before, nor any that remembers this run's folders."""
-    before = has_java()
+    before, maker = has_java(), Maker()
     attempt(forget_folders, _not_started())
     try:
         yield
     finally:
-        with suppress(DataError):
-            attempt(forget_folders if before else end_java, _not_started())
+        if maker.is_here:  # the Java of a forked process is its parent's
+            with suppress(DataError):
+                attempt(forget_folders if before else end_java, _not_started())
 
 
 def _tell_open(spark: SparkSession) -> None:

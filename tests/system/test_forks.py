@@ -1,0 +1,238 @@
+"""A child that is forked while something is held: it is refused, and touches nothing of its parent's."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import DpReleaseError
+from dprelease.exact.scratch import private_folder
+from dprelease.ledger.ledger import Ledger
+from dprelease.release.pipeline import run
+from dprelease.release.verify import verify
+from dprelease.schema.load import Declaration, read_declaration
+from dprelease.system.forks import Maker
+from tests.ledger.test_ledger import release_with_ledger
+from tests.release import test_federated, test_local
+from tests.release.build import SCHEMA, write
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
+
+def told_by_child(work: Callable[[], object]) -> str:
+    """Return what a forked child answers, or the message of what it raises."""
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        answer = ""
+        try:
+            answer = str(work())
+        except BaseException as error:  # noqa: BLE001 - it is told
+            answer = f"{type(error).__name__} {error}"
+        os.write(tell, answer.encode())
+        os._exit(0)
+    os.close(tell)
+    with open(told, encoding="utf-8") as words:
+        answer = words.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return answer
+
+
+def test_a_maker_is_told_from_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their numbers: also in a grandchild, and in a process of `multiprocessing`."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    maker = Maker()
+    assert maker.is_here
+    assert told_by_child(lambda: maker.is_here) == "False"
+    assert told_by_child(lambda: told_by_child(lambda: maker.is_here)) == "False"
+    assert told_by_child(lambda: Maker().is_here) == "True"
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(is_here_too) is True
+    assert maker.is_here
+
+
+def is_here_too() -> bool:
+    return Maker().is_here
+
+
+RELEASES: dict[str, Callable[[Path], Declaration]] = {
+    "central": lambda folder: read_declaration(write(folder)),
+    "with a ledger": lambda folder: read_declaration(release_with_ledger(folder)),
+    "local": lambda folder: read_declaration(test_local.write(folder)),
+    "federated": lambda folder: test_federated.declared(test_federated.write(folder, 1)),
+}
+
+
+def run_with_child(declaration: Declaration, at: int, how: str) -> tuple[Path, str]:
+    """Return the release of a run that is forked at a step, and how it ended in the child.
+
+    The child goes on as its parent does, or unwinds all that the parent holds; its parent waits
+    until it has ended.
+    """
+    told, tell = os.pipe()
+    steps: list[str] = []
+    children: list[int] = []
+
+    def fork(step: str) -> None:
+        steps.append(step)
+        if len(steps) != at:
+            return
+        children.append(os.fork())
+        if children[0]:
+            assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+            return
+        signal.alarm(60)
+        if how == "raises":
+            raise RuntimeError("the child gives up")
+
+    found, words = Path(), "published"
+    try:
+        found = run(declaration, progress=fork)
+    except Exception as error:  # noqa: BLE001 - it is told, and not raised in a child
+        words = str(error)
+    if children == [0]:
+        os.write(tell, words.encode())
+        os._exit(0)
+    os.close(tell)
+    assert words == "published", words
+    with open(told, encoding="utf-8") as answer:
+        return found, answer.read()
+
+
+@pytest.mark.parametrize("how", ["goes on", "raises"])
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_run_is_its_makers(kind: str, at: int, how: str, tmp_path: Path) -> None:
+    """The parent publishes once, as if nothing had been; what the child says names no value."""
+    declaration = RELEASES[kind](tmp_path)
+    folder, words = run_with_child(declaration, at, how)
+    assert verify(folder).ok
+    if how == "raises":
+        assert words.startswith("the child gives up")
+    else:
+        assert any(code in words for code in ("DP-DATA-019", "DP-OUTPUT-013")), words
+    left = {path.name for path in folder.parent.iterdir()}
+    assert left == {folder.name}
+    if kind == "with a ledger":
+        kinds = [entry.body["kind"] for entry in Ledger(tmp_path / "ledger.sqlite").history()]
+        assert kinds == ["open", "reserve", "read", "publish", "commit"]
+        assert verify(folder, ledger=tmp_path / "ledger.sqlite").ok
+
+
+def test_a_reservation_is_its_makers(tmp_path: Path) -> None:
+    """Not given back, advanced or settled by a child, while it is held and before a row is read."""
+    release_with_ledger(tmp_path)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    declaration = read_declaration(tmp_path / "release.yaml")
+    from dprelease.release.charging import charges_of
+    from dprelease.release.prepare import prepare
+
+    charges = charges_of(*prepare(declaration))
+    reservation = ledger.reserve(charges, "held")
+    for step in (ledger.read, ledger.publish, ledger.cancel, ledger.fail):
+        assert "DP-LEDGER-012" in told_by_child(lambda step=step: step(reservation))
+    assert told_by_child(lambda: ledger.recover()) == "[]"  # its run is alive
+    own = told_by_child(lambda: ledger.cancel(ledger.reserve(charges, "of the child")))
+    assert own == "None"
+    assert [entry.body["kind"] for entry in ledger.history()] == [
+        "open",
+        "reserve",
+        "reserve",
+        "cancel",
+    ]
+    ledger.read(reservation)
+    ledger.fail(reservation)
+
+
+def test_a_child_that_unwinds_gives_nothing_back(tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    declaration = read_declaration(tmp_path / "release.yaml")
+    from dprelease.errors import RunState
+    from dprelease.release.charging import charges_of
+    from dprelease.release.prepare import prepare
+
+    charges = charges_of(*prepare(declaration))
+    child = None
+    try:
+        with ledger.reserved(charges, "held", RunState()) as reservation:
+            child = os.fork()
+            if child == 0:
+                raise RuntimeError("the child gives up")
+            os.waitpid(child, 0)
+            ledger.read(reservation)
+            ledger.fail(reservation)
+    except RuntimeError:
+        assert child == 0
+    finally:
+        if child == 0:
+            os._exit(0)
+    kinds = [entry.body["kind"] for entry in ledger.history()]
+    assert kinds == ["open", "reserve", "read", "commit"]
+
+
+def test_a_folder_stays_when_a_child_unwinds(tmp_path: Path) -> None:
+    child = None
+    try:
+        with private_folder(tmp_path, "p-") as folder:
+            (folder / "spilled").write_text("rows")
+            child = os.fork()
+            if child == 0:
+                raise RuntimeError("the child gives up")
+            os.waitpid(child, 0)
+            assert (folder / "spilled").exists()
+    except RuntimeError:
+        assert child == 0
+    finally:
+        if child == 0:
+            os._exit(0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_is_its_makers(tmp_path: Path) -> None:
+    """Nothing is asked, charged or registered in a child; what is left can be looked at."""
+    (tmp_path / "people.yaml").write_text(SCHEMA)
+    session = dprelease.Session(schema=tmp_path / "people.yaml", epsilon=2)
+    df = pd.DataFrame(
+        {"person": [1, 2], "city": ["Bern", "Oslo"], "age": [3, 4], "pay": [5.0, 6.0]}
+    )
+    df.dp.use(session)
+    df.dp.count(epsilon=0.5)
+    asked: dict[str, Callable[[], object]] = {
+        "count": lambda: df.dp.count(epsilon=0.5),
+        "sum": lambda: df.dp.groupby("city").agg({"pay": "sum"}, epsilon=0.5),
+        "sql": lambda: df.dp.sql("SELECT COUNT(*) AS n FROM people", epsilon=0.5),
+        "where": lambda: df.dp.where("age > 3").mean("pay", epsilon=0.5),
+        "use": lambda: df.copy().dp.use(session, row_wise=True),
+        "a locked session": lambda: session.charge(session.remaining, "all"),
+    }
+    for name, ask in asked.items():
+        if name == "a locked session":
+            session._lock.acquire()
+        words = told_by_child(ask)
+        assert "DP-SESSION-005" in words, (name, words)
+        assert "no row was read, no budget was spent" in words
+    session._lock.release()
+    assert told_by_child(lambda: session.remaining.epsilon) == "3/2"
+    with multiprocessing.get_context("fork").Pool(1) as pool, pytest.raises(DpReleaseError):
+        pool.apply(session.charge, (session.remaining, "pickled"))
+    df.dp.count(epsilon=0.5)
+    assert session.remaining.epsilon == 1
+    own = told_by_child(lambda: own_session(tmp_path / "people.yaml", df.copy()))
+    assert own == "1"  # a child may have sessions of its own
+
+
+def own_session(schema: Path, df: pd.DataFrame) -> object:
+    df = pd.DataFrame(df.to_dict("list"))
+    session = dprelease.Session(schema=schema, epsilon=2)
+    df.dp.use(session)
+    df.dp.count(epsilon=1)
+    return session.remaining.epsilon
