@@ -147,6 +147,66 @@ def test_a_run_ends_silently(tmp_path: Path) -> None:
     assert "DP-OUTPUT-001" in again.stdout
 
 
+CRASHES = """
+import os, resource, sys, ctypes
+resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+def look():
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    print(*limits, ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), flush=True)
+    child = "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"
+    os.system(f'"{sys.executable}" -c "{child}"')
+    open("/proc/self/mountinfo").close()
+    open("/proc/self/fd/1", "w").close()
+    os.abort()
+"""
+
+
+def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
+    """Of the command line alone: a library that is imported changes nothing of its host."""
+    code = f"{CRASHES}from dprelease.cli.process import whole_process\nwhole_process(look)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout as told:
+        said = told.read().splitlines()
+    _, status = os.waitpid(process.pid, 0)
+    process.returncode = -os.WTERMSIG(status)
+    assert os.WTERMSIG(status) == 6
+    assert not os.WCOREDUMP(status)
+    assert said == ["0 0 0", "0 0"]
+    assert list(tmp_path.iterdir()) == []
+    hosts = "import dprelease, resource, pandas; print(*resource.getrlimit(resource.RLIMIT_CORE))"
+    bare = "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"
+    assert ended(hosts)[1] == ended(bare)[1]
+
+
+@pytest.mark.parametrize("entry", ["main()", "-m"])
+def test_both_entries_leave_no_core(entry: str, tmp_path: Path) -> None:
+    script = tmp_path / "sitecustomize.py"
+    script.write_text(
+        "import atexit, resource\n"
+        "atexit.register(lambda: print(*resource.getrlimit(resource.RLIMIT_CORE)))\n"
+    )
+    words = (
+        ["-m", "dprelease"] if entry == "-m" else ["-c", f"from dprelease.cli import main; {entry}"]
+    )
+    done = subprocess.run(
+        [sys.executable, *words, "mechanisms"],
+        cwd=ROOT,
+        env=dict(os.environ, PYTHONPATH=f"{tmp_path}:{ROOT}"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "0 0"
+
+
 @pytest.mark.parametrize("size", [10, 300_000])
 def test_nobody_reads_on(size: int) -> None:
     """A closed pipe: the same code and the same words as any other process has."""

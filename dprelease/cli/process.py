@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Callable
 
+from dprelease.system.cores import leave_no_core
+
 YOUNG = 200_000
 """Objects from which on garbage is looked for: loading modules makes many, and none is garbage."""
 
@@ -30,6 +32,7 @@ def whole_process(command: Callable[[], None]) -> None:
         What the command raises, where the interpreter is to end the process.
     """
     _open_standard_streams()
+    leave_no_core()
     gc.set_threshold(YOUNG)
     # Loading NumPy starts a thread a core, and our products of small matrices need none of them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

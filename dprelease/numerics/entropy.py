@@ -1,8 +1,8 @@
 """The only source of randomness: an AES-256-CTR keystream keyed by the operating system.
 
 The stream has no seed and no public way to get one. It can't be copied or pickled, a forked child
-draws a key of its own, and `fresh` mixes new bytes of the operating system into the key, so that a
-machine that was cloned or restored does not repeat the noise of its twin.
+draws a key of its own, whatever its number is, and `fresh` mixes new bytes of the operating system
+into the key, so that a machine that was cloned or restored does not repeat the noise of its twin.
 """
 
 from __future__ import annotations

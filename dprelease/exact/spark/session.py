@@ -104,9 +104,8 @@ def session(settings: Settings) -> Iterator[SparkSession]:
                 _tell_open(found)
             yield found
         finally:
-            if maker.is_here and (
-                running is None or not is_classic(found)
-            ):  # else the application would stop
+            # Else the application would stop, or the parent of a forked process lose it.
+            if maker.is_here and (running is None or not is_classic(found)):
                 with suppress(DataError):  # what has been answered has been answered
                     attempt(found.stop, _not_started())
             if mode is None:
