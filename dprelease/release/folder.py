@@ -104,7 +104,7 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     try:
         target = _named(target)
         _refuse_undecodable(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make(target.parent)
         with _locked(target):
             _refuse_existing(target, overwrite)
             folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
@@ -128,6 +128,25 @@ def _locked(target: Path) -> Iterator[None]:
         yield
     finally:
         lock.let_go()
+
+
+def _make(folder: Path, missing: bool = False) -> None:
+    """Make a folder, and those that it is in, where they are not there, and bring them to the disk.
+
+    A release that was confirmed would else be lost with a folder that the disk never heard of.
+    `missing`: it was not there a moment ago, so whoever has made it may still be at this.
+    """
+    try:
+        folder.mkdir()
+    except FileNotFoundError:
+        _make(folder.parent, missing=True)
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        if not missing:
+            return
+    _sync(folder.parent)
 
 
 def _named(path: Path) -> Path:

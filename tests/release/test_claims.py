@@ -264,3 +264,84 @@ def test_a_name_that_is_no_utf_8_is_refused_before_anything_is_charged(tmp_path:
         run(read_declaration(path), output=Path(os.fsdecode(bytes(tmp_path) + b"/out\xff")))
     assert caught.value.state is State.NOTHING
     assert not Ledger(tmp_path / "ledger.sqlite").state().reservations
+
+
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, set[str]]]:
+    """Return the folders that are brought to the disk from now on, and what is in each then."""
+    found: list[tuple[Path, set[str]]] = []
+    sync = os.fsync
+
+    def told(handle: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        if path.is_dir():
+            found.append((path, {entry.name for entry in path.iterdir()}))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", told)
+    return found
+
+
+@pytest.mark.parametrize("there", ["", "a", "a/b", "a/b/c"])
+@pytest.mark.parametrize("spelled", ["a/b/c/out", "a/./b/x/../c/out", "link/b/c/out"])
+def test_new_folders_above_a_release_are_on_the_disk(
+    there: str, spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each by a call for the folder that it is in, made when it had its name, and before a charge."""
+    (tmp_path / there).mkdir(parents=True, exist_ok=True)
+    if "x" in spelled:
+        (tmp_path / "a/b/x").mkdir(parents=True)
+        there = max(there, "a/b", key=len)
+    if "link" in spelled:
+        (tmp_path / "a").mkdir(exist_ok=True)
+        (tmp_path / "link").symlink_to("a")
+        there = max(there, "a", key=len)
+    release = release_with_ledger(tmp_path)
+    calls = synced(monkeypatch)
+    reserved: list[int] = []
+    reserve = Ledger.reserve
+    monkeypatch.setattr(
+        Ledger, "reserve", lambda *words: (reserved.append(len(calls)), reserve(*words))[1]
+    )
+    run(read_declaration(release), output=tmp_path / spelled)
+    new = [part for part in ("a", "a/b", "a/b/c") if len(part) > len(there)]
+    for part in new:
+        path = tmp_path / part
+        at = [
+            i
+            for i, (folder, names) in enumerate(calls)
+            if folder == path.parent and path.name in names
+        ]
+        assert at, part
+        assert at[0] < reserved[0]
+    assert len([folder for folder, _ in calls[: reserved[0]]]) == len(new)
+    assert calls[-1][0] == tmp_path / "a/b/c"
+    assert "out" in calls[-1][1]
+
+
+def test_a_folder_that_another_run_makes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is brought to the disk by both."""
+    calls = synced(monkeypatch)
+    make = Path.mkdir
+
+    def raced(path: Path, *words: Any, **named: Any) -> None:
+        if path == tmp_path / "a" and not path.exists():
+            make(path)
+        make(path, *words, **named)
+
+    monkeypatch.setattr(Path, "mkdir", raced)
+    with claimed(tmp_path / "a/b/out", False, RunState()):
+        pass
+    assert [folder for folder, _ in calls] == [tmp_path, tmp_path / "a"]
+
+
+def test_a_file_where_a_folder_would_be(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("mine")
+    for spelled in ("a/out", "a/b/out"):
+        with (
+            pytest.raises(OutputError, match="DP-OUTPUT-002"),
+            claimed(tmp_path / spelled, False, RunState()),
+        ):
+            pass
+    assert (tmp_path / "a").read_text() == "mine"
