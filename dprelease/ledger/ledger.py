@@ -247,10 +247,8 @@ class Ledger:
         """Write how a failed run ended; never raises.
 
         Where that can't be written `recover` writes the same, for it rests on what is written. A
-        child that was forked meanwhile writes nothing: its parent may still be at work.
+        child that was forked meanwhile can't write it: its parent may still be at work.
         """
-        if not reservation.maker.is_here:
-            return
         if not reservation.is_open or state.released is not False:
             return
         if not state.rows:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place
@@ -20,6 +22,9 @@ from dprelease.schema.load import Declaration
 
 EVERYWHERE = "**"
 """The part of a pattern that stands for any number of folders."""
+
+MOST_FOLDERS = 10_000
+"""Folders that are looked through, the nearest first: a pattern may begin at the root of a disk."""
 
 LOCAL_URI = "file://"
 SPARKS_MARKS = "*?[]{}\\"
@@ -49,7 +54,7 @@ def refuse_own_source(
             meets = _meets_uri(source.path, target)
         else:
             meets = _is_inside(declared.folder, source.path, target) or any(
-                _fits_pattern(declared.folder, source.path, folder, written)
+                _finds(declared.folder, source.path, folder, written)
                 for folder in (target, target.parent / f".{target.name}.staging")
             )
         if meets:
@@ -68,49 +73,61 @@ def _meets_uri(uri: str, target: Path) -> bool:
 
 
 def _is_inside(folder: Path, path: str, target: Path) -> bool:
-    """Return whether files of a path or pattern are, or would be, in the folder."""
+    """Return whether a path, or all that a pattern can find, is in the folder."""
     plain = folder / path
-    parts = plain.parts if plain.is_file() else _fixed(Path(path))
-    if _holds(target, folder.joinpath(*parts)):
-        return True
-    return target.is_dir() and any(_holds(target, found) for found in _found(folder, path))
+    return _holds(target, plain if plain.is_file() else folder.joinpath(*_cut(path)[0]))
 
 
-def _fixed(pattern: Path) -> tuple[str, ...]:
-    """Return the part of a pattern before its first mark."""
-    marked = [i for i, part in enumerate(pattern.parts) if glob.has_magic(part)]
-    return pattern.parts[: marked[0]] if marked else pattern.parts
+def _cut(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parts of a pattern before the first one with a mark, and the others."""
+    parts = Path(pattern).parts
+    marked = [i for i, part in enumerate(parts) if glob.has_magic(part)]
+    cut = marked[0] if marked else len(parts)
+    return parts[:cut], parts[cut:]
 
 
 def _holds(folder: Path | str, inside: Path | str) -> bool:
-    outer, inner = os.path.realpath(folder), os.path.realpath(inside)
-    return os.path.commonpath([outer, inner]) == outer
+    return _is_below(os.path.realpath(folder), os.path.realpath(inside))
 
 
-def _found(folder: Path, pattern: str) -> Iterator[Path]:
-    """Yield what a pattern finds, as a run looks for it."""
-    root = None if os.path.isabs(pattern) else folder
-    for found in glob.iglob(pattern, root_dir=root, recursive=True):
-        yield folder / found
+def _is_below(outer: str, inner: str) -> bool:
+    """Return whether a real path is another one, or inside it."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
-def _fits_pattern(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
+def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
     """Return whether a run would take files in a folder, which need not be there, for its source.
 
-    The folders that are there may have any number of names, by links. So the first parts of the
-    pattern look for the last one of them, and the others have to fit what is not there yet.
+    The pattern is followed through the folders that are there, each of which may have any number of
+    names, by links; from the last one on, what is left of the pattern has to fit what is missing.
     """
     if (folder / pattern).is_file():
         return False
-    there, missing = _split(os.path.realpath(target))
+    end = os.path.realpath(target)
+    begin, marked = _cut(pattern)
+    root = os.path.realpath(folder.joinpath(*begin))
+    if _is_below(root, end):
+        inside = Path(end).relative_to(root).parts
+        if any(_fits(marked, (*inside, name)) for name in written):
+            return True  # without a link
+    there, missing = _split(end)
     files = [(*missing, name) for name in written]
     parts = Path(pattern).parts
-    for i in range(len(parts)):
-        if not any(_fits(parts[i:], file) for file in files):
+    todo, seen = deque([(str(folder), 0)]), set[tuple[str, int]]()
+    while todo and len(seen) < MOST_FOLDERS:
+        path, used = todo.popleft()
+        real = os.path.realpath(path)
+        if (real, used) in seen:
             continue
-        heads = [parts[:i]] + [parts[: i + 1]] * (parts[i] == EVERYWHERE)
-        if any(_leads(folder, head, there) for head in heads):
+        seen.add((real, used))
+        if real == there and any(_fits(parts[used:], file) for file in files):
             return True
+        # A file that is no link is where its folder is.
+        for found, then in _steps(real, parts, used, links=not _is_below(end, real)):
+            if os.path.isdir(found):
+                todo.append((found, then))
+            elif then == len(parts) and _holds(target, found):
+                return True
     return False
 
 
@@ -123,10 +140,29 @@ def _split(path: str) -> tuple[str, list[str]]:
     return path, missing
 
 
-def _leads(folder: Path, head: Sequence[str], there: str) -> bool:
-    """Return whether the first parts of a pattern find a folder."""
-    found = _found(folder, os.path.join(*head, "")) if head else [folder]
-    return any(os.path.realpath(one) == there for one in found)
+def _steps(
+    folder: str, parts: Sequence[str], used: int, *, links: bool
+) -> Iterator[tuple[str, int]]:
+    """Yield what the next part of a pattern finds in a folder, and how many parts are used then.
+
+    `links`: of files, links alone.
+    """
+    if used == len(parts):
+        return
+    part = parts[used]
+    if not glob.has_magic(part):
+        yield os.path.join(folder, part), used + 1
+        return
+    if part == EVERYWHERE:
+        yield folder, used + 1
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            passed = links and entry.is_file(follow_symlinks=False)
+            if passed or not _fits_part(part, entry.name):
+                continue
+            yield entry.path, used + 1
+            if part == EVERYWHERE:
+                yield entry.path, used
 
 
 def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
@@ -134,10 +170,14 @@ def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
     if not pattern or not names:
         return not names and all(part == EVERYWHERE for part in pattern)
     first, name = pattern[0], names[0]
-    is_shown = not name.startswith(".")
     if first == EVERYWHERE:
-        return _fits(pattern[1:], names) or (is_shown and _fits(pattern, names[1:]))
-    same = name == first
-    if glob.has_magic(first):
-        same = fnmatch.fnmatchcase(name, first) and (is_shown or first.startswith("."))
-    return same and _fits(pattern[1:], names[1:])
+        return _fits(pattern[1:], names) or (_fits_part(first, name) and _fits(pattern, names[1:]))
+    return _fits_part(first, name) and _fits(pattern[1:], names[1:])
+
+
+def _fits_part(part: str, name: str) -> bool:
+    """Return whether one part of a pattern finds a name; hidden ones are found by their dot."""
+    if not glob.has_magic(part):
+        return name == part
+    is_shown = not name.startswith(".") or (part.startswith(".") and part != EVERYWHERE)
+    return is_shown and fnmatch.fnmatchcase(name, part)

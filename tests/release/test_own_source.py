@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DataError, OutputError
 from dprelease.exact.sources import _files
+from dprelease.release import own_source
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.pipeline import run
 from dprelease.release.prepare import prepare
@@ -31,6 +32,23 @@ def linked(name: str, to: str) -> Callable[[Path], None]:
         (folder / name).symlink_to(os.path.relpath(folder / to, (folder / name).parent))
 
     return make
+
+
+def old(name: str) -> Callable[[Path], None]:
+    """Return what makes a file of an earlier release."""
+
+    def make(folder: Path) -> None:
+        (folder / "out").mkdir()
+        (folder / "out" / name).write_text(ROW)
+
+    return make
+
+
+def beside(folder: Path) -> None:
+    """Make a link to a file of an earlier release."""
+    old("old.parquet")(folder)
+    (folder / "data").mkdir()
+    (folder / "data/x.csv").symlink_to("../out/old.parquet")
 
 
 def nothing(_folder: Path) -> None:
@@ -57,6 +75,8 @@ AMONG = {
     "an output by a link": ("data/**/*.parquet", "link/out", linked("link", "data/a")),
     "a source by a link": ("link/**/*.parquet", "data/out", linked("link", "data")),
     "a link into the output": ("link/*.csv", "out", linked("link", "out/sub")),
+    "what an earlier release has left": ("**/old*.parquet", "out", old("old.parquet")),
+    "a link to a file of it": ("data/*.csv", "out", beside),
     "hidden, as the pattern": ("data/.*/*.parquet", "data/.out", nothing),
     "where it is filled": ("data/.*/*.parquet", "data/out", nothing),
 }
@@ -137,6 +157,8 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
         found = set(_files(table, table.table.source))
     assert bool(found & ours) <= refused(declaration)
     above = {
+        "a link to a file of it",
+        "what an earlier release has left",
         "above the source",
         "above the pattern",
         "a link into the output",
@@ -164,6 +186,21 @@ def test_what_spark_reads(source: str, output: str, meets: bool, tmp_path: Path)
     (tmp_path / "link").symlink_to("data")
     path = source.replace("ROOT", str(tmp_path))
     assert refused(read_declaration(declared(tmp_path, path, output, "spark"))) == meets
+
+
+def test_patterns_that_lead_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links in circles end, and so does a look from the root of all disks."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        for other in ("a", "b", "c"):
+            (tmp_path / name / f"to_{other}").symlink_to(tmp_path / other)
+    assert refused(read_declaration(declared(tmp_path, "**/**/**/*.parquet", "out")))
+    assert refused(read_declaration(declared(tmp_path, "**/to_b/**/*.parquet", "b/out")))
+    assert not refused(read_declaration(declared(tmp_path, "**/to_d/**/*.parquet", "b/out")))
+    monkeypatch.setattr(own_source, "MOST_FOLDERS", 0)  # without a link nothing has to be looked at
+    assert refused(read_declaration(declared(tmp_path, "/**/*.parquet", "out")))
+    monkeypatch.setattr(own_source, "MOST_FOLDERS", 300)
+    assert not refused(read_declaration(declared(tmp_path, "/**/no.where/*.parquet", "out")))
 
 
 def test_joined_tables_count_and_frames_do_not(tmp_path: Path) -> None:
