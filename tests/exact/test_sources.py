@@ -19,7 +19,7 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
-from dprelease.exact import inputs as inputs_module
+from dprelease.exact import sources as sources_module
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.scratch import private_folder
 from dprelease.exact.settings import SCRATCH
@@ -491,9 +491,10 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         FRAME.to_json(file, orient="records", lines=True)
     query = query_of(name, tmp_path)
     if moment == "after its header was read":  # or where a header would be
-        opened = inputs_module.open_files
+        function = "parquet" if kind == ".parquet" else "text_reader"
+        opened = getattr(sources_module, function)
         monkeypatch.setattr(
-            inputs_module, "open_files", lambda *words: (opened(*words), changed(file, how))[0]
+            sources_module, function, lambda *words: (opened(*words), changed(file, how))[0]
         )
     code = r"DP-DATA-007" if moment == "while rows are read" else r"DP-DATA-00[167]"
     if moment == "while rows are read":
