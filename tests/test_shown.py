@@ -258,7 +258,8 @@ def name_of(words: Sequence[object]) -> str:
     )
 
 
-def test_every_command(tmp_path: Path) -> None:
+def test_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100000")
     names = Names(tmp_path)
     names.write()
     told: dict[str, str] = {}
