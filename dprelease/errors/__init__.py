@@ -4,6 +4,7 @@ DpReleaseError
 ├── DeclarationError   the schema or the release file is wrong; nothing was read   (exit 2)
 ├── QueryError         a query has no bounded meaning; nothing was read            (exit 2)
 ├── DataError          a source cannot be used as it was declared                  (exit 2)
+│   └── FrameError     something else than frames was given, also a TypeError
 ├── OutputError        the release cannot be written                               (exit 2)
 ├── BudgetError        the budget does not allow it                                (exit 3)
 ├── LedgerError        the ledger can't be used; nothing was read                  (exit 2)
@@ -25,6 +26,7 @@ from dprelease.errors.tree import (
     DpReleaseError,
     EndedError,
     Findings,
+    FrameError,
     InternalError,
     LedgerError,
     OutputError,
@@ -44,6 +46,7 @@ __all__ = [
     "DpReleaseError",
     "EndedError",
     "Findings",
+    "FrameError",
     "InternalError",
     "LedgerError",
     "OutputError",

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from dprelease.errors.template import Template
 
+GIVEN: dict[str, Template] = {
+    "DP-DATA-017": Template(
+        cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
+        fix="give a pandas DataFrame, a pyarrow Table or a DuckDB relation; a polars frame by "
+        ".to_arrow(), a lazy one by .collect().to_arrow(), a column by .to_frame().",
+    ),
+    "DP-DATA-019": Template(
+        cause="`frames` is a {kind}, and no mapping of names to frames.",
+        fix='name the table of each frame, as in frames={{"people": df}}; known are: {known}.',
+    ),
+}
+"""What a Python caller gave in place of frames."""
+
 TEMPLATES: dict[str, Template] = {
     "DP-DATA-001": Template(
         cause="The source of the table '{table}' is not there, or can't be opened as {format}.",
@@ -15,7 +28,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
-        fix="give the path of a Parquet or CSV file, from the folder where you are.",
+        fix="give the path of a Parquet, CSV or JSON lines file, from the folder where you are.",
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
@@ -53,11 +66,6 @@ TEMPLATES: dict[str, Template] = {
         fix="give one frame a table, by the name of the table or of its declared "
         "frame; known are: {known}.",
     ),
-    "DP-DATA-017": Template(
-        cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
-        fix="give a pandas DataFrame, a pyarrow Table or a DuckDB relation; a polars frame by "
-        ".to_arrow(), a lazy one by .collect().to_arrow().",
-    ),
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}' can't be read.",
         fix=(
@@ -67,8 +75,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-010": Template(
         cause="'{path}' does not tell the names of its columns.",
-        fix="give a Parquet file, or a CSV file in UTF-8 whose first line holds the names; save a "
-        "spreadsheet as CSV.",
+        fix="give a Parquet file, a CSV file whose first line holds the names, or JSON lines "
+        "(.jsonl); save a spreadsheet as CSV.",
     ),
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",

@@ -85,6 +85,11 @@ class DpReleaseError(Exception):
         self.state = state
         self.args = (str(self),)
 
+    def stand_at(self, place: Place) -> None:
+        """Let the message name another place, which its raiser could not know."""
+        self.place = place
+        self.args = (str(self),)
+
     def to_json(self) -> dict[str, object]:
         """Return code, place, cause, fix and state as JSON values."""
         return {
@@ -124,6 +129,12 @@ class DataError(DpReleaseError):
 
     templates = data.TEMPLATES | spark.TEMPLATES | join.STORED | engine.OPENED
     exit_code = EXIT_INPUT
+
+
+class FrameError(DataError, TypeError):
+    """Something else than frames was given from Python; also a TypeError, as Python has it."""
+
+    templates = data.GIVEN
 
 
 class OutputError(DpReleaseError):

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from difflib import get_close_matches
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, FrameError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engine import Answering
+from dprelease.exact.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
@@ -70,19 +71,24 @@ def _engine(
     return SparkEngine.open(declared, frame, joined, joined_frame, cluster)
 
 
-def refuse_unknown_frames(tables: Iterable[Table], frames: Mapping[str, object]) -> None:
+def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     """Raise for frames that no table would read: rows would come from somewhere else.
 
     Raises
     ------
     DataError
         DP-DATA-016 for a name that no table has, two frames for one table, or nothing for a frame.
+    FrameError
+        DP-DATA-019 for what is no mapping.
     """
     known: dict[str, str] = {}
     for table in tables:
         known[table.name] = table.name
         if table.source is not None and table.source.frame is not None:
             known.setdefault(table.source.frame, table.name)
+    if not isinstance(frames, Mapping):
+        kind = kind_of_object(frames)
+        raise FrameError("DP-DATA-019", kind=kind, known=", ".join(known))
     given: dict[str, str] = {}
     for name, frame in frames.items():
         problem = None

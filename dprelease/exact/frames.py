@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, FrameError
 from dprelease.exact.arrow import readable
 from dprelease.exact.cells import texts_of
 from dprelease.exact.sources import stored_columns
@@ -23,7 +23,9 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     ------
     DataError
         DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
-        Arrow does not know, DP-DATA-017 if it is not a frame.
+        Arrow does not know.
+    FrameError
+        DP-DATA-017 if it is not a frame.
     """
     import pyarrow as pa
 
@@ -32,9 +34,8 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     elif _is_pandas(frame):
         names = [str(name) for name in frame.columns]  # type: ignore[attr-defined]
     else:
-        kind = f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
-        kind = kind.removeprefix("builtins ")
-        raise DataError("DP-DATA-017", table=declared.table.name, kind=kind)
+        kind = kind_of_object(frame)
+        raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
     folded = [name.casefold() for name in names]
     wanted = [name for name in stored_columns(declared) if name in names]
     for name in stored_columns(declared):
@@ -49,6 +50,12 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     return pa.table(
         {name: read_as_declared(found, name, declared) for name, found in arrays.items()}
     )
+
+
+def kind_of_object(given: object) -> str:
+    """Return what an object is in words, such as "polars LazyFrame"."""
+    kind = f"{type(given).__module__.split('.')[0]} {type(given).__name__}"
+    return kind.removeprefix("builtins ")
 
 
 def _is_pandas(frame: object) -> bool:

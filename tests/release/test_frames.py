@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -99,3 +100,16 @@ def test_what_is_no_frame(folder: Path, ask: Ask, frame: object) -> None:
     with pytest.raises(DataError, match="DP-DATA-017") as caught:
         ask(folder, {"people": frame})
     assert type(frame).__name__ in caught.value.cause
+
+
+@pytest.mark.parametrize("ask", WAYS)
+@pytest.mark.parametrize(
+    "frames", [FRAME, [FRAME], FRAME["age"], "people", 3], ids=lambda f: type(f).__name__
+)
+def test_what_is_no_mapping_of_frames(folder: Path, ask: Ask, frames: Any) -> None:
+    """A TypeError, as Python has it, in words that name the tables."""
+    with pytest.raises(TypeError, match="DP-DATA-019") as caught:
+        ask(folder, frames)
+    assert isinstance(caught.value, DataError)
+    assert type(frames).__name__ in str(caught.value)
+    assert "known are: people" in str(caught.value)
