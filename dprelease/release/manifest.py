@@ -23,6 +23,7 @@ from dprelease.query.aggregate import (
 )
 from dprelease.query.resolve import Query
 from dprelease.release.aggregate_words import counted_words
+from dprelease.release.bounded_words import bounded_words
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.treatments import computed_and_joined
@@ -199,7 +200,7 @@ def _unit(query: Query) -> dict[str, Any]:
         "neighbours": query.neighbours.value,
         "words": (
             f"The unit is {who}. Neighbouring tables differ by {change}. "
-            + (f"Values are {unit.bounded_rows}." if unit.bounded_rows else "All rows count.")
+            + (f"Values are {bounded_words(query)}." if unit.bounded_rows else "All rows count.")
         ),
     }
 

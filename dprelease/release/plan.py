@@ -21,6 +21,7 @@ from dprelease.query.aggregate import Quantile, Tree
 from dprelease.query.measure import FRACTIONS, Form, Measure, Published
 from dprelease.query.resolve import Query
 from dprelease.release.aggregate_words import aggregate_words
+from dprelease.release.bounded_words import bounded_words
 from dprelease.release.choice import drafts_of
 from dprelease.release.counting import Charged, beside
 from dprelease.release.derived import evenly_spread, sum_margin
@@ -182,9 +183,9 @@ class Plan:
         """Return, for each query that leaves rows out, which of them count, in words."""
         queries = {column.query.name: column.query for column in self.columns}
         return [
-            f"{name}: values are {query.unit.bounded_rows}."
+            f"{name}: values are {bounded_words(query)}."
             for name, query in queries.items()
-            if query.unit.bounded_rows
+            if bounded_words(query)
         ]
 
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:

@@ -38,7 +38,8 @@ output: out
 """
 WORDS = (
     "of bounded rows: of each 'person' at most 4 rows in each of at most 3 groups count. What a "
-    "unit has beyond is left out, which no margin of error covers."
+    "unit has beyond is left out, which no margin of error covers. There are 2 groups, so "
+    "`max_groups` cuts nothing: only rows beyond 4 in one are cut."
 )
 
 
@@ -127,3 +128,46 @@ def test_every_answer_says_which_rows_count(
     (tmp_path / "visits.csv").write_text("person,shop\n1,a\n1,a\n2,b\n")
     for place, words in told(tmp_path).items():
         assert ("of bounded rows" in words) == bounded, place
+
+
+DAYS = "{type: date, lower: 2024-01-01, upper: 2024-12-31}"
+GROUPS = {
+    "no key": ([], 1, "There is one group, so `max_groups` cuts nothing: only rows beyond 4"),
+    "few groups": (["shop"], 2, "There are 2 groups, so `max_groups` cuts nothing: only rows"),
+    "groups beyond the bound": (["shop"], 1, "in more than 1 of the 2 groups counts in 1 of"),
+    "days": (["day"], 3, "a group for each day of 'day', a unit with rows on more than 3 days"),
+    "one day": (["day"], 1, "on more than one day counts on 1 of them alone"),
+    "days beside others": (["shop", "day"], 31, "on more than 31 days counts on 31 of them"),
+    "all days": (["day"], 366, "There are 366 groups, so `max_groups` cuts nothing"),
+    "found keys": (["shop", "private"], 3, "in more than 3 of those that are found counts in 3"),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_who_is_cut_is_told_from_declarations(case: str, tmp_path: Path) -> None:
+    """In plan and manifest, whatever the rows are: daily visits and many people, or none."""
+    keys, most, words = GROUPS[case]
+    private = "private" in keys
+    keys = [key for key in keys if key != "private"]
+    unit = UNIT.replace("max_groups: 3", f"max_groups: {most}")
+    (tmp_path / "visits.yaml").write_text(f"{TABLE}  day: {DAYS}\n{unit}")
+    text = RELEASE.replace("group_by: [shop]", f"group_by: {keys}".replace("'", ""))
+    if private:
+        text = text.replace("epsilon: 1", "epsilon: 1, delta: 1e-9")
+        text = text.replace("columns:", "private_keys: true, columns:")
+    release = tmp_path / "release.yaml"
+    release.write_text(text)
+    plan = RUN.invoke(cli.app, ["plan", str(release)]).stdout
+    assert words in plan
+    told = set()
+    rows = [f"1,a,2024-0{1 + i // 28}-{1 + i % 28:02}" for i in range(40)]
+    rows += [f"{person},a,2024-01-01" for person in range(2, 200)]  # enough to tell a private key
+    for held in ([], rows):
+        (tmp_path / "visits.csv").write_text("\n".join(["person,shop,day", *held, ""]))
+        run = ["run", str(release), "--overwrite"]
+        assert RUN.invoke(cli.app, run).exit_code == 0
+        (unit_told,) = json.loads((tmp_path / "out" / "manifest.json").read_text())["privacy_unit"]
+        assert words in unit_told["words"]
+        told.add(unit_told["words"])
+        assert verify(tmp_path / "out").ok
+    assert len(told) == 1

@@ -1,0 +1,33 @@
+"""Which rows of a unit count, in the words of plan and manifest: from declarations alone."""
+
+from __future__ import annotations
+
+from dprelease.query.resolve import Query
+
+
+def bounded_words(query: Query) -> str:
+    """Return which rows the values of a query are of; empty if every row is a unit, and all count.
+
+    How many rows are left out depends on the data, so nobody is told; whether any may be, and
+    for what, follows from the bounds and the number of groups.
+    """
+    if not query.unit.bounded_rows:
+        return ""
+    return f"{query.unit.bounded_rows}. {_of_groups(query)}"
+
+
+def _of_groups(query: Query) -> str:
+    most, rows = query.unit.max_groups, query.unit.max_rows_per_group
+    cells = None if query.private else query.cells  # what was found is an answer
+    if cells is not None and cells <= most:
+        only = "is one group" if cells == 1 else f"are {cells:,} groups"
+        return f"There {only}, so `max_groups` cuts nothing: only rows beyond {rows} in one are cut"
+    days = [key.column for key in query.key_columns if key.kind == "date"]
+    if days and cells is not None:
+        on = "one day" if most == 1 else f"{most:,} days"
+        return (
+            f"With a group for each day of '{days[0]}', a unit with rows on more than {on} counts "
+            f"on {most:,} of them alone"
+        )
+    among = "those that are found" if cells is None else f"the {cells:,} groups"
+    return f"A unit with rows in more than {most:,} of {among} counts in {most:,} of them alone"
