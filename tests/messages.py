@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 SCHEMA = """\
@@ -43,8 +44,13 @@ ROWS = "person,sex,age,income,born,member,note\n1,F,30,100,1990-01-01,true,a\n"
 
 def write(folder: Path, file: str = "", old: str = "", new: str = "") -> None:
     """Write the survey with one mistake: in one file, one text replaced by another."""
+    write_with(folder, [(file, old, new)] if file else [])
+
+
+def write_with(folder: Path, edits: Iterable[tuple[str, str, str]]) -> None:
+    """Write the survey with several mistakes: file, what is replaced, by what."""
     texts = {"people.yaml": SCHEMA, "release.yaml": RELEASE, "people.csv": ROWS}
-    if file:
+    for file, old, new in edits:
         assert texts[file].count(old) == 1, old
         texts[file] = texts[file].replace(old, new)
     for name, text in texts.items():

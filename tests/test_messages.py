@@ -19,8 +19,10 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings, UsageError
+from dprelease.release.findings import declared, several
 from dprelease.schema.load import read_declaration
-from tests.messages import RELEASE, SCHEMA, write
+from tests.messages import RELEASE, SCHEMA, write, write_with
+from tests.mistakes import SEVERAL, STATEMENTS, TIRED
 
 STATE = "\n  State  no row was read, no budget was spent."
 
@@ -245,7 +247,7 @@ DP-DECL-003  The value is not valid: it is at least 1.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is not between 0.5 and 0.999999.
+DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
   Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
 """,
     ),
@@ -257,8 +259,8 @@ DP-RELEASE-005  The confidence is not between 0.5 and 0.999999.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-DECL-004  A finite decimal number is needed, and 'many' is none.
-  Fix    write it like 12, 0.5 or 1e-9; nan, inf, hexadecimal and underscores are refused.
+DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
 """,
     ),
     (
@@ -426,7 +428,7 @@ DP-WHERE-010  'note + 1' needs a number, and 'note' is a text.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-007  A number is compared with a text.
-  Fix    compare values of one kind; write texts and dates in single quotes, numbers without.
+  Fix    compare values of one kind; write texts and dates in single quotes, numbers and true or false without.
 """,
     ),
     (
@@ -438,7 +440,7 @@ DP-WHERE-007  A number is compared with a text.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-007  A date is compared with a text that is none such as '2020-12-31'.
-  Fix    compare values of one kind; write texts and dates in single quotes, numbers without.
+  Fix    compare values of one kind; write texts and dates in single quotes, numbers and true or false without.
 """,
     ),
     (
@@ -509,8 +511,8 @@ DP-WHERE-005  The table 'people' declares no column 'F'.
         2,
         """
 release.yaml:8
-DP-YAML-003  The text is not valid YAML (a tab stands where YAML takes spaces alone).
-  Fix    mend the syntax at this line.
+DP-YAML-003  The text is not valid YAML: a tab stands where YAML takes spaces alone.
+  Fix    indent by spaces.
 """,
     ),
     (
@@ -520,9 +522,9 @@ DP-YAML-003  The text is not valid YAML (a tab stands where YAML takes spaces al
         "[sex",
         2,
         """
-release.yaml:10
-DP-YAML-003  The text is not valid YAML (did not find expected ',' or ']').
-  Fix    mend the syntax at this line.
+release.yaml:9
+DP-YAML-003  The text is not valid YAML: the bracket that opens here is not closed.
+  Fix    close it by ].
 """,
     ),
     (
@@ -560,8 +562,16 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         "sum: incom\n        mechanism: laplac\n        margin: 95\noutput",
         2,
         """
+release.yaml:14  queries.by_sex.columns.pay.sum
+DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'income'.
+  Fix    declared columns are: person, sex, age, income, born, member, note.
+
+release.yaml:15  queries.by_sex.columns.pay.mechanism
+DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
+  Fix    use one of: asymmetric_laplace, discrete_gaussian, discrete_laplace, discrete_offset_symmetric_gaussian, gaussian, generalized_gaussian, laplace, offset_symmetric_gaussian, optimal, staircase, symmetric_alpha_stable, truncated_laplace.
+
 release.yaml:16  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is not between 0.5 and 0.999999.
+DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
   Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
 """,
     ),
@@ -694,7 +704,7 @@ DP-RELEASE-001  No table 'peeple' is declared; did you mean 'people'.
         """
 release.yaml:15  output
 DP-RELEASE-003  The output is not a folder below the release file.
-  Fix    use a relative path without '..', such as out/people; or the option --output.
+  Fix    use a relative path with / and without '..', such as out/people; or the option --output.
 """,
     ),
     (
@@ -706,7 +716,7 @@ DP-RELEASE-003  The output is not a folder below the release file.
         """
 release.yaml:4  budget.epsilon
 DP-DECL-004  A finite decimal number is needed, and 'one' is none.
-  Fix    write it like 12, 0.5 or 1e-9; nan, inf, hexadecimal and underscores are refused.
+  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
 """,
     ),
     (
@@ -718,7 +728,7 @@ DP-DECL-004  A finite decimal number is needed, and 'one' is none.
         """
 release.yaml:4  budget.epsilon
 DP-DECL-004  A finite decimal number is needed, and 'nan' is none.
-  Fix    write it like 12, 0.5 or 1e-9; nan, inf, hexadecimal and underscores are refused.
+  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
 """,
     ),
     (
@@ -728,7 +738,7 @@ DP-DECL-004  A finite decimal number is needed, and 'nan' is none.
         "epsilon: 1000",
         3,
         """
-release.yaml:4  budget
+release.yaml:4  budget.epsilon
 DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
   Fix    give an epsilon in that range; common values lie between 0.1 and 10.
 """,
@@ -740,7 +750,7 @@ DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
         "sum: income\n        mean: income",
         2,
         """
-release.yaml:13  queries.by_sex.columns.pay
+release.yaml:15  queries.by_sex.columns.pay.mean
 DP-RELEASE-002  A column asks for exactly one aggregate, such as count, sum, mean or median.
   Fix    write for example `persons: {count: "*"}`.
 """,
@@ -849,7 +859,7 @@ DP-SCHEMA-007  'band' cuts 'note', which is not an integer or number column of t
         2,
         """
 people.yaml:6  columns.sex.values[1]
-DP-DECL-003  The value is not valid: a text is needed.
+DP-DECL-003  The value is not valid: a text is needed, and no list.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -860,8 +870,8 @@ DP-DECL-003  The value is not valid: a text is needed.
         "{type: string}",
         2,
         """
-people.yaml:15  columns.note
-DP-DECL-003  The value is not valid: a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`.
+people.yaml:15  columns.note.type
+DP-DECL-003  The value is not valid: there is no type 'string'; did you mean 'text'; there are category, integer, number, boolean, date, timestamp, text, and a `cut`.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -894,6 +904,26 @@ DP-VERIFY-001  There is no readable manifest.json here.
 people.yaml
 DP-RELEASE-018  This is a table schema, where a release file is needed.
   Fix    name a release file: a file that lists this one under `tables` and declares `budget` and `queries`.
+""",
+    ),
+    (
+        "check people.csv",
+        "check people.csv",
+        2,
+        """
+people.csv
+DP-RELEASE-018  This is a file of data, by its name (.csv), where a release file is needed.
+  Fix    name a release file: a file that lists table schemas under `tables` and declares `budget` and `queries`.
+""",
+    ),
+    (
+        "plan empty",
+        "plan empty",
+        2,
+        """
+empty
+DP-YAML-001  The file can't be read: it is a folder.
+  Fix    check the path; it is relative to the file that names it.
 """,
     ),
     (
@@ -951,7 +981,7 @@ DP-RELEASE-018  This is a release file, where a table schema is needed.
         "check rv.yaml",
         2,
         """
-values.yaml:6  columns.sex
+values.yaml:6  columns.sex.values_from
 DP-SCHEMA-004  The file of values can't be used: 'sexes.csv' is UTF-16: save it as UTF-8.
   Fix    give a CSV file in UTF-8 with a header, and its column as {file: ..., column: ...}.
 """,
@@ -973,7 +1003,7 @@ DP-RELEASE-018  This is a table schema, where a release file is needed.
         """
 nope.csv
 DP-DATA-018  There is no file 'nope.csv'.
-  Fix    give the path of a Parquet or CSV file, from the folder where you are.
+  Fix    give the path of a Parquet, CSV or JSON lines file, from the folder where you are.
 """,
     ),
     (
@@ -983,7 +1013,7 @@ DP-DATA-018  There is no file 'nope.csv'.
         """
 nope.xlsx
 DP-DATA-018  There is no file 'nope.xlsx'.
-  Fix    give the path of a Parquet or CSV file, from the folder where you are.
+  Fix    give the path of a Parquet, CSV or JSON lines file, from the folder where you are.
 """,
     ),
     (
@@ -993,7 +1023,7 @@ DP-DATA-018  There is no file 'nope.xlsx'.
         """
 sheet.xlsx
 DP-DATA-010  'sheet.xlsx' does not tell the names of its columns.
-  Fix    give a Parquet file, or a CSV file in UTF-8 whose first line holds the names; save a spreadsheet as CSV.
+  Fix    give a Parquet file, a CSV file whose first line holds the names, or JSON lines (.jsonl); save a spreadsheet as CSV.
 """,
     ),
 ]
@@ -1087,12 +1117,36 @@ def told(folder: Path, *words: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "code", "message"),
-    [case[1:] for case in FILES],
-    ids=[case[0] for case in FILES],
+    [case[1:] for case in (*FILES, *TIRED)],
+    ids=[case[0] for case in (*FILES, *TIRED)],
 )
 def test_files(tmp_path: Path, file: str, old: str, new: str, code: int, message: str) -> None:
     write(tmp_path, file, old, new)
     assert told(tmp_path, "check", str(tmp_path / "release.yaml")) == (code, message.strip())
+
+
+@pytest.mark.parametrize(
+    ("edits", "code", "message"), [case[1:] for case in SEVERAL], ids=[case[0] for case in SEVERAL]
+)
+def test_all_findings_are_told_at_once(
+    tmp_path: Path, edits: list[tuple[str, str, str]], code: int, message: str
+) -> None:
+    """By every command, and from Python."""
+    write_with(tmp_path, edits)
+    release = tmp_path / "release.yaml"
+    for command in ("check", "plan", "run"):
+        assert told(tmp_path, command, str(release)) == (code, message.strip())
+    with pytest.raises(DpReleaseError) as caught:
+        dprelease.read_release(release).plan()
+    assert str(caught.value).replace(STATE, "") == message.strip()
+
+
+@pytest.mark.parametrize(("statement", "options", "code", "message"), STATEMENTS)
+def test_statements(tmp_path: Path, statement: str, options: str, code: int, message: str) -> None:
+    """Places are parts of the statement, or options: nobody wrote a file."""
+    write(tmp_path)
+    words = [statement, "--schema", str(tmp_path / "people.yaml"), "--epsilon", "1"]
+    assert told(tmp_path, "sql", *words, *options.split()) == (code, message.strip())
 
 
 def test_what_is_clear_is_taken(tmp_path: Path) -> None:
@@ -1171,6 +1225,43 @@ def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
                 assert not re.search(r": \.$|'this column'|\{\w+\}", told, re.M), told
                 assert finding.place.file, told
                 found += 1
+    assert found > 100
+
+
+FURTHER = """\
+  by_age:
+    from: people
+    derive: {half: {expression: age / 2, type: integer, lower: 0, upper: 60}}
+    histogram: {column: age, edges: [0, 18, 65]}
+    columns:
+      halves: {sum: half, mechanism: {name: asymmetric_laplace, k: 2}}
+      ratio: {ratio: [income, half]}
+      persons: {count_distinct: person}
+"""
+
+
+@pytest.mark.parametrize("file", ["release.yaml", "people.yaml"])
+def test_one_mistake_is_told_once(tmp_path: Path, file: str) -> None:
+    """What leans on a wrong value is not said to be wrong: mending the one would make it untrue."""
+    write(tmp_path)
+    release = RELEASE.replace("output:", f"{FURTHER}output:")
+    (tmp_path / "release.yaml").write_text(release, encoding="utf-8")
+    document = yaml.load({"release.yaml": release, "people.yaml": SCHEMA}[file], yaml.BaseLoader)
+    found = 0
+    for changed in _changed(copy.deepcopy(document)):
+        text = yaml.safe_dump(changed, sort_keys=False)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        form: list[str] = []
+        try:
+            read_declaration(tmp_path / "release.yaml")
+        except DpReleaseError as error:
+            form = [str(finding) for finding in several(error)]
+        if not form:
+            continue
+        with pytest.raises(DpReleaseError) as caught:
+            declared(tmp_path / "release.yaml")
+        assert sorted(str(finding) for finding in several(caught.value)) == sorted(form), text
+        found += 1
     assert found > 100
 
 

@@ -25,7 +25,9 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", sho
 
 
 def init(
-    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file.", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(help="A Parquet, CSV or JSON lines file.", show_default=False)
+    ],
     unit: Annotated[
         str | None, typer.Option(help="The column whose values name the privacy units.")
     ] = None,
@@ -73,11 +75,11 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.release.engine import left_open
+        from dprelease.release.findings import declared
         from dprelease.release.own_source import refuse_own_source
         from dprelease.release.prepare import prepare
-        from dprelease.schema.load import read_declaration
 
-        declaration = read_declaration(release)
+        declaration = declared(release)
         queries, _ = prepare(declaration)
         refuse_own_source(declaration, queries)
         columns = sum(len(query.measures) for query in queries)
@@ -99,14 +101,14 @@ def plan(
 ) -> None:
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
+        from dprelease.release.findings import declared
         from dprelease.release.prepare import prepare
-        from dprelease.schema.load import read_declaration
 
         if plot is not None:
             from dprelease.release.drawing import check_target
 
             check_target(plot)
-        declaration = read_declaration(release)
+        declaration = declared(release)
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
         queries, found = prepare(declaration)
@@ -157,10 +159,10 @@ def run(
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json) as state:
         from dprelease.release.engine import on_engine
+        from dprelease.release.findings import declared
         from dprelease.release.party import as_party
-        from dprelease.schema.load import read_declaration
 
-        declaration = as_party(on_engine(read_declaration(release), engine), party)
+        declaration = as_party(on_engine(declared(release), engine), party)
         if dry_run:
             texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())

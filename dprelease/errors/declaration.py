@@ -14,12 +14,12 @@ TEMPLATES: dict[str, Template] = {
         fix="put long key lists into a CSV file and name it with `values_from`.",
     ),
     "DP-YAML-003": Template(
-        cause="The text is not valid YAML ({problem}).",
-        fix="mend the syntax at this line.",
+        cause="The text is not valid YAML: {problem}.",
+        fix="{mend}.",
     ),
     "DP-YAML-004": Template(
         cause="Anchors, aliases, tags and merge keys are not allowed here.",
-        fix="write the value out; every value is plain text, a list or a mapping.",
+        fix="write the value out; put one that starts with *, & or ! between quotes.",
     ),
     "DP-YAML-005": Template(
         cause="The key '{name}' stands here twice.",
@@ -38,6 +38,10 @@ TEMPLATES: dict[str, Template] = {
         fix="write the value out, or make the file anew where it changes; commands take what "
         "differs from run to run by options, such as --output.",
     ),
+    "DP-YAML-010": Template(
+        cause="{problem}.",
+        fix="{mend}.",
+    ),
     "DP-DECL-001": Template(
         cause="There is no key '{name}' here{nearest}.",
         fix="known keys are: {known}.",
@@ -53,7 +57,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DECL-004": Template(
         cause="A finite decimal number is needed, and {problem}.",
-        fix="write it like 12, 0.5 or 1e-9; nan, inf, hexadecimal and underscores are refused.",
+        fix="write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing "
+        "between thousands; nan, inf and hexadecimal are refused.",
     ),
     "DP-DECL-005": Template(
         cause="The name is not one that every system can store.",
@@ -136,14 +141,15 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-003": Template(
         cause="The output is not a folder below the release file.",
-        fix="use a relative path without '..', such as out/people; or the option --output.",
+        fix="use a relative path with / and without '..', such as out/people; or the option "
+        "--output.",
     ),
     "DP-RELEASE-004": Template(
-        cause="A weight, a price or a margin of error is not above zero.",
-        fix="give a number above zero; a weight of 2 halves the noise of a weight of 1.",
+        cause="A number above zero is needed here.",
+        fix="give one; a weight of 2 halves the noise of a weight of 1.",
     ),
     "DP-RELEASE-005": Template(
-        cause="The confidence is not between 0.5 and 0.999999.",
+        cause="The confidence is no number between 0.5 and 0.999999.",
         fix="write `margin: true` for 95 %, or another one such as 99 % or 0.99.",
     ),
     "DP-RELEASE-006": Template(
@@ -156,7 +162,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-008": Template(
         cause="The same thing is declared in two ways: {found}.",
-        fix="keep one of them; a release has one definition of privacy.",
+        fix="keep one of them.",
     ),
     "DP-RELEASE-012": Template(
         cause="An accuracy is declared for an answer whose error depends on the data.",

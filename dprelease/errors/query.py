@@ -15,7 +15,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-QUERY-003": Template(
         cause="The sum of '{column}' has no finite sensitivity: the column has no bounds.",
-        fix="declare `lower` and `upper`; larger values are then counted as the bound.",
+        fix="declare `lower` and `upper` in the table's schema; larger values are then counted as "
+        "the bound.",
     ),
     "DP-QUERY-004": Template(
         cause="'{column}' is no number, as this aggregate needs: it is of type {kind}.",
@@ -26,8 +27,10 @@ TEMPLATES: dict[str, Template] = {
         fix="leave the column out, or declare bounds that are not both zero.",
     ),
     "DP-QUERY-006": Template(
-        cause="Distinct values of '{column}' can't be counted: they are not declared.",
-        fix="count the distinct ids of the privacy unit, or a column with declared values.",
+        cause="The values of '{column}' are not declared: they can be neither counted nor chosen "
+        "among.",
+        fix="ask it of a category, a boolean, a cut, or an integer or date with both bounds; the "
+        "distinct ids of the privacy unit can be counted, too.",
     ),
     "DP-QUERY-007": Template(
         cause="The query has {cells} cells; the limit is {limit}.",
@@ -85,7 +88,7 @@ TEMPLATES: dict[str, Template] = {
         fix="compare and add values of one kind; sums and counts are numbers, keys are texts.",
     ),
     "DP-WHERE-001": Template(
-        cause="The text can't be parsed as one SQL expression.",
+        cause="The text can't be parsed as one SQL expression{near}.",
         fix="write one expression over declared columns, such as age >= 18 AND sex = 'F'.",
     ),
     "DP-WHERE-002": Template(
@@ -97,7 +100,7 @@ TEMPLATES: dict[str, Template] = {
         fix="an expression looks at one row alone; compare with a constant.",
     ),
     "DP-WHERE-004": Template(
-        cause="The function '{function}' is not allowed here.",
+        cause="The function '{function}' is not allowed here{nearest}.",
         fix="allowed functions, which can't fail or reach outside the row: {known}.",
     ),
     "DP-WHERE-005": Template(
@@ -113,7 +116,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-WHERE-007": Template(
         cause="{left} is compared with {right}.",
-        fix="compare values of one kind; write texts and dates in single quotes, numbers without.",
+        fix="compare values of one kind; write texts and dates in single quotes, numbers and true "
+        "or false without.",
     ),
     "DP-WHERE-008": Template(
         cause="The predicate is not a condition: its value is {kind}.",
@@ -126,6 +130,10 @@ TEMPLATES: dict[str, Template] = {
     "DP-WHERE-011": Template(
         cause="'{value}' is no declared value of '{column}', so the condition says nothing.",
         fix="compare with a declared value ({known}), or declare this one.",
+    ),
+    "DP-WHERE-012": Template(
+        cause="'{what}' is never true: nothing is equal to NULL, or differs from it.",
+        fix="write IS NULL or IS NOT NULL.",
     ),
     "DP-WHERE-009": Template(
         cause="The expression is longer than {limit} characters or nested too deeply.",

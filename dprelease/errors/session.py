@@ -6,8 +6,8 @@ from dprelease.errors.template import Template
 
 USED: dict[str, Template] = {
     "DP-SESSION-012": Template(
-        cause="A question got an unexpected keyword argument '{name}'{nearest}.",
-        fix="known are: {known}.",
+        cause="A question has no argument '{name}'{nearest}.",
+        fix="leave it out, or give one that it has: {known}.",
     ),
     "DP-SESSION-013": Template(
         cause="histogram() takes the edges of its bins, in ascending order, and no {kind}.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from dprelease.schema.nearest import nearest
 from dprelease.schema.table import Table
 
 
@@ -33,10 +33,9 @@ Formulas = Mapping[str, Formula]
 
 def unknown_column(table: Table, column: str) -> dict[str, Any]:
     """Return the fields of an unknown-column message."""
-    close = get_close_matches(column, table.columns, n=1)
     return {
         "table": table.name,
         "column": column,
-        "nearest": f"; did you mean '{close[0]}'" if close else "",
+        "nearest": nearest(column, table.columns),
         "known": ", ".join(table.columns),
     }

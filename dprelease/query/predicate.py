@@ -37,6 +37,7 @@ from dprelease.query.scalar import (
     kind_of,
 )
 from dprelease.query.whole import dropped, unread
+from dprelease.schema.nearest import nearest
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
@@ -76,16 +77,22 @@ def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...
         raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
     try:
         trees: list[exp.Expression | None] = sqlglot.parse(text, read="duckdb")  # type: ignore[assignment]
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        raise QueryError("DP-WHERE-001", place=place) from None
+    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
+        raise QueryError("DP-WHERE-001", place=place, near=near(problem)) from None
     if len(trees) != 1 or trees[0] is None:
-        raise QueryError("DP-WHERE-001", place=place)
+        raise QueryError("DP-WHERE-001", place=place, near="")
     checker = _Checker(table, place)
     term = checker.term(trees[0], 0)
     what = unread(trees[0]) or dropped(trees[0], text)
     if what is not None:
         raise QueryError("DP-WHERE-006", place=place, what=what)
     return term, tuple(sorted(checker.columns))
+
+
+def near(problem: Exception) -> str:
+    """Return where the parser gave up, in words."""
+    told = getattr(problem, "errors", None) or [{}]
+    return f", from '{told[0]['highlight'][:SHOWN]}' on" if told[0].get("highlight") else ""
 
 
 class _Checker:
@@ -143,12 +150,17 @@ class _Checker:
         if isinstance(node, exp.AggFunc | exp.Window):
             return QueryError("DP-WHERE-003", place=self.place)
         if isinstance(node, exp.Anonymous):
-            name = node.name.lower()
-            return QueryError("DP-WHERE-004", place=self.place, function=name, known=ALLOWED)
-        if isinstance(node, exp.Func):
-            name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
-            return QueryError("DP-WHERE-004", place=self.place, function=name, known=ALLOWED)
+            return self._no_function(node.name.lower())
+        name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
+        if isinstance(node, exp.Func) and name.isidentifier():  # and no operator
+            return self._no_function(name)
         return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
+
+    def _no_function(self, name: str) -> QueryError:
+        close = nearest(name, ALLOWED.split(", "))
+        return QueryError(
+            "DP-WHERE-004", place=self.place, function=name, nearest=close, known=ALLOWED
+        )
 
     def _known_args(self, node: exp.Expression, *names: str) -> None:
         """Refuse a node with any argument beyond `names`: its meaning is not the one we render."""
@@ -249,6 +261,10 @@ class _Checker:
 
     def _comparison(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this", "expression")
+        never = not isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
+        if never and any(isinstance(side, exp.Null) for side in (node.this, node.expression)):
+            what = node.sql("duckdb")[:SHOWN]
+            raise QueryError("DP-WHERE-012", place=self.place, what=what)
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
         left, right = self._same_kind(sides)
         check_declared(self.table, node.this, [node.expression], self.place)
@@ -284,7 +300,7 @@ class _Checker:
         if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
             word = "TRUE" if other.this else "FALSE"
             return Term(f"({inner.sql} IS {word})", Kind.BOOLEAN)
-        raise QueryError("DP-WHERE-006", place=self.place, what="is")
+        raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
 
     def _between(self, node: exp.Between, depth: int) -> Term:
         self._known_args(node, "this", "low", "high")

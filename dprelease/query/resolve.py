@@ -76,22 +76,28 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     QueryError, Findings
         Every finding of every query, together.
     """
+    queries, errors = resolved(declaration)
+    raise_all(errors)
+    return queries
+
+
+def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
+    """Return the queries that have no finding, and the findings of all others."""
     spec = declaration.spec
     errors: list[DpReleaseError] = []
     queries = []
     views = Views(declaration.tables, errors)
+    asked_by = spec.asked_by
     for name, asked in spec.tables_asked.items():
-
-        def place(*keys: str | int, name: str = name) -> Place:
-            return declaration.place("queries", name, *keys)
-
+        place = _placer(declaration, asked_by[name], asked)
+        before = len(errors)
         view = views.of(declaration.tables[asked.source], asked, place)
         if view is None:
             continue
         resolver = _Resolver(view, place, errors)
-        queries.append(
-            resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
-        )
+        query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
+        if len(errors) == before:
+            queries.append(query)
     columns = sum(len(query.measures) for query in queries)
     if columns > spec.limits.max_columns:
         errors.append(
@@ -102,8 +108,24 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
                 limit=spec.limits.max_columns,
             )
         )
-    raise_all(errors)
-    return tuple(queries)
+    # Tables of one query, such as its marginals, have its findings in common.
+    return tuple(queries), list({str(error): error for error in errors}.values())
+
+
+def _placer(declaration: Declaration, query: str, asked: QuerySpec) -> Placer:
+    """Return places in a query of what is asked of one of its tables."""
+    written = declaration.spec.queries[query]
+
+    def place(*keys: str | int) -> Place:
+        bands = written.histogram
+        if bands is not None and keys == ("derive", bands.key):
+            keys = ("histogram", "column")
+        elif keys[0] == "group_by" and len(keys) == 2 and isinstance(keys[1], int):
+            known = written.group_by == asked.group_by  # there a key may stand twice
+            keys = keys if known else written.place_of_key(asked.group_by[keys[1]])
+        return declaration.place("queries", query, *keys)
+
+    return place
 
 
 def resolve_one(

@@ -18,6 +18,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
+from dprelease.query.predicate import near
 from dprelease.query.whole import KNOWN, dropped, unread
 from dprelease.schema.reader import Plain
 from dprelease.schema.table import Table
@@ -107,10 +108,13 @@ def select(text: str, tables: Mapping[str, Table]) -> Selected:
     """
     if len(text) > LENGTH_LIMIT:
         _refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
+    broken = ""
     try:
         trees = sqlglot.parse(text, read="duckdb")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        trees = []
+    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
+        trees, broken = [], f"it can't be parsed as SQL{near(problem)}"
+    if broken:
+        _refuse("DP-SQL-001", problem=broken)
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         _refuse("DP-SQL-001", problem="it is not one SELECT statement")
     what = unread(trees[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
-from dprelease.schema.load import Declaration, read_declaration
+from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
     from dprelease.release.outlook import Outlook
@@ -73,7 +73,8 @@ class Release:
         from dprelease.release.pipeline import run
 
         known = self.declaration.tables.values()
-        refuse_unknown_frames((declared.table for declared in known), frames or {})
+        given = {} if frames is None else frames
+        refuse_unknown_frames((declared.table for declared in known), given)
         target = None if output is None else Path(output)
         declaration = as_party(on_engine(self.declaration, engine), party)
         return run(declaration, output=target, overwrite=overwrite, frames=frames)
@@ -84,7 +85,9 @@ def read_release(path: str | Path) -> Release:
 
     Raises
     ------
-    DeclarationError, Findings
-        Every finding of the file and its tables, with file, line and key.
+    DeclarationError, QueryError, BudgetError, Findings
+        Every finding of the file, its tables and its queries, with file, line and key.
     """
-    return Release(read_declaration(Path(path)))
+    from dprelease.release.findings import declared
+
+    return Release(declared(Path(path)))

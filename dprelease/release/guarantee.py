@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -91,15 +91,21 @@ def within(guarantee: Guarantee, spec: BudgetSpec) -> bool:
 
 def check_budget(budget: BudgetSpec, place: Place) -> None:
     """Raise BudgetError DP-BUDGET-001, 002 or 009 for an epsilon, a delta or a rho out of range."""
+    for error in budget_findings(budget, lambda _key: place):
+        raise error
+
+
+def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[BudgetError]:
+    """Yield BudgetError DP-BUDGET-001, 002, 009; `at` gives the place of a key of the budget."""
     if budget.epsilon is not None and not LEAST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
-        found = plain_text(budget.epsilon)
-        raise BudgetError("DP-BUDGET-001", place=place, found=found, least="1e-9", largest=100)
+        found, place = plain_text(budget.epsilon), at("epsilon")
+        yield BudgetError("DP-BUDGET-001", place=place, found=found, least="1e-9", largest=100)
     if budget.delta != 0 and not LEAST_DELTA <= budget.delta <= LARGEST_DELTA:
-        found = plain_text(budget.delta)
-        raise BudgetError("DP-BUDGET-002", place=place, found=found, least="1e-300", largest="0.01")
+        found, place = plain_text(budget.delta), at("delta")
+        yield BudgetError("DP-BUDGET-002", place=place, found=found, least="1e-300", largest="0.01")
     if budget.rho is not None and not LEAST_RHO <= budget.rho <= LARGEST_RHO:
-        found = plain_text(budget.rho)
-        raise BudgetError("DP-BUDGET-009", place=place, found=found, least="1e-12", largest=100)
+        found, place = plain_text(budget.rho), at("rho")
+        yield BudgetError("DP-BUDGET-009", place=place, found=found, least="1e-12", largest=100)
 
 
 def reading(guarantee: Guarantee) -> dict[str, Any]:

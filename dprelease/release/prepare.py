@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from dprelease.errors import DpReleaseError, Findings, Place, raise_all
-from dprelease.mechanisms import registry
-from dprelease.query.resolve import Query, resolve
+from dprelease.errors import DpReleaseError, Place, raise_all
+from dprelease.query.resolve import Query
 from dprelease.release.counting import Charged, counted_by
-from dprelease.release.guarantee import check_budget
+from dprelease.release.findings import queries_and_findings, several, sharpened
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.shares import shares_of
 from dprelease.schema.load import Declaration
-from dprelease.schema.mechanism import AUTO
 from dprelease.schema.release import PRIVATE_KEYS
 
 
@@ -33,18 +29,22 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
         from dprelease.release.federated.plan import prepare_federated, resolve_federated
 
         return resolve_federated(declaration), prepare_federated(declaration)
-    queries = _resolved(declaration)
+    queries, errors = queries_and_findings(declaration)
+    raise_all(errors)
+    asked_by = declaration.spec.asked_by
 
     def place(query: str, column: str) -> Place:
         if not query:
             return declaration.place("budget")
         within = (column,) if column == PRIVATE_KEYS else ("columns", column)
-        return declaration.place("queries", query, *within)
+        return declaration.place("queries", asked_by[query], *within)
 
-    shares = shares_of(declaration.spec, queries)
-    return queries, make_plan(
-        queries, declaration.spec.budget, place, shares, charged=_charged(declaration, queries)
-    )
+    shares, charged = shares_of(declaration.spec, queries), _charged(declaration, queries)
+    try:
+        return queries, make_plan(queries, declaration.spec.budget, place, shares, charged=charged)
+    except DpReleaseError as error:
+        sharpened(several(error), declaration)
+        raise
 
 
 def _charged(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | None:
@@ -54,41 +54,3 @@ def _charged(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | 
         return None
     pure = spec.budget.rho is None and spec.budget.delta == 0
     return counted_by(declaration.folder / spec.ledger, queries, pure=pure)
-
-
-def _resolved(declaration: Declaration) -> tuple[Query, ...]:
-    """Return the queries; every finding of queries, mechanisms and budget is raised together."""
-    queries: tuple[Query, ...] = ()
-    errors: list[DpReleaseError] = []
-    try:
-        queries = resolve(declaration)
-    except Findings as several:
-        errors += several.errors
-    except DpReleaseError as error:
-        errors.append(error)
-    told = {error.place for error in errors}
-    errors += [error for error in _unknown_mechanisms(declaration) if error.place not in told]
-    if errors:
-        try:
-            check_budget(declaration.spec.budget, declaration.place("budget"))
-        except DpReleaseError as error:
-            errors.append(error)
-    raise_all(errors)
-    return queries
-
-
-def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
-    """Yield a finding for every declared mechanism that there is not."""
-    asked = [(declaration.spec.mechanism, declaration.place("mechanism"))]
-    for name, query in declaration.spec.queries.items():
-        for column, spec in query.columns.items():
-            if spec.mechanism is not None:
-                place = declaration.place("queries", name, "columns", column, "mechanism")
-                asked.append((spec.mechanism, place))
-    for mechanism, place in asked:
-        if mechanism.name == AUTO or mechanism.name in registry.selection_names():
-            continue
-        try:
-            registry.check_name(mechanism.name, place)
-        except DpReleaseError as error:
-            yield error

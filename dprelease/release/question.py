@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dprelease.errors import RunState
+from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import frame_of, refuse_unknown_frames
 from dprelease.exact.view import computed
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.select import NOISED, Selected, select
 from dprelease.release.answer import answered
+from dprelease.release.findings import several
 from dprelease.release.lifecycle import answering
 from dprelease.release.pipeline import run
 from dprelease.release.plan import Plan
@@ -29,6 +31,18 @@ if TYPE_CHECKING:
 
 ANSWER = "answer"
 Schemas = str | Path | Sequence[str | Path]
+
+
+FILE = "sql.yaml"
+PARTS = (
+    (f"queries.{ANSWER}.where", "WHERE"),
+    (f"queries.{ANSWER}.group_by", "GROUP BY"),
+    (f"queries.{ANSWER}.from", "FROM"),
+    (f"queries.{ANSWER}", "aggregate"),
+    ("budget.delta", "delta"),
+    ("budget", "epsilon"),
+)
+"""Parts of a statement, by the keys of the release that it becomes."""
 
 
 def sql(
@@ -85,8 +99,10 @@ def sql(
             mechanism=mechanism, ledger=ledger,
         )  # fmt: skip
         known = declaration.tables.values()
-        refuse_unknown_frames((declared.table for declared in known), frames or {})
-        queries, plan = prepare(declaration)
+        given = {} if frames is None else frames
+        refuse_unknown_frames((declared.table for declared in known), given)
+        with _in_the_statement():
+            queries, plan = prepare(declaration)
         assert len(queries) == 1  # one statement is one query
         if output is None:
             noised = _in_memory(declaration, plan, frames or {}, state)
@@ -100,6 +116,21 @@ def sql(
         shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
         shown.attrs["dprelease"] = attributes(plan)
     return shown
+
+
+@contextmanager
+def _in_the_statement() -> Iterator[None]:
+    """Let findings name what the caller wrote: there is no file of the release that it became."""
+    try:
+        yield
+    except DpReleaseError as error:
+        for finding in several(error):
+            if finding.place.file == FILE:
+                key = finding.place.key
+                part = next((part for start, part in PARTS if key.startswith(start)), key)
+                finding.stand_at(Place("sql", None, part))
+        error.stand_at(several(error)[0].place)  # of several, the first
+        raise
 
 
 def attributes(plan: Plan) -> dict[str, Any]:
@@ -150,7 +181,8 @@ def declare(
     if ledger is not None:
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
-    return declaration_of(text, folder / "sql.yaml"), selected
+    with _in_the_statement():
+        return declaration_of(text, folder / FILE), selected
 
 
 def _in_memory(

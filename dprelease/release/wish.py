@@ -59,6 +59,8 @@ class Wish:
 
     measure: Measure
     place: Place
+    inside: Callable[[str], Place] | None = None
+    """Gives the place of a key of the mechanism; without it, all findings are at `place`."""
 
     @property
     def is_auto(self) -> bool:
@@ -91,13 +93,16 @@ class Wish:
                 constraints.add(name)
         allowed = tuple(part.strip() for part in found.get("allowed", "").split(",") if part)
         for name in allowed:
-            registry.get(name, self.place)
+            registry.get(name, self._at("allowed"))
         return Options(measure, frozenset(constraints), allowed)
 
     def _refuse(self, code: str, **fields: str) -> NoReturn:
         mechanism = self.measure.mechanism.name
         named: dict[str, Any] = {"mechanism": mechanism, **fields}
-        raise BudgetError(code, place=self.place, **named)
+        raise BudgetError(code, place=self._at(fields["name"]), **named)
+
+    def _at(self, key: str) -> Place:
+        return self.place if self.inside is None else self.inside(key)
 
     def fixes(self, draft: Draft) -> bool:
         """Return whether the declaration leaves nothing of a draft's family and shape open."""
@@ -158,7 +163,8 @@ class Wish:
                 self._refuse("DP-MECH-005", name=name, admissible=" or ".join(shape.choices))
             number = None if shape.choices else _number(text)
             if number is None and not shape.choices:
-                raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=name)
+                place = self._at(name)
+                raise BudgetError("DP-MECH-003", place=place, mechanism=spec.name, known=name)
             found[name] = text
             if shape.in_units and number is not None:
                 found[name] = float(number / self.measure.step)

@@ -19,4 +19,4 @@ def at_most_one(spec: Model, *names: str) -> None:
     """Refuse a declaration that gives more than one of these."""
     given = [name for name in names if getattr(spec, name) is not None]
     if len(given) > 1:
-        refuse("DP-RELEASE-008", found=" and ".join(given))
+        refuse("DP-RELEASE-008", found=" and ".join(given), key=given[-1])

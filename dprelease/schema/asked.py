@@ -14,6 +14,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import above_zero, at_most_one
@@ -60,7 +61,10 @@ def _share(value: object) -> object:
 def _confidence(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
-    found = _percentage(value)
+    try:
+        found = _percentage(value)
+    except PydanticCustomError:
+        found = Fraction(0)  # neither a truth value nor a number
     if not Fraction(1, 2) <= found <= Fraction(999_999, 1_000_000):
         refuse("DP-RELEASE-005")
     return found
@@ -139,16 +143,17 @@ class ColumnSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if len([name for name in KINDS if getattr(self, name) is not None]) != 1:
-            refuse("DP-RELEASE-002")
+        asked = [name for name in KINDS if getattr(self, name) is not None]
+        if len(asked) != 1:
+            refuse("DP-RELEASE-002", key=(asked or [""])[-1])
         at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
         kind, _ = self.asked
         if (self.k is not None) != (kind == "top_k"):
             refuse("DP-RELEASE-015")
         if self.margin_wanted is not None and kind not in ADDED:
-            refuse("DP-RELEASE-012")
+            refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
         if (self.margin is not None or self.flag_above is not None) and kind in CHOSEN:
-            refuse("DP-RELEASE-013")
+            refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
         coded = self.bottom_code is not None or self.top_code is not None
         if self.bottom_code is not None and self.top_code is not None:
             coded = self.bottom_code < self.top_code

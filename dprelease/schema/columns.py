@@ -23,7 +23,7 @@ from pydantic import (
 
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.schema.derived import Computable
-from dprelease.schema.model import Files, Model, refuse_twins
+from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
 from dprelease.schema.reader import not_utf8
 from dprelease.schema.values import (
     DROP,
@@ -252,10 +252,11 @@ class CategoryColumn(Computable):
     @model_validator(mode="before")
     @classmethod
     def _load(cls, given: object, info: ValidationInfo) -> object:
-        if not isinstance(given, Mapping) or ("values" in given) == ("values_from" in given):
-            if isinstance(given, Mapping):
-                refuse("DP-SCHEMA-002", column="this column")
+        if not isinstance(given, Mapping):
             return given
+        if "values" in given and "values_from" in given:
+            found = "values and values_from"
+            refuse("DP-RELEASE-008", found=found, key="values_from")
         if "values_from" in given and isinstance(info.context, Files):
             spec = ValuesFrom.model_validate(_short_file(given["values_from"]))
             return {**given, "values": _values_of(spec, info.context)}
@@ -263,6 +264,8 @@ class CategoryColumn(Computable):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.values is None:
+            refuse("DP-SCHEMA-002", column="this column")
         if not self.values or len(set(self.values)) < len(self.values):
             refuse("DP-SCHEMA-003", column="this column")
         _stand_ins(self.nulls, self.others, self.values)
@@ -308,7 +311,7 @@ class CutColumn(Model):
         if len(self.edges) < 2 or not ascending:
             refuse("DP-SCHEMA-006", column="this column")
         if self.labels is not None and len(self.labels) != len(self.edges) - 1:
-            refuse("DP-SCHEMA-006", column="this column")
+            refuse("DP-SCHEMA-006", column="this column", key="labels")
         if len(set(self.values)) < len(self.values):
             refuse("DP-SCHEMA-003", column="this column")
         _stand_ins(self.nulls, self.others, self.values)
@@ -347,10 +350,7 @@ Column = Annotated[
         _kind,
         custom_error_type="DP-DECL-003",
         custom_error_message="finding",
-        custom_error_context={
-            "problem": "a type is needed: category, integer, number, boolean, date, timestamp, "
-            "text, or a `cut`"
-        },
+        custom_error_context={"problem": A_TYPE},
     ),
 ]
 

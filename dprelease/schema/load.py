@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.schema.model import Files, read_beside, validate
-from dprelease.schema.reader import Document, not_utf8, parse, read_document
+from dprelease.schema.nearest import nearest
+from dprelease.schema.reader import Document, KeyPath, Plain, not_utf8, parse, read_document
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
+
+DATA_ENDINGS = (
+    ".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".duckdb", ".db", ".sqlite", ".xlsx",
+    ".xls", ".gz", ".zst",
+)  # fmt: skip
+"""Endings of files that hold rows, and no declaration."""
 
 PEEKED = "# PEEKED"
 """The mark of what `dprelease init --peek` took from the data."""
@@ -55,10 +61,11 @@ class Declaration:
 
 def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise every finding together."""
+    _refuse_data(path.name, Place(path.name), "a table schema", _SKETCHED)
     files = Files(read_beside(path.parent))
     document = read_document(path)
     _refuse_release(document)
-    _refuse_peeked(document)
+    _find_peeked(document)
     return Declared(validate(Table, document, files), document, path.parent)
 
 
@@ -85,6 +92,7 @@ def read_declaration(path: Path) -> Declaration:
     DeclarationError, Findings
         Every finding of the release file and of its tables, together.
     """
+    _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = read_beside(path.parent)
     document = read_document(path)
     return _declaration(document, read, document.path.name)
@@ -123,8 +131,8 @@ def _declaration(document: Document, read: Callable[[str], str], name: str) -> D
             place = document.place("tables", i)
             errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
-    if spec is not None and len(tables) == len(_table_files(document)):
-        errors += _unknown_tables(spec, document, tables)
+    if len(tables) == len(_table_files(document)) > 0:
+        errors += _unknown_tables(document, tables)
     raise_all(errors)
     if spec is None:
         raise AssertionError("a refused document has findings")
@@ -139,6 +147,7 @@ def _table_files(document: Document) -> list[str]:
 def _read_declared(
     file: str, release: Document, read: Callable[[str], str], texts: dict[str, str], place: Place
 ) -> Declared:
+    _refuse_data(file, place, "a table schema", _SKETCHED)
     text, reason = None, ""
     try:
         text = read(file)
@@ -155,10 +164,24 @@ def _read_declared(
     files = Files(lambda name: read(str(folder / name)))
     document = parse(text, release.path.parent / file)
     _refuse_release(document)
-    _refuse_peeked(document)
+    _find_peeked(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
     return Declared(table, document, document.path.parent)
+
+
+_IS_SCHEMA = "a file that starts with `table:` and declares `columns`"
+_SKETCHED = f"{_IS_SCHEMA}; `dprelease init` sketches one"
+_ASKS = "a file that lists table schemas under `tables` and declares `budget` and `queries`"
+_IS_RELEASE = "a file that lists this one under `tables` and declares `budget` and `queries`"
+
+
+def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
+    """Raise for a file of data, told by its name alone, that stands where a declaration should."""
+    ending = PurePosixPath(name).suffix.lower()
+    if ending in DATA_ENDINGS:
+        found = f"a file of data, by its name ({ending})"
+        raise DeclarationError("DP-RELEASE-018", place=place, found=found, wanted=wanted, hint=hint)
 
 
 def _refuse_release(document: Document) -> None:
@@ -169,7 +192,7 @@ def _refuse_release(document: Document) -> None:
             place=Place(document.path.name),
             found="a release file",
             wanted="a table schema",
-            hint="a file that starts with `table:` and declares `columns`",
+            hint=_IS_SCHEMA,
         )
 
 
@@ -181,52 +204,49 @@ def _refuse_table(document: Document) -> None:
             place=Place(document.path.name),
             found="a table schema",
             wanted="a release file",
-            hint="a file that lists this one under `tables` and declares `budget` and `queries`",
+            hint=_IS_RELEASE,
         )
 
 
-def _refuse_peeked(document: Document) -> None:
-    """Raise for every line that still says that its bounds or keys were read from the data."""
-    lines = document.text.splitlines()
-    raise_all(
-        DeclarationError("DP-PEEK-001", place=Place(document.path.name, number))
-        for number, line in enumerate(lines, start=1)
-        if PEEKED in line
-    )
+def _find_peeked(document: Document) -> None:
+    """Add a finding for every line that still says that its bounds or keys came from the data."""
+    for number, line in enumerate(document.text.splitlines(), start=1):
+        if PEEKED in line:
+            place = Place(document.path.name, number)
+            document.findings["", number] = DeclarationError("DP-PEEK-001", place=place)
 
 
-def _unknown_tables(
-    spec: ReleaseSpec, document: Document, tables: Mapping[str, Declared]
-) -> list[DpReleaseError]:
-    asked = [
-        (query.source, "DP-RELEASE-001", document.place("queries", name, "from"))
-        for name, query in spec.queries.items()
-    ]
-    asked += [
-        (query.join.table, "DP-RELEASE-001", document.place("queries", name, "join", "table"))
-        for name, query in spec.queries.items()
-        if query.join is not None
-    ]
-    asked += [
-        (records.source, "DP-RELEASE-001", document.place("records", name, "from"))
-        for name, records in spec.records.items()
-    ]
-    asked += [
-        (name, "DP-RELEASE-010", document.place("budget", "tables", name))
-        for name in spec.budget.tables
-    ]
+def _unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:
+    """Return a finding for every name of a table that there is not, whatever else is wrong."""
+    spots: list[tuple[KeyPath, str]] = []
+    for name in _mapping(document.values.get("queries")):
+        spots += [(("queries", name, "from"), "DP-RELEASE-001")]
+        spots += [(("queries", name, "join", "table"), "DP-RELEASE-001")]
+    for name in _mapping(document.values.get("records")):
+        spots += [(("records", name, "from"), "DP-RELEASE-001")]
+    asked = [(_at(document, keys), code, document.place(*keys)) for keys, code in spots]
+    shares = _mapping(_mapping(document.values.get("budget")).get("tables"))
+    for name in shares:
+        asked += [(name, "DP-RELEASE-010", document.place("budget", "tables", name))]
     return [
         DeclarationError(
-            code, place=place, name=name, nearest=_nearest(name, tables), known=", ".join(tables)
+            code, place=place, name=name, nearest=nearest(name, tables), known=", ".join(tables)
         )
         for name, code, place in asked
-        if name not in tables
+        if isinstance(name, str) and name not in tables
     ]
 
 
-def _nearest(name: str, tables: Mapping[str, Declared]) -> str:
-    close = get_close_matches(name, tables, n=1)
-    return f"; did you mean '{close[0]}'" if close else ""
+def _mapping(value: Plain) -> Mapping[str, Plain]:
+    return value if isinstance(value, dict) else {}
+
+
+def _at(document: Document, keys: KeyPath) -> Plain:
+    """Return the value at a path; None where there is none."""
+    found: Plain = document.values
+    for key in keys:
+        found = _mapping(found).get(str(key))
+    return found
 
 
 def _several(error: DpReleaseError) -> list[DpReleaseError]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, raise_all
-from dprelease.schema.reader import Document, KeyPath
+from dprelease.schema.nearest import nearest
+from dprelease.schema.reader import Document, KeyPath, Plain
 from dprelease.schema.values import refuse
 from dprelease.schema.words import A_MAPPING, words_of
 
@@ -66,13 +66,19 @@ def refuse_twins(names: Iterable[str]) -> None:
 
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     """Return the model of a document; all findings are raised together, by line."""
+    made: ModelT | None = None
+    found: list[DpReleaseError] = list(document.findings.values())
+    told = {error.place for error in found}
     try:
-        return model.model_validate(document.values, context=files)
+        made = model.model_validate(document.values, context=files)
     except ValidationError as problems:
-        found = list(_findings(model, document, problems.errors(include_input=False)))
+        several = _findings(model, document, problems.errors(include_input=False))
+        found += [error for error in several if error.place not in told]
     found.sort(key=lambda error: error.place.line or 0)
     raise_all(found)
-    raise AssertionError("a refused document has findings")
+    if made is None:
+        raise AssertionError("a refused document has findings")
+    return made
 
 
 def _findings(
@@ -86,6 +92,8 @@ def _findings(
             own = keys[:-1] if keys and keys[-1] == context.get("key") else keys
             if own and context.get("column") == THIS_COLUMN:
                 context = {**context, "column": own[-1]}
+            if context.get("problem") == A_TYPE:
+                keys, context = _type_found(document, keys)
             spot = _spot(document, kind, keys, context)
             yield DeclarationError(kind, place=document.place(*spot), **context)
         elif kind == "extra_forbidden":
@@ -101,12 +109,16 @@ def _findings(
             yield DeclarationError("DP-DECL-003", place=place, problem=words)
 
 
+A_TYPE = "a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`"
+TYPES = ("category", "integer", "number", "boolean", "date", "timestamp", "text")
 THIS_COLUMN = "this column"
 """What a column calls itself, which does not know its name."""
 
 SPOTS: dict[str, tuple[str, ...]] = {
     "DP-SCHEMA-001": ("lower",),
     "DP-SCHEMA-003": ("values",),
+    "DP-JOIN-002": ("privacy_unit",),
+    "DP-SCHEMA-004": ("values_from",),
     "DP-SCHEMA-006": ("edges",),
     "DP-SCHEMA-007": ("columns", "{column}", "cut"),
     "DP-SCHEMA-008": ("privacy_unit", "id"),
@@ -118,9 +130,21 @@ SPOTS: dict[str, tuple[str, ...]] = {
 """Where a finding of a whole mapping stands inside of it: the first keys that are there."""
 
 
+def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, object]]:
+    """Return where a type that there is not stands, and what to say of it."""
+    found: Plain = document.values
+    for key in (*keys, "type"):
+        found = found.get(str(key)) if isinstance(found, dict) else None
+    if not isinstance(found, str):
+        return keys, {"problem": A_TYPE}
+    words = f"there is no type '{found[:60]}'{nearest(found, TYPES)}; there are "
+    words += f"{', '.join(TYPES)}, and a `cut`"
+    return (*keys, "type"), {"problem": words}
+
+
 def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
     """Return the keys of what a finding is about, which may stand inside of what was checked."""
-    inner = SPOTS.get(kind, ("{key}",) if "key" in context else ())
+    inner = ("{key}",) if "key" in context else SPOTS.get(kind, ())
     found = keys
     for part in inner:
         longer = (*found, part.format(**context))
@@ -140,8 +164,8 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
     for i, part in enumerate(loc):
         is_key = isinstance(value, Mapping) and part in value
         is_index = isinstance(value, list) and isinstance(part, int) and part < len(value)
-        if part == "cut" and i > 1 and loc[i - 2] in ("columns", "derive"):
-            continue  # an arm that is called as its key is
+        if _is_cut_arm(loc, i):
+            continue
         if is_key or is_index:
             keys.append(part)
             value = value[part]  # type: ignore[index]
@@ -150,18 +174,21 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
     return tuple(keys)
 
 
+def _is_cut_arm(loc: tuple[str | int, ...], i: int) -> bool:
+    """Return whether a part of a location is the arm of a union, which is called as its key is."""
+    return loc[i] == "cut" and i > 1 and loc[i - 2] in ("columns", "derive")
+
+
 def _unknown_key(
     model: type[Model], document: Document, loc: tuple[str | int, ...], keys: KeyPath
 ) -> DeclarationError:
     known = sorted(_fields_at(model, loc[:-1]))
     name = str(loc[-1])
-    close = get_close_matches(name, known, n=1)
-    nearest = f"; did you mean '{close[0]}'" if close else ""
     return DeclarationError(
         "DP-DECL-001",
         place=document.place(*keys),
         name=name,
-        nearest=nearest,
+        nearest=nearest(name, known),
         known=", ".join(known),
     )
 
@@ -171,7 +198,9 @@ def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     spots = [schema]
-    for part in loc:
+    for i, part in enumerate(loc):
+        if _is_cut_arm(loc, i):
+            continue
         spots = [
             below for spot in spots for below in _below(_flat(spot, definitions), part)
         ] or spots  # the name of a union's arm is no key
@@ -204,5 +233,7 @@ def _below(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[typ
 
 def _is_arm(arm: dict[str, object], loc: tuple[str | int, ...]) -> bool:
     properties = arm.get("properties", {})
-    kind = properties.get("type", {}) if isinstance(properties, dict) else {}
-    return bool(loc) and kind.get("const") == loc[-1]
+    if not isinstance(properties, dict) or not loc:
+        return False
+    kind = properties.get("type", {}).get("const")
+    return bool(kind == loc[-1]) or (kind is None and loc[-1] in properties)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from dprelease.errors import DeclarationError, Place
+from dprelease.schema.syntax import flaw_of
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
 NODE_LIMIT = 200_000
+MOST_FINDINGS = 100
+"""What is told of one document before its keys are looked at."""
 
 PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 """What shells and templates fill in, and nothing here does."""
@@ -28,12 +31,17 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: its exact text, its values, and the line of each key path."""
+    """One document: its exact text, its values, and the line of each key path.
+
+    `findings`: what is wrong with it whatever its keys mean, by key path; `validate` raises them
+    beside its own.
+    """
 
     path: Path
     text: str
     values: dict[str, Plain]
     lines: dict[KeyPath, int]
+    findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path; its nearest known ancestor's line if it has none."""
@@ -58,14 +66,15 @@ def read_document(path: Path) -> Document:
     Raises
     ------
     DeclarationError
-        DP-YAML-001 to 007.
+        DP-YAML-001 to 007, but for 005; that one, 008 and 010 are the document's findings.
     """
     here = Place(path.name)
     try:
         with path.open("rb") as file:
             raw = file.read(SIZE_LIMIT + 1)
     except OSError as problem:
-        reason = (problem.strerror or "not readable").lower()
+        is_folder = isinstance(problem, IsADirectoryError)
+        reason = "it is a folder" if is_folder else (problem.strerror or "not readable").lower()
         raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
     if len(raw) > SIZE_LIMIT:
         raise DeclarationError("DP-YAML-002", place=here, limit="1 MiB")
@@ -93,11 +102,11 @@ def parse(text: str, path: Path) -> Document:
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=here)
-    lines: dict[KeyPath, int] = {}
-    values = _plain(root, events, (), lines, here)
+    building = _Building(events, here)
+    values = building.plain(root, ())
     if not isinstance(values, dict):
         raise DeclarationError("DP-YAML-007", place=here)
-    return Document(path, text, values, lines)
+    return Document(path, text, values, building.lines, building.findings)
 
 
 def _checked_events(text: str, here: Place) -> list[yaml.Event]:
@@ -120,23 +129,14 @@ def _checked_events(text: str, here: Place) -> list[yaml.Event]:
                 place = Place(here.file, _line(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        line = _line(mark)
-        words = getattr(problem, "problem", None) or "unexpected characters"
-        if line is not None and "\t" in _indent(text, line):
-            words = "a tab stands where YAML takes spaces alone"
-        place = Place(here.file, line)
-        raise DeclarationError("DP-YAML-003", place=place, problem=words) from None
+        flaw = flaw_of(problem, text)
+        place = Place(here.file, flaw.line)
+        raise DeclarationError(
+            "DP-YAML-003", place=place, problem=flaw.problem, mend=flaw.mend
+        ) from None
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=here)
     return found
-
-
-def _indent(text: str, line: int) -> str:
-    """Return what stands before the first word of a line."""
-    lines = text.splitlines()
-    found = lines[line - 1] if line <= len(lines) else ""
-    return found[: len(found) - len(found.lstrip())]
 
 
 def _line(mark: object) -> int | None:
@@ -159,36 +159,85 @@ def _is_special(event: yaml.NodeEvent) -> bool:
     )
 
 
-def _plain(
-    event: yaml.Event,
-    events: Iterator[yaml.Event],
-    keys: KeyPath,
-    lines: dict[KeyPath, int],
-    here: Place,
-) -> Plain:
-    """Return the value that starts with `event`; what follows is taken from `events`."""
-    lines.setdefault(keys, _starts(event))
-    if isinstance(event, yaml.ScalarEvent):
-        found = PLACEHOLDER.search(event.value)
-        if found is not None:
-            place = Place(here.file, _starts(event), dotted(keys))
-            raise DeclarationError("DP-YAML-008", place=place, found=found.group())
-        empty = not event.style and event.value in ("", "~", "null")
-        return None if empty else str(event.value)
-    if isinstance(event, yaml.SequenceStartEvent):
-        items: list[Plain] = []
-        while not isinstance(item := next(events), yaml.SequenceEndEvent):
-            items.append(_plain(item, events, (*keys, len(items)), lines, here))
-        return items
-    values: dict[str, Plain] = {}
-    while not isinstance(key := next(events), yaml.MappingEndEvent):
-        place = Place(here.file, _starts(key), dotted(keys))
+@dataclass
+class _Building:
+    """Takes events one by one, and makes of them values, lines and findings."""
+
+    events: Iterator[yaml.Event]
+    here: Place
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
+
+    def plain(self, event: yaml.Event, keys: KeyPath, *, flow: bool = False) -> Plain:
+        """Return the value that starts with `event`; `flow`: whether it stands in braces."""
+        self.lines.setdefault(keys, _starts(event))
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, keys, flow=flow)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[Plain] = []
+            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+                items.append(self.plain(item, (*keys, len(items))))
+            return items
+        values: dict[str, Plain] = {}
+        braces = bool(getattr(event, "flow_style", False))
+        while not isinstance(key := next(self.events), yaml.MappingEndEvent):
+            name = self._name(key, keys)
+            inner = (*keys, name)
+            if name in values:  # the first one stands
+                place = Place(self.here.file, _starts(key), dotted(inner))
+                again = DeclarationError("DP-YAML-005", place=place, name=name)
+                self._found((*inner, len(self.findings)), again)
+                self._skip(next(self.events))
+                continue
+            self.lines[inner] = _starts(key)
+            values[name] = self.plain(next(self.events), inner, flow=braces)
+        return values
+
+    def _name(self, key: yaml.Event, keys: KeyPath) -> str:
+        place = Place(self.here.file, _starts(key), dotted(keys))
         if not isinstance(key, yaml.ScalarEvent):
             raise DeclarationError("DP-YAML-007", place=place)
         if key.value == "<<":
             raise DeclarationError("DP-YAML-004", place=place)
-        if key.value in values:
-            raise DeclarationError("DP-YAML-005", place=place, name=key.value)
-        lines[(*keys, key.value)] = _starts(key)
-        values[key.value] = _plain(next(events), events, (*keys, key.value), lines, here)
-    return values
+        return str(key.value)
+
+    def _scalar(self, event: yaml.ScalarEvent, keys: KeyPath, *, flow: bool) -> Plain:
+        place = Place(self.here.file, self.lines[keys], dotted(keys))
+        found = PLACEHOLDER.search(event.value)
+        if found is not None:
+            place = Place(self.here.file, _starts(event), dotted(keys))
+            told = DeclarationError("DP-YAML-008", place=place, found=found.group())
+            self._found(keys, told)
+        if not event.style and event.value == "" and keys:
+            problem, mend = _unwritten(keys[-1], flow=flow)
+            told = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
+            self._found(keys, told)
+        empty = not event.style and event.value in ("", "~", "null")
+        return None if empty else str(event.value)
+
+    def _found(self, keys: KeyPath, told: DeclarationError) -> None:
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings[keys] = told
+
+    def _skip(self, event: yaml.Event) -> None:
+        """Pass over one value."""
+        depth = int(isinstance(event, yaml.CollectionStartEvent))
+        while depth:
+            event = next(self.events)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+
+
+def _unwritten(key: str | int, *, flow: bool) -> tuple[str, str]:
+    """Return what is wrong with a key whose value is not written, and what mends it."""
+    if isinstance(key, int):
+        return "An item of the list has no value", "write one, or leave it out"
+    if not flow:
+        return f"The key '{key}' has no value", "write one, or leave it out"
+    if ":" in key:
+        return f"'{key}' has no space after its colon", "write one, as in key: value"
+    mend = (
+        "a comma starts a new key there: write decimals with a point, as in 0.5, lists in "
+        "brackets, as in [a, b], and texts with a comma in quotes"
+    )
+    return f"'{key}' stands between braces as a key without a value", mend

@@ -38,6 +38,7 @@ from dprelease.schema.values import (
     to_bool,
     to_text,
 )
+from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64
 PRIVATE_KEYS = "private_keys"
@@ -98,10 +99,14 @@ class PrivateKeysSpec(Model):
 def _private_keys(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return {} if to_bool(value) else None
+    if isinstance(value, str):
+        refuse("DP-DECL-003", problem="true or false is needed, or keys with values")
     return value
 
 
 def _one_or_many(value: object) -> object:
+    if isinstance(value, str) and "," in value:  # a name with a comma stands in a list
+        refuse("DP-DECL-003", problem=A_LIST)
     return [value] if isinstance(value, str) else value
 
 
@@ -173,6 +178,16 @@ class QuerySpec(Model):
             return ((), *((key,) for key in self.hierarchy))
         return self.marginals or (self.group_by,)
 
+    def place_of_key(self, column: str) -> tuple[str | int, ...]:
+        """Return where a key of one of the tables stands, below the query."""
+        for way in ("group_by", "cube", "rollup", "hierarchy"):
+            if column in getattr(self, way):
+                return way, getattr(self, way).index(column)
+        for i, keys in enumerate(self.marginals):
+            if column in keys:
+                return "marginals", i, keys.index(column)
+        return ("histogram",)
+
     def tables(self, name: str) -> dict[str, QuerySpec]:
         """Return one query for each table that is published, by name."""
         asked = self.margins_asked
@@ -202,7 +217,7 @@ class QuerySpec(Model):
         given = ("group_by", "marginals", "cube", "rollup", "hierarchy")
         ways = [name for name in given if getattr(self, name)]
         if len(ways) > 1:
-            refuse("DP-RELEASE-008", found=" and ".join(ways))
+            refuse("DP-RELEASE-008", found=" and ".join(ways), key=ways[-1])
         if len(set(self.margins_asked)) < len(self.margins_asked):
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
         keys = dict.fromkeys(key for found in self.margins_asked for key in found)
@@ -289,7 +304,9 @@ class ReleaseSpec(Model):
         local = self.mode == "local"
         if bool(self.records) is not local or bool(self.queries) is local:
             wanted = "`records` and no `queries`" if local else "`queries` and no `records`"
-            refuse("DP-DECL-003", problem=f"a release of mode {self.mode} has {wanted}")
+            wrong = "queries" if local else "records"
+            problem = f"a release of mode {self.mode} has {wanted}"
+            refuse("DP-DECL-003", problem=problem, key=wrong)
         if local and self.engine != "duckdb":
             problem = "records keep the order of their source, which only the engine duckdb tells"
             refuse("DP-DECL-003", problem=problem)
@@ -309,10 +326,18 @@ class ReleaseSpec(Model):
             for name, table in spec.tables(query).items()
         }
 
+    @property
+    def asked_by(self) -> dict[str, str]:
+        """Return the query that asks for each table that is published, by the table's name."""
+        return {
+            table: query for query, spec in self.queries.items() for table in spec.tables(query)
+        }
+
     @field_validator("output")
     @classmethod
     def _inside(cls, output: str) -> str:
-        parts = output.replace("\\", "/").split("/")
-        if ".." in parts or parts[0] in ("", "~") or ":" in output or parts in (["."], [""]):
+        parts = output.split("/")
+        strange = ":" in output or "\\" in output  # of drives, and of systems that part names so
+        if ".." in parts or parts[0] in ("", "~") or strange or parts in (["."], [""]):
             refuse("DP-RELEASE-003")
         return output

@@ -98,9 +98,10 @@ class Source(Model):
             refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
         if self.path is not None and _SECRET.match(self.path):
             refuse("DP-SCHEMA-011", reason="schemas are published: a URI may hold no password")
-        for mark in (self.delimiter, self.quote):
+        for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
-                refuse("DP-SCHEMA-011", reason="delimiter and quote are one ASCII character")
+                problem = "one ASCII character is needed, such as ;"
+                refuse("DP-DECL-003", problem=problem, key=key)
         self._check_texts()
         return self
 

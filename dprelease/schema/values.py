@@ -59,7 +59,10 @@ def to_text(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        refuse("DP-DECL-003", problem="a text is needed")
+        beside = ", and no list" * isinstance(value, list) + ", and no keys" * isinstance(
+            value, dict
+        )
+        refuse("DP-DECL-003", problem=f"a text is needed{beside}")
     if "\0" in value or len(value) > 1000 or any("\ud800" <= c <= "\udfff" for c in value):
         refuse("DP-DECL-003", problem="a text of at most 1000 characters without NUL is needed")
     return value
@@ -89,8 +92,12 @@ def to_date(value: object) -> date:
 def to_time_format(value: object) -> str:
     """Return a strptime format made of year, month, day, hour, minute, second and its parts."""
     text = to_text(value)
-    if not re.fullmatch(r"(%[YmdHIMSfyjbBp]|[^%])+", text):
-        refuse("DP-DECL-003", problem="a date format such as %d/%m/%Y is needed")
+    if not re.fullmatch(r"(%[YmdHIMSfyjbBp]|[^%])+", text) or not re.search("%[Yy]", text):
+        problem = (
+            "a format such as %d/%m/%Y is needed, in which %Y stands for the year, %m for the "
+            "month and %d for the day"
+        )
+        refuse("DP-DECL-003", problem=problem)
     return text
 
 

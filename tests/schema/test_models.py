@@ -175,3 +175,18 @@ def test_values_files_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
         "table: t\ncolumns:\n  k: {type: category, values_from: v.csv}\n"
     )
     assert read_table(tmp_path / "t.yaml").table.columns["k"].values == ("Ä", "b")
+
+
+@pytest.mark.parametrize("where", ["date", "timestamp", "date_format", "timestamp_format"])
+@pytest.mark.parametrize(
+    "layout", ["dd/mm/yyyy", "yyyy-MM-dd", "%d/%m", "%H:%M", "%d.%m.yyyy", "", "%q", "%Y %z"]
+)
+def test_formats_that_say_no_year_are_refused(where: str, layout: str) -> None:
+    """No text would ever be read by them: every row would count as missing, without a word."""
+    source, column = {"path": "t.csv"}, {"type": "date"}
+    if "_" in where:
+        source[where] = layout
+    else:
+        column = {"type": where, "format": layout}
+    with pytest.raises(DpReleaseError, match=r"%Y stands for the year"):
+        table({"a": column}, source=source)

@@ -55,8 +55,6 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
         ("a: !!python/object/apply:os.system ['true']\n", "DP-YAML-004"),
         ("a: !!str 1\n", "DP-YAML-004"),
         ("a: {<<: {b: 1}}\n", "DP-YAML-004"),
-        ("a: 1\na: 2\n", "DP-YAML-005"),
-        ("a: {b: 1, b: 2}\n", "DP-YAML-005"),
         ("[a, b]\n", "DP-YAML-007"),
         ("text\n", "DP-YAML-007"),
         ("", "DP-YAML-007"),
@@ -82,6 +80,75 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
 def test_what_is_not_plain_is_refused(text: str, code: str) -> None:
     with pytest.raises(DeclarationError, match=code):
         parse(text, HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "values"),
+    [
+        ("a: 1\na: 2\n", ["DP-YAML-005 2 a"], {"a": "1"}),
+        ("a: {b: 1, b: 2}\n", ["DP-YAML-005 1 a.b"], {"a": {"b": "1"}}),
+        ("a: 1\na: {b: [c, {d: 2}], e:}\nf: 3\n", ["DP-YAML-003 2 "], None),
+        ("a: 1\na: {b: [c, {d: 2}], e: }\nf: 3\n", ["DP-YAML-005 2 a"], {"a": "1", "f": "3"}),
+        ("a:\nb: 1\n", ["DP-YAML-010 1 a"], {"a": None, "b": "1"}),
+        ("a:\n  - b\n  -\n", ["DP-YAML-010 3 a[1]"], {"a": ["b", None]}),
+        ("a: {b: 0,5}\n", ["DP-YAML-010 1 a.5"], {"a": {"b": "0", "5": None}}),
+        ("a: x${Y}\nb:\n", ["DP-YAML-008 1 a", "DP-YAML-010 2 b"], {"a": "x${Y}", "b": None}),
+        ("a: null\nb: ~\nc: ''\n", [], {"a": None, "b": None, "c": ""}),
+    ],
+)
+def test_what_is_wrong_whatever_keys_mean(text: str, told: list[str], values: object) -> None:
+    """Findings that leave the rest to be read; nothing is taken for a value that is not written."""
+    found: object = None
+    try:
+        document = parse(text, HERE)
+        errors = list(document.findings.values())
+        found = document.values
+    except DeclarationError as error:
+        errors = [error]
+    assert [f"{e.code} {e.place.line} {e.place.key}" for e in errors] == told
+    assert found == values
+
+
+BROKEN = {
+    "title:People\ntables:\n  - a\n": (1, "a space is missing after the colon"),
+    "a: 1\nb:2\n": (2, "a space is missing after the colon"),
+    "a:\n  b:2\n\n  c: 3\n": (2, "a space is missing after the colon"),
+    "a:\n  count: *\n": (2, "can't start with \\*"),
+    "a: {b: %d/%m}\n": (1, "can't start with %"),
+    "a: @b\n": (1, "can't start with @"),
+    "a: > 5\n": (1, "can't start with >"),
+    "a: , b\n": (1, "can't start with ,"),
+    "a: 'F' = sex\n": (1, "and more follows"),
+    'a: "age" >= 18\nb: 1\n': (1, "and more follows"),
+    "a: [b\nc: 1\nd: 2\n": (1, "the bracket that opens here"),
+    "a: {b: 1\nc: 1\n": (1, "the brace that opens here"),
+    "a: {b: 1 c: 2}\n": (1, "a comma is missing"),
+    "a: People: all\n": (1, "a colon and a space stand inside"),
+    "a: 'x\nb: 1\n": (1, "the quote that opens here"),
+    'a: "C:\\data"\n': (1, "a backslash stands between"),
+    "a:\n    b: 1\n   c: 2\n": (3, "indented otherwise"),
+    "a:\n  b: 1\n    c: 2\n": (3, "indented deeper"),
+    "a:\n  - b\n  c: 1\n": (3, "a key stands among the items"),
+    "a:\n  c: 1\n  - b\n": (3, "an item of a list stands among keys"),
+    "a: 1\nb\nc: 2\n": (2, "the line has no key"),
+    "a: {lower: - 5, u: 1}\n": (1, "a dash and a space"),
+    "a: - 5\n": (1, "a dash and a space"),
+    "a: b]\nc: [a]]\n": (2, "something is left over"),
+    "a: {epsilon:}\n": (1, "a key has no value"),
+    "a:\n  b: 1\n\tc: 2\n": (3, "a tab stands"),
+    "a:\n\u00a0\u00a0b: 1\n  c: 2\n": (2, "a space of another kind"),
+    "a: 1\nb: \x07\n": (2, "a control character"),
+    "a: 1\r\nb:2\r\nc: 3\r\n": (2, "a space is missing"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_what_is_no_yaml_is_told_at_the_line_to_mend(text: str) -> None:
+    line, words = BROKEN[text]
+    with pytest.raises(DeclarationError, match=words) as caught:
+        parse(text, HERE)
+    assert (caught.value.code, caught.value.place.line) == ("DP-YAML-003", line)
+    assert "expected" not in str(caught.value)  # no words of the parser's
 
 
 def test_places() -> None:

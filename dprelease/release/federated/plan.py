@@ -22,7 +22,7 @@ from dprelease.query.measure import Form, Measure
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query, resolve
 from dprelease.release.draft import priced
-from dprelease.release.guarantee import Guarantee, guarantee_of
+from dprelease.release.guarantee import Guarantee, budget_findings, guarantee_of
 from dprelease.release.plan import Plan, PlannedColumn, make_plan
 from dprelease.release.shares import shares_of
 from dprelease.schema.federated import FederatedSpec
@@ -157,7 +157,8 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     for query in resolve(declaration):
         measures = []
         for measure in query.measures:
-            place = declaration.place("queries", query.name, "columns", measure.asked_by)
+            asked_by = declaration.spec.asked_by[query.name]
+            place = declaration.place("queries", asked_by, "columns", measure.asked_by)
             errors += _findings(measure, query, place)
             spec = measure.mechanism
             if spec.name == AUTO:
@@ -209,10 +210,12 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     queries = resolve_federated(declaration)
 
     def place(query: str, column: str) -> Place:
-        keys = ("queries", query, "columns", column) if query else ("budget",)
+        asked_by = declaration.spec.asked_by
+        keys = ("queries", asked_by[query], "columns", column) if query else ("budget",)
         return declaration.place(*keys)
 
     budget = declaration.spec.budget
+    raise_all(budget_findings(budget, lambda key: declaration.place("budget", key)))
     inner = make_plan(queries, reduced(budget), place, shares_of(declaration.spec, queries))
     shares = _shares(inner.columns, spec, budget)
     trusts = trusts_of(shares, spec, budget)

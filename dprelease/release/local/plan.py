@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dprelease.errors import BudgetError, Place
+from dprelease.errors import BudgetError, Place, raise_all
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.privacy.budget import Budget
@@ -16,8 +16,8 @@ from dprelease.release.choice import drafts_of
 from dprelease.release.draft import Draft
 from dprelease.release.guarantee import (
     Guarantee,
+    budget_findings,
     budget_of,
-    check_budget,
     guarantee_of,
     reading,
     unlimited,
@@ -118,7 +118,7 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     """
     records = resolve_records(declaration)
     spec = declaration.spec.budget
-    check_budget(spec, declaration.place("budget"))
+    raise_all(budget_findings(spec, lambda key: declaration.place("budget", key)))
     wishes = [
         (part, column, Wish(column.measure, _place(declaration, part, column)))
         for part in records

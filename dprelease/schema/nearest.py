@@ -1,0 +1,53 @@
+"""The word that was meant: one that is written almost so, or that others use for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+SAME = {
+    "mean": ("avg", "average"),
+    "stddev": ("std", "sd", "stdev", "stddev_samp"),
+    "variance": ("var", "var_samp"),
+    "quantile": ("percentile", "quantile_cont", "percentile_cont"),
+    "count": ("n", "number", "size"),
+    "count_distinct": ("distinct", "unique", "nunique", "n_distinct"),
+    "sum": ("total",),
+    "mode": ("most_frequent",),
+    "lower": ("min", "minimum", "low", "from"),
+    "upper": ("max", "maximum", "high", "to"),
+    "edges": ("bins", "breaks"),
+    "delimiter": ("sep", "separator"),
+    "where": ("filter", "condition"),
+    "group_by": ("by", "groups", "keys"),
+    "columns": ("aggregates", "select", "measures", "fields"),
+    "from": ("table", "source"),
+    "values": ("levels", "categories", "keys"),
+    "privacy_unit": ("unit", "person", "id"),
+    "output": ("out", "folder", "path"),
+    "path": ("file", "filename"),
+    "epsilon": ("eps",),
+    "margin": ("confidence", "moe"),
+    "integer": ("int", "bigint", "long", "whole"),
+    "number": ("float", "double", "decimal", "real", "numeric"),
+    "text": ("string", "str", "varchar", "character"),
+    "boolean": ("bool", "logical"),
+    "category": ("enum", "factor", "categorical"),
+    "timestamp": ("datetime", "instant", "time"),
+}
+"""Words of this project, and others that mean them."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean '...'" for the known word that was meant; nothing if none was."""
+    words = {_plain(word): word for word in known}
+    plain = _plain(name)
+    meant = (word for word, others in SAME.items() if plain in others and word in words)
+    found = words.get(plain) or next(meant, None)
+    close = get_close_matches(plain, words, n=1)
+    found = found or (words[close[0]] if close else None)
+    return f"; did you mean '{found}'" if found else ""
+
+
+def _plain(word: str) -> str:
+    return word.strip().casefold().replace("-", "_").replace(" ", "_")
