@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from dprelease.exact.plain import MARK, Packing, opened
 from dprelease.schema.table import Source
@@ -36,6 +37,9 @@ DAYS = (
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
 EXCHANGED = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
+Told = str | list[str]
+"""What stands at a key of `source`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -50,7 +54,7 @@ class Kind:
 class Form:
     """What `source` has to say of a file, and what its columns look like."""
 
-    source: dict[str, str] = field(default_factory=dict)
+    source: dict[str, Told] = field(default_factory=dict)
     columns: dict[str, Kind] = field(default_factory=dict)
     is_ascii: bool = False
     """Whether nothing told the encoding, and there is more than was looked at."""
@@ -64,30 +68,59 @@ def form_of(file: Path) -> Form:
     OSError
         If its first bytes can't be read.
     """
+    source, text, is_ascii = first_text(file, "csv")
+    told = Source(path=file.name, format="csv")
+    delimiter, quote, rows = _cells(text)
+    source["delimiter"] = delimiter if delimiter != told.separator else ""
+    source["quote"] = quote if quote != told.quote else ""
+    header, body = (rows[0], rows[1:]) if rows else ([], [])
+    cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
+    found, columns = form_of_cells(cells, semicolons=delimiter == ";")
+    return Form({k: v for k, v in (source | found).items() if v}, columns, is_ascii)
+
+
+def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:
+    """Return what `source` says of compression and encoding, and the first whole lines of a file.
+
+    Then whether nothing told the encoding, and there is more than was looked at.
+    """
     compression = _compression(file)
     data, is_whole = _first_bytes(file, compression)
     encoding = _encoding(data, is_whole=is_whole)
     text = _decoded(data, encoding)
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
-    delimiter, quote, rows = _cells(text)
-    told = Source(path=file.name, format="csv")
-    found = {
+    told = Source(path=file.name, format=kind)
+    found: dict[str, Told] = {
         "compression": compression if compression != told.compressed else "",
         "encoding": encoding if encoding != UTF_8 else "",
-        "delimiter": delimiter if delimiter != told.separator else "",
-        "quote": quote if quote != told.quote else "",
     }
-    header, body = (rows[0], rows[1:]) if rows else ([], [])
-    cells = {name: _known(row[i] for row in body) for i, name in enumerate(header) if name}
-    marks = _marks(cells, COMMAS if delimiter == ";" else POINTS)
+    return found, text, encoding == UTF_8 and not is_whole and data.isascii()
+
+
+def form_of_cells(
+    written: dict[str, list[str]], *, semicolons: bool
+) -> tuple[dict[str, Told], dict[str, Kind]]:
+    """Return what `source` says of numbers, days and missing values, and what columns look like."""
+    cells = {name: _known(values) for name, values in written.items()}
+    marks = _marks(cells, COMMAS if semicolons else POINTS)
     decimal, thousands = _used(cells, marks)
-    found |= {"decimal": decimal, "thousands": thousands}
     columns = {name: _kind(values, *marks) for name, values in cells.items()}
     common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
-    found |= {f"{kind}_format": layout for kind, layout in common.items()}
-    is_ascii = encoding == UTF_8 and not is_whole and data.isascii()
-    return Form({key: value for key, value in found.items() if value}, columns, is_ascii)
+    found: dict[str, Told] = {"nulls": _nulls(written, columns)}
+    found |= {"decimal": decimal, "thousands": thousands}
+    return found | {f"{kind}_format": layout for kind, layout in common.items()}, columns
+
+
+def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
+    """Return the texts of a fixed list that stand for what is missing, where another one does.
+
+    Only those that stand among numbers, days and truth values, where they can't be a value.
+    """
+    typed = (cells for name, cells in written.items() if columns[name].name != "text")
+    seen = {cell.strip() for cells in typed for cell in cells}
+    found = sorted(cell for cell in seen if cell and cell.lower() in NO_VALUES)
+    return ["", *found] if found else []
 
 
 def _compression(file: Path) -> Compression:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError, Place, State
 from dprelease.exact.dialect import form_of
+from dprelease.exact.json_lines_form import form_of_json_lines
 from dprelease.exact.plain import Packing, opened
 from dprelease.schema.table import Source
 
@@ -38,7 +39,7 @@ class Peeked:
 
 
 def peek(source: Path) -> dict[str, Peeked]:
-    """Return what the values of each usable column of a Parquet or CSV file show.
+    """Return what the values of each usable column of a Parquet, CSV or JSON lines file show.
 
     Raises
     ------
@@ -69,20 +70,28 @@ def _read(source: Path) -> pa.Table:
         import pyarrow.parquet as pq
 
         return pq.read_table(source)
-    from pyarrow import csv
+    from pyarrow import csv, json
 
+    if Source(path=source.name).kind == "json_lines":
+        lines = form_of_json_lines(source).source
+        held = Source.model_validate({"path": source.name, **lines})
+        return json.read_json(pa.BufferReader(_plain(source, held)))
     found = form_of(source)
     told = Source.model_validate({"path": source.name, "format": "csv", **found.source})
     layouts = {kind.layout for kind in found.columns.values() if kind.layout is not None}
-    with opened(source) as raw:
-        plain = b"".join(Packing.of(told).chunks(raw))
     return csv.read_csv(
-        pa.BufferReader(plain),
+        pa.BufferReader(_plain(source, told)),
         parse_options=csv.ParseOptions(delimiter=told.separator, quote_char=told.quote),
         convert_options=csv.ConvertOptions(
             decimal_point=told.decimal, timestamp_parsers=[csv.ISO8601, *sorted(layouts)]
         ),
     )
+
+
+def _plain(source: Path, told: Source) -> bytes:
+    """Return the whole of a text file in UTF-8."""
+    with opened(source) as raw:
+        return b"".join(Packing.of(told).chunks(raw))
 
 
 def _column(column: pa.ChunkedArray) -> Peeked | None:

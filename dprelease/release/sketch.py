@@ -1,9 +1,9 @@
-"""A first table schema from names and types, and how a CSV file is written.
+"""A first table schema from names and types, and how a text file is written.
 
 No value is told: a Parquet file tells its types in its metadata, a CSV file its names in its first
-line, and its first bytes how its texts, numbers and days are written. What must come from public
-knowledge is left open: bounds and key lists that are read off the data would make the guarantee
-untrue.
+line, a JSON lines file in its first rows, and their first bytes how texts, numbers and days are
+written. What must come from public knowledge is left open: bounds and key lists that are read off
+the data would make the guarantee untrue.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
 from dprelease.exact.dialect import Form, Kind, form_of
+from dprelease.exact.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
 from dprelease.schema.table import Source
 
@@ -46,7 +47,7 @@ def sketch(
     head: str | None = None,
     proposals: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the text of a table schema for a Parquet or CSV file.
+    """Return the text of a table schema for a Parquet, CSV or JSON lines file.
 
     `unit`: the column that names the privacy units. `folder`: where the schema will be, if that is
     not beside the file. `head`: the comment at its top. `proposals`: what stands at some columns in
@@ -98,10 +99,11 @@ def sketch(
 
 
 def _form(source: Path) -> Form | None:
-    """Return how a CSV file is written; None for other files, and for one that can't be read."""
+    """Return how a text file is written; None for other files, and for one that can't be read."""
     try:
-        is_csv = Source(path=source.name).kind == "csv"
-        return form_of(source) if is_csv else None
+        kind = Source(path=source.name).kind
+        forms = {"csv": form_of, "json_lines": form_of_json_lines}
+        return forms[kind](source) if kind in forms else None
     except (OSError, ValueError):
         return None
 
@@ -112,6 +114,10 @@ def _source(path: str, form: Form | None) -> list[str]:
     else:
         kept = [f"  {key}: {json.dumps(value)}" for key, value in form.source.items()]
         lines = ["source:", f"  path: {_text(path)}", *kept]
+    if form is not None and "nulls" in form.source:
+        lines.append(
+            "# Texts that stand in `nulls` are missing in every column: check that none is a value."
+        )
     if form is not None and form.is_ascii:
         lines.append(
             "# The first rows are plain ASCII. If later ones are not UTF-8, say `encoding`."
@@ -130,11 +136,12 @@ def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
     if source.suffix.lower() in (".parquet", ".pq"):
         yield from _parquet(source)
     elif form is not None:
-        yield from ((name, "text or number") for name in form.columns)
+        for name, kind in form.columns.items():
+            yield name, "lists and objects can't be used" if kind == NESTED else "text or number"
 
 
 def _written(kind: Kind, form: Form) -> str:
-    """Return what stands at a column of a CSV file by how its first cells are written."""
+    """Return what stands at a column of a text file by how its first cells are written."""
     if kind.name == "text":
         return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
     body = _declared(kind.name, is_unit=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.exact.dialect import form_of
+from dprelease.exact.json_lines_form import form_of_json_lines
 from dprelease.release.sketch import sketch
 
 RUN = CliRunner()
@@ -110,7 +112,7 @@ def test_from_a_messy_file_to_a_verified_release(tmp_path: Path) -> None:
         assert abs(float(cell["cost"]) * 100 - money[region]) <= 14 * 500_000
 
 
-FILES: dict[str, tuple[str, str, dict[str, str], dict[str, str]]] = {
+FILES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
     "plain": ("a,b\n1,2.5\n3,4\n", "utf-8", {}, {"a": "integer", "b": "number"}),
     "a mark": ("a;b\n1;x\n", "utf-8-sig", {"delimiter": ";"}, {"a": "integer", "b": "text"}),
     "UTF-16": ("a\tb\n1\té\n", "utf-16", {"encoding": "utf-16", "delimiter": "\t"},
@@ -138,8 +140,11 @@ FILES: dict[str, tuple[str, str, dict[str, str], dict[str, str]]] = {
     "instants": ("a\n2024-01-01T10:00:00Z\n", "utf-8", {}, {"a": "timestamp"}),
     "times": ("a,b\n31.12.2024 10:00,x\n", "utf-8", {"timestamp_format": "%d.%m.%Y %H:%M"},
               {"a": "timestamp", "b": "text"}),
-    "missing": ("a,b,c\nNA,,true\n1,,FALSE\n", "utf-8", {},
+    "missing": ("a,b,c\nNA,,true\n1,,FALSE\n", "utf-8", {"nulls": ["", "NA"]},
                 {"a": "integer", "b": "text", "c": "boolean"}),
+    "missing among texts": ("a,b,c\nNA,1,-\nX,n/a,31.12.2024\n", "utf-8",
+                            {"nulls": ["", "-", "n/a"], "date_format": "%d.%m.%Y"},
+                            {"a": "text", "b": "integer", "c": "date"}),
     "ids": ("a,b\n3f2b8a10-0000-4000-8000-000000000001,1e5\n", "utf-8", {},
             {"a": "text", "b": "number"}),
 }  # fmt: skip
@@ -179,3 +184,81 @@ def test_a_long_file_without_accents_so_far_is_said_to_be_one(tmp_path: Path) ->
     assert "say `encoding`" in sketch(path)
     path.write_bytes(b"a,b\n1,x\n")
     assert "say `encoding`" not in sketch(path)
+
+
+LINES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
+    "plain": ('{"a": 1, "b": 2.5, "c": true, "d": "x"}\n{"a": 2, "b": 3}\n', "utf-8", {},
+              {"a": "integer", "b": "number", "c": "boolean", "d": "text"}),
+    "days": ('{"a": "31.12.2024", "b": "2024-01-01T10:00:00Z"}\n', "utf-8",
+             {"date_format": "%d.%m.%Y"}, {"a": "date", "b": "timestamp"}),
+    "decimal commas": ('{"a": "2,5"}\n{"a": "1 234,5"}\n', "latin-1",
+                       {"decimal": ",", "thousands": " "}, {"a": "number"}),
+    "accents": ('{"é": "ü"}\n', "latin-1", {"encoding": "latin-1"}, {"é": "text"}),
+    "UTF-16": ('{"a": "é"}\n', "utf-16", {"encoding": "utf-16"}, {"a": "text"}),
+    "nested": ('{"a": 1, "b": [1], "c": {"d": 1}}\n', "utf-8", {},
+               {"a": "integer", "b": "nested", "c": "nested"}),
+    "a name of few": ('{"a": 1}\n' * 3 + f'{{"a": 1, "{CANARY}": 3}}\n', "utf-8", {},
+                      {"a": "integer"}),
+    "missing": ('{"a": null}\n{"a": "NA"}\n{"a": 7}\n', "utf-8", {}, {"a": "integer"}),
+    "a broken line": ('{"a": 7}\n{"a": \n[3]\n{"a": 8}\n', "utf-8", {}, {"a": "integer"}),
+    "codes": ('{"a": "01"}\n', "utf-8", {}, {"a": "text"}),
+    "nothing": ("", "utf-8", {}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LINES)
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_the_first_lines_tell(case: str, packed: bool, tmp_path: Path) -> None:
+    text, codec, source, columns = LINES[case]
+    data = text.encode(codec)
+    path = tmp_path / ("t.jsonl.gz" if packed else "t.jsonl")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    found = form_of_json_lines(path)
+    assert found.source == source
+    assert {name: kind.name for name, kind in found.columns.items()} == columns
+
+
+@pytest.mark.parametrize("peek", [False, True])
+def test_json_lines_go_from_a_sketch_to_a_release(peek: bool, tmp_path: Path) -> None:
+    rows = [
+        {"id": i, "day": f"{1 + i % 28:02}.01.2024", "pay": i % 7, "name": f"{CANARY} {i}"}
+        for i in range(300)
+    ]
+    path, target = tmp_path / "visits.jsonl", tmp_path / "visits.yaml"
+    path.write_text("".join(json.dumps({**row, "tags": [1]}) + "\n" for row in rows))
+    init = ["init", str(path), "--output", str(target)]
+    assert RUN.invoke(cli.app, [*init, *["--peek"] * peek]).exit_code == 0
+    text = target.read_text()
+    assert CANARY not in text
+    assert "# tags: left out, lists and objects can't be used" in text
+    if peek:
+        assert "pay: {type: integer, lower: 0, upper: 6}  # PEEKED" in text
+        return
+    text = text.replace("pay: {type: integer}", "pay: {type: integer, lower: 0, upper: 6}")
+    target.write_text(text)
+    (tmp_path / "release.yaml").write_text(LINES_RELEASE)
+    assert RUN.invoke(cli.app, ["run", str(tmp_path / "release.yaml")]).exit_code == 0
+    assert RUN.invoke(cli.app, ["verify", str(tmp_path / "out")]).exit_code == 0
+    (found,) = pq.read_table(tmp_path / "out" / "all.parquet").to_pylist()
+    assert all(abs(found[name] - 300) <= 10 for name in ("rows", "days"))
+    assert abs(found["pay"] - sum(int(row["pay"]) for row in rows)) <= 60
+
+
+LINES_RELEASE = """\
+title: Visits
+tables: [visits.yaml]
+budget: {epsilon: 100}
+queries:
+  all: {from: visits, columns: {rows: {count: "*"}, days: {count: day}, pay: {sum: pay}}}
+output: out
+"""
+
+
+def test_texts_that_are_missing_are_missing_in_every_column(tmp_path: Path) -> None:
+    """A code of a country would be lost: the sketch says so."""
+    (tmp_path / "t.csv").write_text("country,n\nNA,1\nAT,NA\n")
+    text = sketch(tmp_path / "t.csv")
+    assert 'nulls: ["", "NA"]' in text
+    assert "check that none is a value" in text
+    (tmp_path / "t.csv").write_text("country,n\nNA,1\nAT,2\n")
+    assert "nulls" not in sketch(tmp_path / "t.csv")
