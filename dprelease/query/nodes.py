@@ -10,10 +10,30 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
+from dprelease.schema.nearest import nearest
 from dprelease.schema.table import Table
 
 SHOWN = 60
 """Characters of an expression that a message shows."""
+
+
+def near(problem: Exception) -> str:
+    """Return where the parser gave up, in words."""
+    told = getattr(problem, "errors", None) or [{}]
+    return f", from '{told[0]['highlight'][:SHOWN]}' on" if told[0].get("highlight") else ""
+
+
+def no_function(name: str, known: str, place: Place) -> QueryError:
+    """Return the refusal of a function that is not among the known ones."""
+    close = nearest(name, known.split(", "))
+    return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
+
+
+def check_never_true(node: exp.Expression, place: Place) -> None:
+    """Raise QueryError DP-WHERE-012 for a comparison with NULL, by which all rows would be lost."""
+    distinct = isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
+    if not distinct and isinstance(node.this, exp.Null) | isinstance(node.expression, exp.Null):
+        raise QueryError("DP-WHERE-012", place=place, what=node.sql("duckdb")[:SHOWN])
 
 
 def check_declared(

@@ -8,7 +8,6 @@ floats, where too large is infinity; what is divided by zero is missing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
@@ -20,7 +19,16 @@ from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.columns import Formula, Predicate, unknown_column
-from dprelease.query.nodes import SHOWN, check_declared, flat, seen, unwrapped
+from dprelease.query.nodes import (
+    SHOWN,
+    check_declared,
+    check_never_true,
+    flat,
+    near,
+    no_function,
+    seen,
+    unwrapped,
+)
 from dprelease.query.scalar import (
     ALLOWED,
     ARITHMETIC,
@@ -34,10 +42,10 @@ from dprelease.query.scalar import (
     TIMELY,
     Kind,
     Term,
+    as_floats,
     kind_of,
 )
 from dprelease.query.whole import dropped, unread
-from dprelease.schema.nearest import nearest
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
@@ -87,12 +95,6 @@ def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...
     if what is not None:
         raise QueryError("DP-WHERE-006", place=place, what=what)
     return term, tuple(sorted(checker.columns))
-
-
-def near(problem: Exception) -> str:
-    """Return where the parser gave up, in words."""
-    told = getattr(problem, "errors", None) or [{}]
-    return f", from '{told[0]['highlight'][:SHOWN]}' on" if told[0].get("highlight") else ""
 
 
 class _Checker:
@@ -149,18 +151,10 @@ class _Checker:
             return QueryError("DP-WHERE-002", place=self.place)
         if isinstance(node, exp.AggFunc | exp.Window):
             return QueryError("DP-WHERE-003", place=self.place)
-        if isinstance(node, exp.Anonymous):
-            return self._no_function(node.name.lower())
         name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
         if isinstance(node, exp.Func) and name.isidentifier():  # and no operator
-            return self._no_function(name)
+            return no_function(name, ALLOWED, self.place)
         return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
-
-    def _no_function(self, name: str) -> QueryError:
-        close = nearest(name, ALLOWED.split(", "))
-        return QueryError(
-            "DP-WHERE-004", place=self.place, function=name, nearest=close, known=ALLOWED
-        )
 
     def _known_args(self, node: exp.Expression, *names: str) -> None:
         """Refuse a node with any argument beyond `names`: its meaning is not the one we render."""
@@ -177,7 +171,7 @@ class _Checker:
         if len(kinds) > 1:
             left, right = sorted(kinds)[:2]
             raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
-        return _as_floats(terms) if kinds == {Kind.NUMBER} else terms
+        return as_floats(terms) if kinds == {Kind.NUMBER} else terms
 
     def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
@@ -261,10 +255,7 @@ class _Checker:
 
     def _comparison(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this", "expression")
-        never = not isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
-        if never and any(isinstance(side, exp.Null) for side in (node.this, node.expression)):
-            what = node.sql("duckdb")[:SHOWN]
-            raise QueryError("DP-WHERE-012", place=self.place, what=what)
+        check_never_true(node, self.place)
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
         left, right = self._same_kind(sides)
         check_declared(self.table, node.this, [node.expression], self.place)
@@ -406,11 +397,3 @@ class _Checker:
         if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
         return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), wanted)
-
-
-def _as_floats(terms: list[Term]) -> list[Term]:
-    """Return numbers to be compared; two that are computed or stored might both lie beyond 2^53."""
-    constant = r"NULL|\(?-?[0-9.e+]+(::DOUBLE)?\)?"
-    if sum(not re.fullmatch(constant, term.sql) for term in terms) < 2:
-        return terms
-    return [Term(f"CAST({term.sql} AS DOUBLE)", term.kind) for term in terms]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -117,3 +118,11 @@ LONGEST_PART = 10_000
 def kind_of(terms: list[Term]) -> Kind:
     """Return the kind of terms of one kind; a missing value has none."""
     return next((term.kind for term in terms if term.kind is not Kind.NULL), Kind.NULL)
+
+
+def as_floats(terms: list[Term]) -> list[Term]:
+    """Return numbers to be compared; two that are computed or stored might both lie beyond 2^53."""
+    constant = r"NULL|\(?-?[0-9.e+]+(::DOUBLE)?\)?"
+    if sum(not re.fullmatch(constant, term.sql) for term in terms) < 2:
+        return terms
+    return [Term(f"CAST({term.sql} AS DOUBLE)", term.kind) for term in terms]

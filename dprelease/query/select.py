@@ -18,7 +18,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.predicate import near
+from dprelease.query.nodes import near
 from dprelease.query.whole import KNOWN, dropped, unread
 from dprelease.schema.reader import Plain
 from dprelease.schema.table import Table
