@@ -10,7 +10,7 @@ GIVEN: dict[str, Template] = {
         fix="give a pandas DataFrame, a pyarrow Table or a DuckDB relation; a polars frame by "
         ".to_arrow(), a lazy one by .collect().to_arrow(), a column by .to_frame().",
     ),
-    "DP-DATA-019": Template(
+    "DP-DATA-020": Template(
         cause="`frames` is a {kind}, and no mapping of names to frames.",
         fix='name the table of each frame, as in frames={{"people": df}}; known are: {known}.',
     ),

@@ -79,7 +79,7 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     DataError
         DP-DATA-016 for a name that no table has, two frames for one table, or nothing for a frame.
     FrameError
-        DP-DATA-019 for what is no mapping.
+        DP-DATA-020 for what is no mapping.
     """
     known: dict[str, str] = {}
     for table in tables:
@@ -88,7 +88,7 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
             known.setdefault(table.source.frame, table.name)
     if not isinstance(frames, Mapping):
         kind = kind_of_object(frames)
-        raise FrameError("DP-DATA-019", kind=kind, known=", ".join(known))
+        raise FrameError("DP-DATA-020", kind=kind, known=", ".join(known))
     given: dict[str, str] = {}
     for name, frame in frames.items():
         problem = None

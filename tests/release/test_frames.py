@@ -108,7 +108,7 @@ def test_what_is_no_frame(folder: Path, ask: Ask, frame: object) -> None:
 )
 def test_what_is_no_mapping_of_frames(folder: Path, ask: Ask, frames: Any) -> None:
     """A TypeError, as Python has it, in words that name the tables."""
-    with pytest.raises(TypeError, match="DP-DATA-019") as caught:
+    with pytest.raises(TypeError, match="DP-DATA-020") as caught:
         ask(folder, frames)
     assert isinstance(caught.value, DataError)
     assert type(frames).__name__ in str(caught.value)
