@@ -19,7 +19,7 @@ lint: $(READY)
 	PYTHONPATH=. $(BIN)/lint-imports
 
 audit: $(READY)
-	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto --dist loadfile
+	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto --dist loadfile --timeout 7200
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import threading
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +17,7 @@ import dprelease
 from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
+from tests import processes
 
 SCHEMA: dict[str, Any] = {
     "table": "people",
@@ -190,11 +190,7 @@ def test_threads_get_what_fits() -> None:
         except BudgetError:
             done.append(False)
 
-    workers = [threading.Thread(target=ask) for _ in range(24)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    processes.in_threads([ask] * 24)
     assert sum(done) == 10
     assert session.remaining.epsilon == 0
 
@@ -263,7 +259,7 @@ def test_sessions_are_not_copied() -> None:
         except SessionError:
             os._exit(0)
         os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert processes.ended(child) == 0
 
 
 def test_absurd_numbers() -> None:

@@ -16,6 +16,7 @@ import pytest
 import dprelease
 from dprelease.errors import SessionError
 from dprelease.exact.duckdb import Engine
+from tests import processes
 
 SCHEMA: dict[str, Any] = {
     "table": "people",
@@ -156,7 +157,8 @@ def test_the_refusals_tell_the_way_out() -> None:
 
 def test_two_threads_register_one_first_frame() -> None:
     """(V46)"""
-    from threading import Barrier, Thread
+    from functools import partial
+    from threading import Barrier
 
     session = dprelease.Session(SCHEMA, epsilon=1)
     frames = [frame().assign(age=number) for number in range(8)]
@@ -164,18 +166,14 @@ def test_two_threads_register_one_first_frame() -> None:
     used: list[int] = []
 
     def use(number: int) -> None:
-        barrier.wait()
+        barrier.wait(processes.PATIENCE)
         try:
             frames[number].dp.use(session)
         except SessionError:
             return
         used.append(number)
 
-    threads = [Thread(target=use, args=(number,)) for number in range(len(frames))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    processes.in_threads(partial(use, number) for number in range(len(frames)))
     assert len(used) == 1
 
 

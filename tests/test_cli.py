@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.mechanisms import registry
+from tests import processes
 from tests.release.build import SCHEMA, write
 
 ROOT = Path(__file__).parents[1]
@@ -108,29 +110,26 @@ def test_progress_is_for_terminals_only(tmp_path: Path) -> None:
     release = write(tmp_path)
     command = [sys.executable, "-m", "dprelease", "run", str(release)]
     environment = dict(os.environ, PYTHONPATH=str(ROOT), TERM="xterm")
-    piped = subprocess.run(
+    piped = processes.run(
         [*command, "--output", str(tmp_path / "a")], env=environment, capture_output=True
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
     ours, theirs = pty.openpty()
     with open(ours, "rb", buffering=0) as screen:
-        shown = subprocess.Popen(
-            [*command, "--output", str(tmp_path / "b")],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=theirs,
-        )
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                piece = screen.read(4096)
-            except OSError:  # the terminal is closed at its other end
-                break
-            if not piece:
-                break
-            seen += piece
-        assert shown.wait() == 0
+        run = [*command, "--output", str(tmp_path / "b")]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": theirs}
+        with processes.started(run, env=environment, **quiet) as shown:
+            os.close(theirs)
+            seen = b""
+            while select.select([screen], [], [], processes.PATIENCE)[0]:
+                try:
+                    piece = screen.read(4096)
+                except OSError:  # the terminal is closed at its other end
+                    break
+                if not piece:
+                    break
+                seen += piece
+            assert shown.wait(processes.PATIENCE) == 0
     assert b"\x1b[" in seen
 
 
@@ -148,7 +147,7 @@ def test_a_signal_leaves_nothing(tmp_path: Path) -> None:
         "from dprelease.cli import app\n"
         "app(['run', sys.argv[1]])\n"
     )
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", script, str(tmp_path / "release.yaml")],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         capture_output=True,

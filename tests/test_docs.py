@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from dprelease.ledger.account import largest_rho
 from dprelease.privacy.renyi import zcdp_epsilon
+from tests import processes
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, *command: str) -> str:
     """Return the output of a Python command that must end with status 0."""
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr

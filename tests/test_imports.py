@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import dprelease
+from tests import processes
 from tests.benchmarks import workloads
 from tests.release.build import write
 
@@ -25,7 +25,7 @@ RUN = "from typer.testing import CliRunner; from dprelease.cli import app; r = C
 def modules(code: str) -> set[str]:
     """Return the full names of the modules that a fresh interpreter has after some code."""
     report = "; import sys, json; print('\\n' + json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", code + report], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return set(json.loads(done.stdout.splitlines()[-1]))

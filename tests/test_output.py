@@ -12,6 +12,7 @@ import pytest
 
 from dprelease.errors import State
 from dprelease.ledger.ledger import Ledger
+from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +28,7 @@ OUTPUTS = {
 
 
 def told(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         ["bash", "-c", f'"{sys.executable}" -m dprelease {command}'],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         cwd=folder,
@@ -71,7 +72,7 @@ def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     code = "from dprelease.cli.reporting import respond; import sys; respond(True, sys.argv[1], '')"
     words = [sys.executable, "-c", code, os.fsdecode(b"caf\xe9")]
-    shown = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
+    shown = processes.run(words, cwd=ROOT, capture_output=True, check=True).stdout
     assert json.loads(shown) == os.fsdecode(b"caf\xe9")
 
 
@@ -82,7 +83,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
         "whole_process(lambda: os.write(os.open('told', os.O_CREAT | os.O_RDWR), b'mine')"
         " and [os.write(n, b'theirs') for n in (1, 2)])"
     )
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "-c", f'"{sys.executable}" -c "$0" <&- >&- 2>&-', code],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         cwd=tmp_path,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from examples.papers import offset_symmetric_gaussian as osgt
 from examples.papers import page, stable_figures
 from examples.papers import symmetric_alpha_stable as sas
 from examples.papers.report import Report, rounds_to, run
+from tests import processes
 
 ROOT = Path(__file__).parents[1]
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -91,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Draw the page as `make papers` does."""
     found = tmp_path_factory.mktemp("papers")
     words = [sys.executable, "-W", "error", "-m", "examples.papers.page", str(found)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = processes.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all agree" in done.stdout
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.release.build import write
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +27,7 @@ told = Told()
 def ended(code: str, *options: str, stdout: int = subprocess.PIPE) -> tuple[int, str, str]:
     """Return how a fresh interpreter ends: exit code, output and messages, to the byte."""
     command = [sys.executable, *options, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, check=False)
+    done = processes.run(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, check=False)
     return done.returncode, (done.stdout or b"").decode(), done.stderr.decode()
 
 
@@ -117,7 +118,7 @@ def test_one_thread_for_small_matrices_unless_told(
 def test_a_session_that_goes_on_is_not_ended() -> None:
     code = "from dprelease.cli.process import whole_process; import sys; whole_process(sys.exit)"
     command = [sys.executable, "-i", "-c", code]
-    done = subprocess.run(
+    done = processes.run(
         command, cwd=ROOT, input=b"print(6 * 7)\n", capture_output=True, check=False
     )
     assert done.stdout.strip() == b"42"
@@ -129,7 +130,7 @@ def test_both_entries_end_as_the_bare_application(words: list[str]) -> None:
     ends = []
     for entry in (*(["-c", script] for script in scripts), ["-m", "dprelease"]):
         command = [sys.executable, *entry, *words]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         lines = (*done.stdout.splitlines(), *done.stderr.splitlines())
         told = [line for line in lines if "usage" not in line.lower() and "Try" not in line]
         ends.append((done.returncode, told))
@@ -140,9 +141,9 @@ def test_both_entries_end_as_the_bare_application(words: list[str]) -> None:
 def test_a_run_ends_silently(tmp_path: Path) -> None:
     release = str(write(tmp_path))
     command = [sys.executable, "-m", "dprelease", "run", release, "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    again = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert again.returncode == 2
     assert "DP-OUTPUT-001" in again.stdout
 

@@ -18,6 +18,7 @@ import pytest
 import dprelease
 from dprelease.errors import RunState, State
 from dprelease.ledger.ledger import Ledger
+from tests import processes
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +74,7 @@ PLACES = {
 
 def ended(folder: Path, place: str, number: int, *more: str) -> subprocess.CompletedProcess[str]:
     (folder / "tmp").mkdir()
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-c", ENDED, place, str(number), str(folder / "release.yaml"), *more],
         env=dict(os.environ, PYTHONPATH=str(ROOT), TMPDIR=str(folder / "tmp")),
         capture_output=True,
@@ -206,7 +207,7 @@ def test_an_answer_that_is_cut_off(unbuffered: str, kind: str, tmp_path: Path) -
     statement = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
     words = [sys.executable, "-m", "dprelease", "sql", statement, "--epsilon", "1"]
     with (tmp_path / "shown").open("wb") as shown:
-        done = subprocess.run(
+        done = processes.run(
             [*words, "--schema", "people.yaml", *([kind] if kind else [])],
             env=dict(os.environ, PYTHONPATH=str(ROOT), PYTHONUNBUFFERED=unbuffered),
             cwd=tmp_path,

@@ -16,6 +16,7 @@ from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
+from tests import processes
 from tests.exact.build import ask, declare, exact
 from tests.exact.test_sources import EXPECTED, FRAME, query_of, vectors
 from tests.release.build import ROWS, write
@@ -156,7 +157,7 @@ def database(folder: Path, *, log: bool = False) -> Path:
         "os._exit(0)\n"
     )
     root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", script, str(path)], cwd=root, check=True)
+    processes.run([sys.executable, "-c", script, str(path)], cwd=root, check=True)
     assert (folder / "t.duckdb.wal").exists()
     return path
 
@@ -187,11 +188,10 @@ def test_a_database_that_another_process_holds(way: str, tmp_path: Path) -> None
     """Readers share it; while somebody writes it is refused. It stays as it is either way."""
     path = database(tmp_path / "held")
     query = query_of({"path": "held/t.duckdb", "table": "people"}, tmp_path)
-    with subprocess.Popen(
+    with processes.started(
         [sys.executable, "-c", HOLD, str(path), way], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
+        assert processes.first_line(other) == b"held\n"
         before = prints(path.parent)
         if way == "reading":
             assert vectors(query) == EXPECTED
@@ -199,5 +199,5 @@ def test_a_database_that_another_process_holds(way: str, tmp_path: Path) -> None
             with pytest.raises(DataError, match="DP-DATA-001"):
                 vectors(query)
         assert prints(path.parent) == before
-        other.communicate()
+        other.communicate(timeout=processes.PATIENCE)
     assert vectors(query) == EXPECTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.settings import SCRATCH, Settings
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
+from tests import processes
 from tests.exact.build import ask, declare
 from tests.exact.test_sources import FRAME, query_of
 from tests.release.build import RELEASE, write
@@ -224,7 +224,7 @@ def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
         "Engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "run(read_declaration(Path(sys.argv[1])))\n"
     )
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", script, str(path)], cwd=Path(__file__).parents[2], check=False
     )
     assert done.returncode == -9

@@ -25,6 +25,7 @@ from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings
 from dprelease.query.resolve import Query
+from tests import processes
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
 from tests.exact.cluster import PATIENCE, ROOT, WatchedNoise, cluster, wait
@@ -171,7 +172,7 @@ def test_the_driver_is_killed(staging: Path, tmp_path: Path) -> None:
     noise = WatchedNoise(tmp_path / "marks", staging, until="a kill")
     command = [sys.executable, "-W", "ignore", "-c", RELEASE, str(tmp_path)]
     changed = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
-    with subprocess.Popen(command, env=os.environ | changed, stderr=subprocess.DEVNULL) as driver:
+    with processes.started(command, env=os.environ | changed, stderr=subprocess.DEVNULL) as driver:
         wait(lambda: noise.victim() is not None)
         spark = noise.victim()
         assert spark is not None

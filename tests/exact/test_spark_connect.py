@@ -24,6 +24,7 @@ from dprelease.exact.spark.session import CONNECT, ExposedWarning, Settings
 from dprelease.release.engine import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
+from tests import processes
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
 from tests.exact.spark import CONFIG, ConstantNoise, both, of_source, some_rows, some_table
@@ -32,7 +33,6 @@ from tests.replay import Keyed
 
 ROOT = Path(__file__).parents[2]
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-PATIENCE = 120.0
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.skipif(find_spec("grpc_status") is None, reason="Spark Connect needs gRPC"),
@@ -56,26 +56,23 @@ def settings() -> Iterator[Settings]:
     command = [home / "bin/spark-submit", "--master=local[2]", *options, f"--class={SERVER}"]
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     changed = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
-    with subprocess.Popen(
+    with processes.started(
         [*command, "spark-internal"],
         env=os.environ | changed,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as server:
-        try:
-            _wait(port)
-            yield Settings(f"sc://127.0.0.1:{port}")
-        finally:
-            server.kill()
+        _wait(port, server)
+        yield Settings(f"sc://127.0.0.1:{port}")
 
 
-def _wait(port: int) -> None:
-    end = time.monotonic() + PATIENCE
+def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + processes.PATIENCE
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port)).close()
+            socket.create_connection(("127.0.0.1", port), processes.PATIENCE).close()
         except OSError:
-            if time.monotonic() > end:
+            if time.monotonic() > end or server.poll() is not None:
                 raise
             time.sleep(0.2)
         else:

@@ -26,6 +26,7 @@ from dprelease.exact.spark.exposure import FOLDERS, SERVER, left_open
 from dprelease.exact.spark.private import CLOSED, LOCAL_DIR, LOCAL_DIRS, SCRATCH, private_settings
 from dprelease.exact.spark.session import Settings, session
 from dprelease.query.resolve import Query
+from tests import processes
 from tests.exact.build import ask, declare
 from tests.exact.spark import CONFIG
 from tests.release import build as release_build
@@ -196,11 +197,10 @@ def test_what_a_killed_run_leaves_is_sealed_and_swept(tmp_path: Path) -> None:
     words = [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)]
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(
+    with processes.started(
         words, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL, text=True, **pipes
     ) as run:
-        assert run.stdout is not None
-        java = int(run.stdout.readline())
+        java = int(processes.first_line(run))
         os.kill(java, signal.SIGKILL)  # else it would tidy up
         run.kill()
     (left,) = tmp_path.iterdir()

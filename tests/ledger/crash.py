@@ -23,6 +23,7 @@ from dprelease.release import charging, pipeline
 from dprelease.release import folder as staged
 from dprelease.release.charging import ledger_of
 from dprelease.schema.load import read_declaration
+from tests.processes import ended
 
 
 def stepping(
@@ -101,10 +102,10 @@ def main() -> None:
     reader, writer = os.pipe()
     whole = child(lambda: os.write(writer, str(run_with_steps(release, 0)).encode()))
     os.close(writer)  # a child that fails ends what is read
-    os.waitpid(whole, 0)
+    ended(whole)
     steps = int(os.read(reader, 20))
     start = time.monotonic()
-    os.waitpid(child(lambda: run_with_steps(release, 0)), 0)
+    ended(child(lambda: run_with_steps(release, 0)))
     length = time.monotonic() - start
     kills = 0
     for at in range(1, steps + 1, number) if mode == "steps" else range(number):
@@ -113,10 +114,9 @@ def main() -> None:
         if mode == "instants":
             time.sleep(random.uniform(0, 1.1 * length))
             os.kill(running, signal.SIGKILL)
-        status = os.waitpid(running, 0)[1]
-        kills += os.WIFSIGNALED(status)
+        kills += ended(running) == -signal.SIGKILL
         check(folder)
-    os.waitpid(child(lambda: run_with_steps(release, 0)), 0)
+    ended(child(lambda: run_with_steps(release, 0)))
     check(folder)
     assert (folder / "out" / "people" / "manifest.json").exists()
     print("killed", kills, "of", steps)

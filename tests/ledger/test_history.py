@@ -22,6 +22,7 @@ from dprelease.release.accounts import check_prices
 from dprelease.release.charging import ledger_of
 from dprelease.schema.load import read_declaration
 from dprelease.system.locks import is_held
+from tests import processes
 from tests.ledger.test_ledger import TABLE, charge, ledger, raw, release_with_ledger
 
 __all__ = ["ledger"]  # a fixture
@@ -212,25 +213,21 @@ os._exit(9)
 
 
 @pytest.mark.parametrize("last", ["reserve", "read"])
-@pytest.mark.parametrize(
-    "way", [[], ["unshare", "--pid", "--fork", "--user", "--map-current-user"]]
-)
-def test_a_reservation_is_held_by_a_lock(ledger: Ledger, way: list[str], last: str) -> None:
+@pytest.mark.parametrize("kinds", [(), processes.OWN_PROCESSES], ids=["a process", "the first"])
+def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...], last: str) -> None:
     """Whatever number its process has, in whatever namespace (V86)."""
-    if way and subprocess.run([*way, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("namespaces of processes can't be made here")
+    way = processes.unshared(*kinds) if kinds else []
     root = Path(__file__).parents[2]
     command = [*way, sys.executable, "-c", HOLDING, str(ledger.path), last]
-    with subprocess.Popen(
+    with processes.started(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as run:
-        assert run.stdout is not None
-        name, _, pid = run.stdout.readline().strip().partition(" ")
+        name, _, pid = processes.first_line(run).strip().partition(" ")
         assert not way or pid == "1"
         assert is_held(lock_of(ledger.path, name))
         assert ledger.recover() == []
         assert ledger.state().reservations[name].is_open
-        run.communicate()
+        run.communicate(timeout=processes.PATIENCE)
     told = "rows had been read; it stays charged" if last == "read" else "given back"
     (words,) = ledger.recover()
     assert told in words
@@ -275,9 +272,7 @@ def test_what_reads_and_what_draws_comes_after_its_note(
 
 def test_a_ledger_that_is_mounted_without_its_folder(tmp_path: Path) -> None:
     """The journal of a crash would lie where nobody else finds it, and undo what they add."""
-    own = ["unshare", "--mount", "--user", "--map-root-user"]
-    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("namespaces of mounts can't be made here")
+    own = processes.unshared(*processes.OWN_MOUNTS)
     release_with_ledger(tmp_path)
     inside = tmp_path / "inside"
     (inside / "folder").mkdir(parents=True)
@@ -287,7 +282,7 @@ def test_a_ledger_that_is_mounted_without_its_folder(tmp_path: Path) -> None:
         f"mount --bind ledger.sqlite inside/ledger.sqlite; {shown} inside/ledger.sqlite;"
         f"mount --bind . inside/folder && {shown} inside/folder/ledger.sqlite"
     )
-    done = subprocess.run(
+    done = processes.run(
         [*own, "bash", "-c", script, sys.executable],
         env=dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2])),
         cwd=tmp_path,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +22,7 @@ from dprelease.ledger.ledger import Ledger, Reservation
 from dprelease.privacy.event import Event
 from dprelease.privacy.renyi import zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
+from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
 
 ROOT = Path(__file__).parents[2]
@@ -312,7 +312,7 @@ print(codes.count(0), codes.count(1), codes.count(2))
 
 def script(*words: str) -> str:
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, *words], env=environment, capture_output=True, text=True, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr

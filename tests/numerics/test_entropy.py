@@ -15,6 +15,7 @@ import pytest
 
 from dprelease.numerics import entropy
 from dprelease.numerics.entropy import Entropy
+from tests import processes
 
 
 def test_two_streams_differ_whatever_is_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +54,7 @@ def by_fork(work: Callable[[], None]) -> None:
             work()
         finally:
             os._exit(0)
-    os.waitpid(child, 0)
+    processes.ended(child)
 
 
 def by_multiprocessing(work: Callable[[], None]) -> None:
@@ -83,7 +84,7 @@ def unknown_to_python(work: Callable[[], None]) -> None:
             work()
         finally:
             os._exit(0)
-    os.waitpid(child, 0)
+    processes.ended(child)
 
 
 FORKS = (by_fork, by_multiprocessing, by_a_grandchild, by_a_thread, unknown_to_python)
@@ -136,13 +137,7 @@ def test_a_forked_child_draws_its_own(
 def test_threads_share_no_words() -> None:
     stream = Entropy()
     found: list[np.ndarray] = []
-    workers = [
-        threading.Thread(target=lambda: found.append(stream.words(20_000))) for _ in range(8)
-    ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    processes.in_threads([lambda: found.append(stream.words(20_000))] * 8)
     assert len(np.unique(np.concatenate(found))) == 160_000
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.release.verify import verify
+from tests import processes
 from tests.release.build import RELEASE, ROWS, SCHEMA, write
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +68,7 @@ def run_cli(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     environment = dict(os.environ, PYTHONPATH=str(ROOT), TMPDIR=str(folder / "tmp"))
     (folder / "tmp").mkdir(exist_ok=True)
     command = [sys.executable, "-m", "dprelease", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True)
+    return processes.run(command, cwd=folder, env=environment, capture_output=True)
 
 
 def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
 
 
 def step_count(folder: Path) -> int:
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", STEPS, str(folder / "release.yaml"), "0"],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         capture_output=True,
@@ -112,7 +113,7 @@ def test_a_kill_at_any_step_leaves_one_whole_release(part: int, tmp_path: Path) 
     assert steps > 30
     target = tmp_path / "out" / "people"
     for at in range(1 + part, steps + 1, 8):
-        killed = subprocess.run(
+        killed = processes.run(
             [sys.executable, "-c", STEPS, str(tmp_path / "release.yaml"), str(at)],
             env=dict(os.environ, PYTHONPATH=str(ROOT)),
             capture_output=True,

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dprelease.release.replaceable import MANIFEST
 from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
+from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 from tests.release.build import write
 
@@ -59,7 +59,7 @@ for child in children:
 def test_six_runs_at_once(overwrite: bool, tmp_path: Path) -> None:
     """Whoever publishes is charged, and nobody else is; without --overwrite only one does."""
     path = release_with_ledger(tmp_path)
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", RUNNERS, str(path), str(overwrite)],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         stdout=subprocess.PIPE,
@@ -89,9 +89,7 @@ def test_a_target_is_claimed_until_the_run_has_ended(tmp_path: Path) -> None:
                 pass
             found.append(f"{caught.value.code} {caught.value.state.name}")
 
-        thread = threading.Thread(target=another)
-        thread.start()
-        thread.join()
+        processes.in_threads([another])
         assert found == ["DP-OUTPUT-006 NOTHING"]
         with claimed(tmp_path / "other", False, RunState()):
             pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
 from dprelease.system.mounts import is_mounted
+from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 
 ROOT = Path(__file__).parents[2]
@@ -139,13 +139,11 @@ END
 @pytest.mark.parametrize("name", ["people", "two words", "back\\slash", "ü"])
 def test_a_mount_is_refused_before_anything_is_charged(name: str, tmp_path: Path) -> None:
     """As a folder of a container is: no rename takes its place, and only a run's end would tell."""
-    own = ["unshare", "--mount", "--user", "--map-root-user"]
-    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("namespaces of mounts can't be made here")
+    own = processes.unshared(*processes.OWN_MOUNTS)
     path = release_with_ledger(tmp_path)
     target = run(read_declaration(path), output=tmp_path / "out" / name)
     assert not is_mounted(target)
-    done = subprocess.run(
+    done = processes.run(
         [*own, "bash", "-c", MOUNTED, str(target), sys.executable, str(path)],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         capture_output=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from dprelease.release.pipeline import run
 from dprelease.release.prepare import prepare
 from dprelease.release.write import schema_of, to_arrow, write_parquet
 from dprelease.schema.load import Declaration, read_declaration
+from tests import processes
 from tests.replay import Keyed
 from tests.wide import release_of
 
@@ -179,7 +179,7 @@ def peak(release: Path) -> int:
     Not `getrusage`: there a child starts with the size of its parent.
     """
     root = Path(__file__).parents[2]
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", PEAK, str(release)],
         cwd=root, capture_output=True, text=True, check=True,
     )  # fmt: skip

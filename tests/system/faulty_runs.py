@@ -31,6 +31,7 @@ from dprelease.ledger.steps import READ
 from dprelease.release import pipeline
 from dprelease.release.federated import run as federated
 from dprelease.release.local import run as local
+from tests.processes import ended
 from tests.release.build import RELEASE, SCHEMA, write
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EACCES)
@@ -130,7 +131,7 @@ def in_a_fork(folder: Path, work: Callable[[], int], at: int, number: int, mode:
     """Return how a fork ends that does the work with one fault."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return ended(child)
     code = 99
     try:
         for stream in (1, 2):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.system.faulty_runs import FROM_THEN_ON, KILL, MODES, ONCE, WAYS
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library that makes calls fail."""
     made = tmp_path_factory.mktemp("faults") / "faults.so"
     source = str(Path(__file__).parent / "faults.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(made), source, "-ldl"], check=True)
+    processes.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(made), source, "-ldl"], check=True)
     return made
 
 
@@ -36,13 +36,14 @@ def swept(folder: Path, faults: Path, way: str, mode: str, first: int, every: in
     (folder / "tmp").mkdir(parents=True)
     environment = dict(os.environ, PYTHONPATH=str(ROOT), LD_PRELOAD=str(faults))
     command = [sys.executable, "-m", "tests.system.faulty_runs", str(folder), way, mode]
-    done = subprocess.run(
+    done = processes.run(
         [*command, str(first), str(every)],
         env=environment | {"TMPDIR": str(folder / "tmp")},
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
+        patience=processes.PATIENCE if every > 1 else 7200,
     )
     assert done.returncode == 0, done.stderr
     assert list((folder / "tmp").iterdir()) == []

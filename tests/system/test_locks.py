@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from dprelease.exact.scratch import private_folder, remove_stale
 from dprelease.system.locks import Lock, is_held
+from tests import processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,34 +29,19 @@ with private_folder(Path(sys.argv[1]), "p-") as folder:
 """
 
 
-def unshared() -> list[str]:
-    """Return the command that starts a process as number 1 of its own namespace, if it is allowed."""
-    words = ["unshare", "--pid", "--fork", "--user", "--map-current-user"]
-    try:
-        done = subprocess.run([*words, "true"], capture_output=True, check=False)
-    except OSError:
-        return []
-    return words if done.returncode == 0 else []
-
-
 @pytest.fixture(params=["a process", "the first process of a namespace"])
 def holder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    words = unshared() if request.param != "a process" else []
-    if request.param != "a process" and not words:
-        pytest.skip("namespaces of processes can't be made here")
-    with subprocess.Popen(
+    own = request.param != "a process"
+    words = processes.unshared(*processes.OWN_PROCESSES) if own else []
+    with processes.started(
         [*words, sys.executable, "-c", HOLDER, str(tmp_path)],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     ) as found:
-        assert found.stdout is not None
-        assert found.stdout.readline()
+        assert processes.first_line(found)
         yield found
-        if found.poll() is None:
-            os.killpg(found.pid, signal.SIGKILL)
 
 
 def test_a_folder_stays_as_long_as_its_holder(
@@ -67,9 +52,8 @@ def test_a_folder_stays_as_long_as_its_holder(
     assert (left / "spilled").read_text() == "rows"
     assert left.stat().st_mode & 0o777 == 0o700
     os.killpg(holder.pid, signal.SIGKILL)
-    holder.wait()
-    if holder.stdout is not None:
-        holder.stdout.read()  # to the end: the first process of a namespace has gone as well
+    # To the end of what is printed: the first process of a namespace has gone as well.
+    holder.communicate(timeout=processes.PATIENCE)
     time.sleep(0.5)
     remove_stale(tmp_path, "another-")
     assert list(tmp_path.iterdir()) == [left]
@@ -100,11 +84,7 @@ def test_folders_made_and_swept_at_once(tmp_path: Path) -> None:
                 if not (folder / "mine").exists():
                     lost.append(folder.name)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    processes.in_threads([work] * 4)
     assert lost == []
     assert list(tmp_path.iterdir()) == []
 
@@ -120,7 +100,7 @@ def test_one_lock_has_one_holder(tmp_path: Path) -> None:
     if child == 0:  # a child has none of its parent's locks, and can't let go of them
         first.let_go()
         os._exit(0 if is_held(path) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert processes.ended(child) == 0
     assert is_held(path)
     first.let_go()
     assert not path.exists()
@@ -145,7 +125,7 @@ def test_a_child_does_not_keep_a_lock(tmp_path: Path) -> None:
             os._exit(0)
         os._exit(0 if lock is not None else 1)
     os.close(ours)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert processes.ended(child) == 0
     deadline = time.monotonic() + 30
     while is_held(path) and time.monotonic() < deadline:
         time.sleep(0.01)  # the worker lets go as soon as it is there
@@ -184,7 +164,7 @@ def test_locks_of_others_in_a_shared_folder(tmp_path: Path) -> None:
                     taken.let_go()
             finally:
                 os._exit(code)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return processes.ended(child)
 
     assert asked() == 2
     assert not path.exists()
