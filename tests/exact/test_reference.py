@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact import duckdb as engine_module
@@ -17,6 +17,7 @@ from dprelease.exact import vectors as vectors_module
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregate import CountDistinct
 from dprelease.query.resolve import Query
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 from tests.exact.reference import reference
 
@@ -80,7 +81,6 @@ UNITS = [
     {"id": "id", "max_groups": 50, "max_rows_per_group": 3},
 ]
 KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"], ["right"]]
-QUERIES = [(unit, by) for unit in UNITS for by in KEYS]
 
 
 def build(
@@ -110,9 +110,8 @@ WAYS = {"in the engine": (2**62, 0), "in memory": (0, 2**25)}
 """Cells from which on sums are made in memory, and places up to which counts are."""
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("unit", "by"), QUERIES, ids=str)
-@settings(max_examples=15)
+@pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
+@examples(8)
 @given(rows=TABLES)
 def test_sql_equals_the_reference(
     unit: dict[str, Any], by: list[str], way: str, rows: list[dict[str, Any]]
@@ -145,13 +144,13 @@ def test_more_rows_than_fit_are_left_to_the_engine() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@settings(max_examples=25)
+@examples(15)
 @given(rows=TABLES)
 def test_queries_that_read_no_value(unit: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     same(build(unit, ["k"], {"rows": {"count": "*"}}), rows)
 
 
-@settings(max_examples=40)
+@examples(25)
 @given(rows=TABLES)
 def test_predicates(rows: list[dict[str, Any]]) -> None:
     query = ask(
@@ -205,29 +204,24 @@ def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:
     return [[i for i, row in enumerate(rows) if row["id"] == person] for person in people]
 
 
-@pytest.mark.parametrize(("unit", "by"), [(u, b) for u in UNITS[:3] for b in KEYS[:4]], ids=str)
-@settings(max_examples=6)
-@given(rows=st.lists(ROWS, max_size=10))
-def test_no_unit_moves_more_than_is_claimed(
-    unit: dict[str, Any], by: list[str], rows: list[dict[str, Any]]
-) -> None:
-    """Each unit is removed in turn (add_remove)."""
-    query = build(unit, by, MEASURES)
-    whole = exact(query, as_table(rows))
-    for gone in units_of(query, rows):
-        rest = [row for i, row in enumerate(rows) if i not in gone]
-        assert not breaches(query, whole, exact(query, as_table(rest)), claims(query))
+NEAR = thinned(UNITS[:3], KEYS[:4], list(Neighbours))
 
 
-@pytest.mark.parametrize(("unit", "by"), [(u, b) for u in UNITS[:3] for b in KEYS[:4]], ids=str)
-@settings(max_examples=5)
+@pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
+@examples(5)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
-def test_no_unit_moves_more_when_it_is_replaced(
-    unit: dict[str, Any], by: list[str], rows: list[dict[str, Any]], others: list[dict[str, Any]]
+def test_no_unit_moves_more_than_is_claimed(
+    unit: dict[str, Any],
+    by: list[str],
+    neighbours: Neighbours,
+    rows: list[dict[str, Any]],
+    others: list[dict[str, Any]],
 ) -> None:
-    """Each unit in turn gives way to another one with other rows (replace)."""
-    query = build(unit, by, MEASURES, Neighbours.REPLACE)
+    """Each unit in turn is removed, or gives way to another one with other rows."""
+    query = build(unit, by, MEASURES, neighbours)
     new = others if unit else others[:1]
+    if neighbours is Neighbours.ADD_REMOVE:
+        new = []
     whole = exact(query, as_table(rows))
     for gone in units_of(query, rows):
         rest = [row for i, row in enumerate(rows) if i not in gone]
@@ -262,7 +256,7 @@ def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours)
         assert neighbours is Neighbours.REPLACE or breaches(query, one, other, fewer)
 
 
-@settings(max_examples=15)
+@examples(10)
 @given(rows=TABLES, seed=st.randoms(use_true_random=False))
 def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], seed: Any) -> None:
     """Bounding looks at a unit's own rows alone (V12, V23, V54)."""
@@ -276,7 +270,7 @@ def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], 
         assert np.array_equal(vector, second[name])
 
 
-@settings(max_examples=15)
+@examples(10)
 @given(rows=TABLES)
 def test_another_unit_never_changes_which_rows_are_kept(rows: list[dict[str, Any]]) -> None:
     """The answer over two disjoint sets of units is the sum of the answers over each (V23)."""

@@ -1,0 +1,51 @@
+"""What is run each time, and what in audits: a cover of all pairs, or the product; few examples, or many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+Cell = tuple[int, ...]
+
+
+def covered(cell: Cell, together: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Yield what a combination covers: so many of its values, each with its axis."""
+    return combinations(enumerate(cell), together)
+
+
+def cover(sizes: Sequence[int], together: int = 2) -> set[Cell]:
+    """Return combinations in which any `together` values of different axes occur together.
+
+    Greedy: at each step the first of those that cover most of what is left. At most about twice as
+    many as are needed; the same ones in every run.
+    """
+    cells, together = list(product(*map(range, sizes))), min(together, len(sizes))
+    left = {part for cell in cells for part in covered(cell, together)}
+    found: set[Cell] = set()
+    while left:
+        best = max(cells, key=lambda cell: sum(part in left for part in covered(cell, together)))
+        found.add(best)
+        left.difference_update(covered(best, together))
+    return found
+
+
+def thinned(*axes: Sequence[Any], together: int = 2) -> list[Any]:
+    """Return all combinations for `parametrize`; those beyond the cover are marked for audits."""
+    chosen = cover([len(axis) for axis in axes], together)
+    return [
+        pytest.param(
+            *(axis[i] for axis, i in zip(axes, cell, strict=True)),
+            marks=[] if cell in chosen else pytest.mark.audit,
+        )
+        for cell in product(*(range(len(axis)) for axis in axes))
+    ]
+
+
+def examples(number: int) -> settings:
+    """Return settings of Hypothesis: so many examples each time, ten times as many in audits."""
+    is_audit = settings.get_current_profile_name() == "audit"
+    return settings(max_examples=number * (10 if is_audit else 1))
