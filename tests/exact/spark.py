@@ -25,7 +25,11 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
 from tests.exact.build import _held, ask, declare
 
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of Java: for so few rows, compiling its own code well takes longer than the work."""
+
 CONFIG = {
+    "spark.driver.extraJavaOptions": QUICK_START,
     "spark.log.level": "OFF",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -34,6 +34,7 @@ from tests.release import build as release_build
 ROOT = Path(__file__).parents[2]
 CANARY = "canary-4711-"
 QUICK = {
+    "spark.driver.extraJavaOptions": CONFIG["spark.driver.extraJavaOptions"],
     "spark.sql.shuffle.partitions": "3",
     "spark.shuffle.compress": "false",  # so that what is in the clear is seen to be
     "spark.shuffle.spill.compress": "false",
