@@ -32,7 +32,14 @@ from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.moments import Moments, of_density, of_tails
-from dprelease.privacy.truncation import Ends, TruncatedLoss, balanced, bounds, other_end
+from dprelease.privacy.truncation import (
+    Ends,
+    TruncatedLoss,
+    balanced,
+    bounds,
+    near_other_end,
+    other_end,
+)
 from dprelease.privacy.unit import Sensitivity
 
 SUMMED = 2**20
@@ -169,10 +176,12 @@ class TruncatedLaplace(RealQuantile):
         for i in range(1, TRIALS):
             short = even * (least / even) ** (i / TRIALS)
             if short < even:
-                trials.append((other_end(ends, short), short))
+                trials.append((near_other_end(ends, short), short))
         if not trials:
             return even, even
         lower, upper = min(trials, key=lambda pair: _spread(float(ends.scale), *pair))
+        if upper != even:
+            lower = other_end(ends, upper)
         return (upper, lower) if side == "lower" else (lower, upper)
 
     @property

@@ -56,6 +56,17 @@ def other_end(ends: Ends, length: float) -> float:
     ValueError
         If no other side gives this delta, or one side is shorter than the shift.
     """
+    return _certified(ends, near_other_end(ends, length), length)
+
+
+def near_other_end(ends: Ends, length: float) -> float:
+    """Return the length of the other side to the accuracy of floats: for comparisons alone.
+
+    Raises
+    ------
+    ValueError
+        As `other_end`.
+    """
     if length < ends.shift:
         raise ValueError("a side is shorter than the shift")
     scale, b = float(ends.scale), math.exp(-length / float(ends.scale))
@@ -69,7 +80,7 @@ def other_end(ends: Ends, length: float) -> float:
     other = -scale * math.log(a)
     if other < ends.shift:
         raise ValueError("the other side is shorter than the shift")
-    return _certified(ends, other, length)
+    return other
 
 
 def _certified(ends: Ends, length: float, fixed: float | None) -> float:

@@ -8,12 +8,13 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact import bounding, kept
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 from tests.exact.reference import digest, reference
 
@@ -70,10 +71,10 @@ WAYS = {
 """Rows held, rows of a batch, rows hashed together, new rows after which some are dropped."""
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("measures", MEASURES)
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12)
+@pytest.mark.parametrize(
+    ("kind", "measures", "way"), thinned(list(KINDS), list(MEASURES), list(WAYS))
+)
+@examples(6)
 @given(data=st.data())
 def test_every_way_keeps_the_same_rows(
     kind: str, measures: str, way: str, data: st.DataObject
@@ -91,8 +92,7 @@ def test_every_way_keeps_the_same_rows(
         assert found[name].tolist() == vector, name
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "way"), thinned(list(KINDS), list(WAYS), together=1))
 def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way is taken, and all keep what the reference keeps of 300 rows."""
     held, batch, block, fewest = WAYS[way]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 from tests.exact.reference import reference
 from tests.exact.test_reference import (
@@ -112,7 +113,7 @@ def build(
 
 @pytest.mark.parametrize("by", KEYS, ids=str)
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
-@settings(max_examples=15)
+@examples(7)
 @given(rows=TABLES, in_query=st.booleans())
 def test_sql_equals_the_reference(
     unit: Row, by: list[str], rows: list[Row], in_query: bool
@@ -123,7 +124,7 @@ def test_sql_equals_the_reference(
         assert found[name].tolist() == vector, name
 
 
-@settings(max_examples=20)
+@examples(12)
 @given(rows=TABLES)
 def test_conditions_on_computed_columns(rows: list[Row]) -> None:
     query = build({}, ["word"], "hit AND pay > 12 OR word = 'neg'")
@@ -136,9 +137,10 @@ def test_conditions_on_computed_columns(rows: list[Row]) -> None:
     assert exact(query, as_table(rows))["rows"].tolist() == wanted["rows"]
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize(("unit", "by"), [(u, b) for u in UNITS[:3] for b in KEYS[:3]], ids=str)
-@settings(max_examples=4)
+@pytest.mark.parametrize(
+    ("unit", "by", "neighbours"), thinned(UNITS[:3], KEYS[:3], list(Neighbours)), ids=str
+)
+@examples(3)
 @given(rows=st.lists(ROWS, max_size=8), others=st.lists(ROWS, min_size=1, max_size=3))
 def test_no_unit_moves_more_than_is_claimed(
     unit: Row, by: list[str], neighbours: Neighbours, rows: list[Row], others: list[Row]

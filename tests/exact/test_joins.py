@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, DpReleaseError, State
@@ -22,6 +22,7 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements import layers
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 from tests.exact.reference import left_join, reference, unit_join
 from tests.exact.test_reference import breaches, claims
@@ -137,9 +138,8 @@ def with_double(row: Row) -> Row:
     return {**row, "double": None if height is None else height * 2}
 
 
-@pytest.mark.parametrize("how", JOINS)
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@settings(max_examples=20)
+@pytest.mark.parametrize(("unit", "how"), thinned(UNITS, list(JOINS), together=1), ids=str)
+@examples(15)
 @given(rows=TRIPS_ROWS, public=st.lists(STATION, max_size=6))
 def test_public_joins_equal_the_reference(
     unit: Row, how: str, rows: list[Row], public: list[Row]
@@ -162,7 +162,7 @@ def units_of(unit: Row, rows: list[Row]) -> list[list[Row]]:
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@settings(max_examples=8)
+@examples(4)
 @given(
     rows=TRIPS_ROWS,
     public=st.lists(STATION, max_size=6),
@@ -363,9 +363,10 @@ def with_cost(row: Row) -> Row:
     return {**row, "cost": None if None in (rate, days) else float(rate * days)}
 
 
-@pytest.mark.parametrize("by", [[], ["sex", "ward"]], ids=str)
-@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-@settings(max_examples=20)
+@pytest.mark.parametrize(
+    ("bounds", "by"), thinned(BOUNDS, [["sex", "ward"], []], together=1), ids=str
+)
+@examples(15)
 @given(people=st.lists(PERSON, max_size=8), visits=st.lists(VISIT, max_size=8))
 def test_joins_of_one_unit_equal_the_reference(
     bounds: Row, by: list[str], people: list[Row], visits: list[Row]
@@ -379,7 +380,7 @@ def test_joins_of_one_unit_equal_the_reference(
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-@settings(max_examples=8)
+@examples(4)
 @given(
     people=st.lists(PERSON, max_size=8),
     visits=st.lists(VISIT, max_size=8),

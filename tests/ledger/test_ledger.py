@@ -310,10 +310,15 @@ print(codes.count(0), codes.count(1), codes.count(2))
 """
 
 
-def script(*words: str) -> str:
+def script(*words: str, patience: float = processes.PATIENCE) -> str:
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
     done = processes.run(
-        [sys.executable, *words], env=environment, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        patience=patience,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -503,22 +508,19 @@ def test_the_commands(tmp_path: Path) -> None:
         assert (done.exit_code, text in done.stdout + done.stderr) == (code, True), done.output
 
 
-def test_kills_at_every_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [
+        ("steps", "9"),
+        ("instants", "4"),
+        pytest.param("steps", "1", marks=pytest.mark.audit),
+        pytest.param("instants", "200", marks=pytest.mark.audit),
+    ],
+)
+def test_kills_at_steps_and_at_instants(mode: str, number: str, tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
-    assert "killed" in script("-m", "tests.ledger.crash", str(tmp_path), "steps", "3")
-
-
-def test_kills_at_some_instants(tmp_path: Path) -> None:
-    release_with_ledger(tmp_path)
-    assert "killed" in script("-m", "tests.ledger.crash", str(tmp_path), "instants", "8")
-
-
-@pytest.mark.audit
-def test_kills_at_every_single_step_and_at_200_instants(tmp_path: Path) -> None:
-    for mode, number in (("steps", "1"), ("instants", "200")):
-        folder = tmp_path / mode
-        release_with_ledger(folder)
-        assert "killed" in script("-m", "tests.ledger.crash", str(folder), mode, number)
+    command = ("-m", "tests.ledger.crash", str(tmp_path), mode, number)
+    assert "killed" in script(*command, patience=7200)
 
 
 def test_reservations_name_their_charges(ledger: Ledger) -> None:

@@ -118,13 +118,16 @@ def _draw(bits: Keyed, n: int) -> int:
     return int(bits.words(1)[0]) % n
 
 
+@pytest.mark.parametrize("pairs", [40, pytest.param(400, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
-def test_any_value_at_any_place(kind: str, published: dict[str, Path], tmp_path: Path) -> None:
-    """Sealed again, so that it is read on; 120 pairs of place and value of each kind."""
+def test_any_value_at_any_place(
+    kind: str, pairs: int, published: dict[str, Path], tmp_path: Path
+) -> None:
+    """Sealed again, so that it is read on; so many pairs of place and value of each kind."""
     folder = Path(shutil.copytree(published[kind], tmp_path / "copy"))
     record = read(folder)
     spots, bits = list(places(record)), Keyed(f"hostile {kind}")
-    for _ in range(120):
+    for _ in range(pairs):
         forged = copy.deepcopy(record)
         spot = spots[_draw(bits, len(spots))]
         at(forged, spot[:-1])[spot[-1]] = HOSTILE[_draw(bits, len(HOSTILE))]
@@ -135,14 +138,17 @@ def test_any_value_at_any_place(kind: str, published: dict[str, Path], tmp_path:
             raise AssertionError(words(spot), at(forged, spot)) from error
 
 
+@pytest.mark.parametrize("times", [2, pytest.param(6, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
-def test_bytes_that_were_changed(kind: str, published: dict[str, Path], tmp_path: Path) -> None:
+def test_bytes_that_were_changed(
+    kind: str, times: int, published: dict[str, Path], tmp_path: Path
+) -> None:
     """Flipped, cut, doubled: in the manifest, and in tables whose digests were made again."""
     folder = Path(shutil.copytree(published[kind], tmp_path / "copy"))
     record, bits = read(folder), Keyed(f"bytes {kind}")
     for path in sorted(folder.iterdir()):
         raw = path.read_bytes()
-        for changed in _changed(raw, bits):
+        for changed in _changed(raw, bits, times):
             path.write_bytes(changed)
             if path.name == manifest.NAME:
                 assert not read_by_all(folder).ok
@@ -155,8 +161,8 @@ def test_bytes_that_were_changed(kind: str, published: dict[str, Path], tmp_path
         path.write_bytes(raw)
 
 
-def _changed(raw: bytes, bits: Keyed) -> Iterator[bytes]:
-    for _ in range(6):
+def _changed(raw: bytes, bits: Keyed, times: int) -> Iterator[bytes]:
+    for _ in range(times):
         i, j = sorted((_draw(bits, len(raw)), _draw(bits, len(raw))))
         yield raw[:i] + bytes([raw[i] ^ (1 << _draw(bits, 8))]) + raw[i + 1 :]
         yield raw[:i] + raw[j + 1 :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,21 @@ RELEASES = 20_000
 LEVELS = ("0.8", "0.95", "0.99")
 
 
-def released(
-    epsilon: str = "1", **more: Any
-) -> tuple[Query, dict[str, Mechanism], dict[str, Any], dict[str, float]]:
-    """Return a query whose columns all have `more`, its laws, true vectors, and what is true."""
-    query = ask(declare(COLUMNS), {name: {**spec, **more} for name, spec in ASKED.items()})
-    plan = make_plan([query], BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(1, 10**6)))
+def asked(**more: Any) -> Query:
+    """Return a query whose columns all have `more`."""
+    return ask(declare(COLUMNS), {name: {**spec, **more} for name, spec in ASKED.items()})
+
+
+@cache
+def planned(epsilon: str) -> dict[str, Mechanism]:
+    """Return the laws of a budget, which are the same whatever stands beside the values."""
+    plan = make_plan([asked()], BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(1, 10**6)))
+    return {column.measure.name: column.mechanism for column in plan.columns}
+
+
+@cache
+def true_vectors() -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the exact vectors, and what is true."""
     i = np.arange(ROWS)
     x, h = np.floor((i * 0.6180339887 % 1) ** 2 * 180) / 2 - 10, (i * 7) % 61
     frame = pd.DataFrame({"id": i, "x": x, "h": np.minimum(h, 60), "k": ["a"] * ROWS})
@@ -55,7 +65,14 @@ def released(
         "rows": ROWS, "held": ROWS, "kinds": 1, "years": frame["h"].sum(), "total": x.sum(),
         "mean": x.mean(), "var": x.var(ddof=1), "sd": x.std(ddof=1), "rate": x.sum() / h.sum(),
     }  # fmt: skip
-    return query, {c.measure.name: c.mechanism for c in plan.columns}, exact(query, frame), true
+    return exact(asked(), frame), true
+
+
+def released(
+    epsilon: str = "1", **more: Any
+) -> tuple[Query, dict[str, Mechanism], dict[str, Any], dict[str, float]]:
+    """Return a query whose columns all have `more`, its laws, true vectors, and what is true."""
+    return asked(**more), planned(epsilon), *true_vectors()
 
 
 def arrays(

@@ -54,10 +54,11 @@ def test_an_untouched_release_verifies(published: Path) -> None:
     assert 0.999 <= report.guarantee.epsilon <= 1.0
 
 
-def test_every_single_byte_of_the_manifest_counts(copy: Path) -> None:
+@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.audit)])
+def test_every_single_byte_of_the_manifest_counts(every: int, copy: Path) -> None:
     path = copy / manifest.NAME
     raw = path.read_bytes()
-    for at in range(len(raw)):
+    for at in range(0, len(raw), every):
         for change in (raw[at] ^ 1, raw[at] ^ 0x20):
             path.write_bytes(raw[:at] + bytes([change]) + raw[at + 1 :])
             assert codes(verify(copy)) == {"DP-VERIFY-002"}, at

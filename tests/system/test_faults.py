@@ -51,14 +51,14 @@ def swept(folder: Path, faults: Path, way: str, mode: str, first: int, every: in
 
 
 SOME = [
-    ("central", ONCE, 60),
-    ("central", FROM_THEN_ON, 90),
-    ("central", KILL, 60),
-    ("local", ONCE, 120),
-    ("federated", FROM_THEN_ON, 120),
-    ("sql", ONCE, 60),
-    ("sql to a folder", ONCE, 120),
-    ("session", FROM_THEN_ON, 60),
+    ("central", ONCE, 120),
+    ("central", FROM_THEN_ON, 180),
+    ("central", KILL, 120),
+    ("local", ONCE, 240),
+    ("federated", FROM_THEN_ON, 240),
+    ("sql", ONCE, 120),
+    ("sql to a folder", ONCE, 240),
+    ("session", FROM_THEN_ON, 120),
 ]
 
 
