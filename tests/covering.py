@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -20,15 +21,22 @@ def covered(cell: Cell, together: int) -> Iterator[tuple[tuple[int, int], ...]]:
 def cover(sizes: Sequence[int], together: int = 2) -> set[Cell]:
     """Return combinations in which any `together` values of different axes occur together.
 
-    Greedy: at each step the first of those that cover most of what is left. At most about twice as
-    many as are needed; the same ones in every run.
+    Greedy: at each step one that covers most of what is left, of values that have been taken least.
+    At most about twice as many as are needed; the same ones in every run.
     """
     cells, together = list(product(*map(range, sizes))), min(together, len(sizes))
     left = {part for cell in cells for part in covered(cell, together)}
     found: set[Cell] = set()
+    taken: Counter[tuple[int, int]] = Counter()
+
+    def worth(cell: Cell) -> tuple[int, int]:
+        gained = sum(part in left for part in covered(cell, together))
+        return gained, -sum(taken[value] for value in enumerate(cell))
+
     while left:
-        best = max(cells, key=lambda cell: sum(part in left for part in covered(cell, together)))
+        best = max(cells, key=worth)
         found.add(best)
+        taken.update(enumerate(best))
         left.difference_update(covered(best, together))
     return found
 

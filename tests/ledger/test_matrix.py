@@ -29,6 +29,7 @@ from dprelease.release.accounts import check_prices
 from dprelease.schema.asked import CHOSEN, KINDS
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import PrivateKeysSpec
+from tests.covering import thinned
 
 TABLE, EPSILON, DELTA = "office/people", "8", "0.001"
 UNITS: dict[str, dict[str, Any]] = {
@@ -190,7 +191,7 @@ CELLS = [
     for name, unit, has_ledger in product(NOISES, UNITS, (True, False))
 ]
 """Noise, unit, ledger. All of them are for `make audit`: other tests have the rest in parts."""
-BOTH = [pytest.param(True, id="ledger"), pytest.param(False, id="no ledger")]
+WORLDS = thinned(list(UNITS), (True, False), together=1)
 
 
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
@@ -203,8 +204,7 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
     assert used >= set(registry.selection_names()) | ({name} - {"auto"})
 
 
-@pytest.mark.parametrize("has_ledger", BOTH)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
 def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     """Every way to choose for every aggregate that admits it; a tree; keys that are not public."""
     found = choices()
@@ -223,8 +223,9 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     assert used >= {*registry.selection_names(), *finders}
 
 
-@pytest.mark.parametrize("has_ledger", BOTH)
-@pytest.mark.parametrize("name", [*NOISES, *registry.RECORD_NAMES])
+@pytest.mark.parametrize(
+    ("name", "has_ledger"), thinned([*NOISES, *registry.RECORD_NAMES], (True, False), together=1)
+)
 def test_single_records(tmp_path: Path, name: str, has_ledger: bool) -> None:
     """Every noise of a number of a record, beside its category."""
     world = World(tmp_path, "row", has_ledger=has_ledger, neighbours="replace")
@@ -306,8 +307,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 """Arguments of questions that are about anything but one column of numbers."""
 
 
-@pytest.mark.parametrize("has_ledger", BOTH)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
 def test_questions(
     tmp_path: Path, unit: str, has_ledger: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,8 +338,7 @@ def test_questions(
         assert at_first_word == [(session.spent.epsilon, world.charges())]
 
 
-@pytest.mark.parametrize("has_ledger", BOTH)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
 def test_questions_by_keys_that_are_not_public(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     world = World(tmp_path, unit, has_ledger=has_ledger)
     frame, session = world.session(epsilon=100, delta="0.01")
