@@ -42,10 +42,9 @@ def test_claimed_delta_covers_the_masses_in_both_directions(
     smaller = range(1, shift + 1) if scale < 2 else (shift,)
     for epsilon in EPSILONS:
         claimed = claim(losses, epsilon)
-        for step in smaller:
-            for found in hockey_sticks(law, step, epsilon):
-                assert claimed >= found - 1e-30
-        found = max(hockey_sticks(law, shift, epsilon))
+        for step in smaller:  # the shift itself comes last
+            found = max(hockey_sticks(law, step, epsilon))
+            assert claimed >= found - 1e-30
         if name.startswith("discrete") and found > 1e-25:
             assert claimed <= found * (1 + 1e-9)
 
