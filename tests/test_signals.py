@@ -19,6 +19,8 @@ import dprelease
 from dprelease.errors import RunState, State
 from dprelease.ledger.ledger import Ledger
 from tests import processes
+from tests import processes
+from tests.covering import thinned
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 
 ROOT = Path(__file__).parents[1]
@@ -85,7 +87,7 @@ def ended(folder: Path, place: str, number: int, *more: str) -> subprocess.Compl
 
 @pytest.mark.parametrize(
     ("number", "place"),
-    [(n, p) for n in (signal.SIGINT, signal.SIGTERM) for p in PLACES] + [(signal.SIGHUP, "query")],
+    thinned((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), list(PLACES), together=1),
 )
 def test_what_a_signal_leaves_and_what_is_said(
     number: signal.Signals, place: str, tmp_path: Path

@@ -114,14 +114,18 @@ def is_exception(spot: Spot) -> bool:
 
 
 @pytest.mark.usefixtures("known_prices")
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
-def test_every_place_of_a_manifest(kind: str, published: dict[str, Path], tmp_path: Path) -> None:
+def test_every_place_of_a_manifest(
+    kind: str, every: int, published: dict[str, Path], tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(published[kind], tmp_path / "copy"))
     assert verify(folder).ok
     record, seen = read(folder), 0
     missed = []
-    for spot, forged in forgeries(record):
-        seen += 1
+    for seen, (spot, forged) in enumerate(forgeries(record), 1):
+        if seen % every:
+            continue
         seal(folder, forged)
         if verify(folder).ok and not is_exception(spot):
             missed.append((words(spot), at(record, spot)))

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dprelease
@@ -29,6 +29,7 @@ from dprelease.release.plan import make_plan
 from dprelease.release.prepare import prepare
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare
 from tests.exact.reference import digest
 from tests.replay import Keyed
@@ -96,9 +97,12 @@ def reference(asked: Query, rows: list[dict[str, Any]]) -> dict[str, int]:
     return dict(found)
 
 
-@pytest.mark.parametrize("by", [["job"], ["job", "zip"], ["sex", "day"]], ids=str)
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@settings(max_examples=15)
+@pytest.mark.parametrize(
+    ("unit", "by"),
+    thinned(UNITS, [["job"], ["job", "zip"], ["sex", "day"]], together=1),
+    ids=str,
+)
+@examples(8)
 @given(rows=ROWS)
 def test_partitions_and_their_units(unit: dict[str, Any], by: list[str], rows: Any) -> None:
     """As in plain Python; a unit that goes moves at most `max_groups` partitions by one (V33)."""
