@@ -18,20 +18,26 @@ class OutOfBits(Exception):
     """A replayed list of words was used up."""
 
 
+MOST_FILL = 2**16
+"""Words after which a constant is no stream of bits any more: who rejects it always will."""
+
+
 class Replay:
-    """The words that it was given, once each; then `OutOfBits`, or `fill` for ever."""
+    """The words that it was given, once each; then `OutOfBits`, or `fill` so many times."""
 
     def __init__(self, words: list[int], fill: int | None = None) -> None:
         self._words, self._fill = list(words), fill
-        self.drawn = 0
+        self.drawn = self._filled = 0
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """Return the next n words."""
         self.drawn += n
-        if len(self._words) < n:
-            if self._fill is None:
+        missing = n - len(self._words)
+        if missing > 0:
+            self._filled += missing
+            if self._fill is None or self._filled > MOST_FILL:
                 raise OutOfBits
-            self._words += [self._fill] * (n - len(self._words))
+            self._words += [self._fill] * missing
         taken, self._words = self._words[:n], self._words[n:]
         return np.array(taken, dtype=np.uint64)
 
