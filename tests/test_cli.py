@@ -87,7 +87,7 @@ def test_the_version_is_told(tmp_path: Path) -> None:
         assert call(*words) == (0, told, "")
     command = [sys.executable, "-m", "dprelease", "--version"]
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+    done = processes.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
     assert "--version" in call("--help")[1]
 

@@ -19,7 +19,6 @@ import dprelease
 from dprelease.errors import RunState, State
 from dprelease.ledger.ledger import Ledger
 from tests import processes
-from tests import processes
 from tests.covering import thinned
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 

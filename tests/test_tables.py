@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.cli.question import shown
 from dprelease.cli.tables import GAP, room, table
+from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
 
 ROOT = Path(__file__).parents[1]
@@ -212,7 +213,7 @@ def test_what_is_no_terminal_is_eighty_columns_wide(tmp_path: Path) -> None:
     code = "from dprelease.cli.tables import room; print(room())"
     for told, found in (({}, "80"), ({"COLUMNS": "132"}, "132")):
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | told
-        done = subprocess.run(
+        done = processes.run(
             [sys.executable, "-c", code],
             env=environment | {"PYTHONPATH": str(ROOT)},
             capture_output=True,

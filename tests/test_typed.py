@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 import rlcompleter
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from dprelease.accessor.groups import Grouped
 from dprelease.accessor.rows import Rows
 from dprelease.accessor.selected import Selected
 from dprelease.accessor.terms import QUESTIONS, TERMS
+from tests import processes
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = (ROOT / "tests" / "typed.py").read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def test_mypy_accepts_every_question_and_finds_every_mistake(tmp_path: Path) -> 
     (tmp_path / "mypy.ini").write_text(CONFIG)
     (tmp_path / "plugged.py").write_text(SCRIPT)
     (tmp_path / "called.py").write_text(SCRIPT.replace("df.dp", "dprelease.dp(df)"))
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "mypy", "plugged.py", "called.py"],
         env=dict(os.environ, PYTHONPATH=str(ROOT), MYPYPATH=str(ROOT)),
         cwd=tmp_path,
