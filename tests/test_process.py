@@ -165,19 +165,18 @@ def look():
 def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
     """Of the command line alone: a library that is imported changes nothing of its host."""
     code = f"{CRASHES}from dprelease.cli.process import whole_process\nwhole_process(look)"
-    process = subprocess.Popen(
+    with processes.started(
         [sys.executable, "-c", code],
         cwd=tmp_path,
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
-    assert process.stdout is not None
-    with process.stdout as told:
-        said = told.read().splitlines()
-    _, status = os.waitpid(process.pid, 0)
-    process.returncode = -os.WTERMSIG(status)
+    ) as process:
+        assert process.stdout is not None
+        said = process.stdout.read().splitlines()
+        _, status = os.waitpid(process.pid, 0)
+        process.returncode = -os.WTERMSIG(status)
     assert os.WTERMSIG(status) == 6
     assert not os.WCOREDUMP(status)
     assert said == ["0 0 0", "0 0"]
@@ -197,7 +196,7 @@ def test_both_entries_leave_no_core(entry: str, tmp_path: Path) -> None:
     words = (
         ["-m", "dprelease"] if entry == "-m" else ["-c", f"from dprelease.cli import main; {entry}"]
     )
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, *words, "mechanisms"],
         cwd=ROOT,
         env=dict(os.environ, PYTHONPATH=f"{tmp_path}:{ROOT}"),
