@@ -19,7 +19,8 @@ GIVEN: dict[str, Template] = {
 
 TEMPLATES: dict[str, Template] = {
     "DP-DATA-001": Template(
-        cause="The source of the table '{table}' is not there, or can't be opened as {format}.",
+        cause="The source of the table '{table}'{named} is not there, is no file, or can't be "
+        "opened as {format}.",
         fix="check `source`; paths are relative to the schema file.",
     ),
     "DP-DATA-019": Template(
@@ -81,6 +82,10 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",
         fix="columns are: {known}.",
+    ),
+    "DP-DATA-022": Template(
+        cause="The CSV source of '{table}'{named} has more than {most} columns.",
+        fix="keep the columns that are declared, or store it as Parquet.",
     ),
     "DP-DATA-013": Template(
         cause="The values of the file can't be read.",

@@ -11,7 +11,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-YAML-002": Template(
         cause="The file is larger than {limit}.",
-        fix="put long key lists into a CSV file and name it with `values_from`.",
+        fix="check that it is a declaration; put long key lists into a CSV file and name it with "
+        "`values_from`.",
     ),
     "DP-YAML-003": Template(
         cause="The text is not valid YAML: {problem}.",
@@ -42,6 +43,10 @@ TEMPLATES: dict[str, Template] = {
         cause="{problem}.",
         fix="{mend}.",
     ),
+    "DP-YAML-009": Template(
+        cause="A key has more than {limit} characters.",
+        fix="shorten it; every name and every text of a declaration is at most that long.",
+    ),
     "DP-DECL-001": Template(
         cause="There is no key '{name}' here{nearest}.",
         fix="known keys are: {known}.",
@@ -68,6 +73,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The names '{one}' and '{other}' differ only by case or by Unicode form, or not at "
         "all.",
         fix="rename one of them; files and engines would mix them up.",
+    ),
+    "DP-DECL-007": Template(
+        cause="There are {more} more findings in this file.",
+        fix="mend those that are told; the others are told then.",
     ),
     "DP-SCHEMA-001": Template(
         cause="The lower bound is above the upper bound.",
@@ -130,6 +139,10 @@ TEMPLATES: dict[str, Template] = {
             "leave it out; delimiter, quote and nulls are for CSV, the other keys of texts for CSV "
             "and JSON lines."
         ),
+    ),
+    "DP-SCHEMA-015": Template(
+        cause="The table declares {found} columns, more than {most}.",
+        fix="declare those that are used; a source may have others.",
     ),
     "DP-RELEASE-001": Template(
         cause="No table '{name}' is declared{nearest}.",
@@ -195,6 +208,11 @@ TEMPLATES: dict[str, Template] = {
     "DP-RELEASE-018": Template(
         cause="This is {found}, where {wanted} is needed.",
         fix="name {wanted}: {hint}.",
+    ),
+    "DP-RELEASE-019": Template(
+        cause="The manifest of this release would be larger than {limit}: nobody could verify it.",
+        fix="publish it as several releases, or declare shorter lists of keys: a manifest holds "
+        "every text that the release is declared with.",
     ),
     "DP-RELEASE-011": Template(
         cause="The release has a ledger, but the table '{name}' has no owner.",

@@ -16,7 +16,7 @@ from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.parquet_files import parquet_relation
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.sources import Opened, stored_columns
+from dprelease.exact.sources import Opened, named, stored_columns
 from dprelease.exact.stored_types import COARSE, refuse_computed
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
@@ -328,8 +328,8 @@ class Engine:
             return work(self._connection)
         except (duckdb.Error, MemoryError, OSError, ValueError):  # the last two from its batches
             given = given or self._inputs[0]
-            table = given.declared.table.name
-            failure = DataError(code, state=state, table=table, format=given.kind)
+            told = named(given.declared, given.opened is not None)
+            failure = DataError(code, state=state, **told, format=given.kind)
         raise failure
 
     def _prepare(self) -> None:

@@ -10,7 +10,7 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.frames import read_as_declared
-from dprelease.exact.sources import stored_columns
+from dprelease.exact.sources import named, stored_columns
 from dprelease.exact.vectors import BATCH
 from dprelease.schema.load import Declared
 
@@ -69,7 +69,7 @@ def batches_of(frame: object, declared: Declared) -> Batches:
     except (duckdb.Error, MemoryError, OSError, ValueError):
         empty = None
     if empty is None:
-        raise DataError("DP-DATA-001", table=declared.table.name, format="a relation")
+        raise DataError("DP-DATA-001", **named(declared, False), format="a relation")
     folded = [name.casefold() for name in names]
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:

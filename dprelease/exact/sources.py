@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import glob
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dprelease.errors import DataError
 from dprelease.exact.plain import Packing, opened
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
-from dprelease.schema.table import Source
+from dprelease.schema.table import MOST_COLUMNS, Source
 from dprelease.statements.written import plain_number
 
 HEADER_LIMIT = 1 << 20
@@ -69,6 +71,20 @@ class Opened:
     attach: tuple[str, ...]
     relation: str
     reader: TextReader | None = None
+
+
+def named(declared: Declared, is_read: bool = True) -> dict[str, Any]:
+    """Return the place, the table and the path of a source, as they are declared, for messages.
+
+    `is_read`: whether the source is, and no frame in its place.
+    """
+    source = declared.table.source
+    told = "" if source is None or not is_read else source.path or source.table or ""
+    return {
+        "place": declared.document.place("source") if told else None,
+        "table": declared.table.name,
+        "named": f", '{told}'," if told else "",
+    }
 
 
 def stored_columns(declared: Declared) -> list[str]:
@@ -155,10 +171,12 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     plain = declared.folder / path
     root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
-    found = [plain] if plain.is_file() else sorted(declared.folder / match for match in matches)
-    files = tuple(file.resolve() for file in found if file.is_file())
+    # Not Path.is_file, which raises for a name that is too long.
+    is_one = os.path.isfile(plain)
+    found = [plain] if is_one else sorted(declared.folder / match for match in matches)
+    files = tuple(file.resolve() for file in found if os.path.isfile(file))
     if not files:
-        raise DataError("DP-DATA-001", table=declared.table.name, format=source.kind)
+        raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
 
 
@@ -224,6 +242,9 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name or not name for name in header):
         raise DataError("DP-DATA-009", table=declared.table.name)
+    if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
+        most = f"{MOST_COLUMNS:,}"
+        raise DataError("DP-DATA-022", **named(declared), most=most)
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)

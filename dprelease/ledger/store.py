@@ -7,7 +7,6 @@ journal, file and folder) before it returns. Rows can be added only; triggers re
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import stat
@@ -18,6 +17,9 @@ from typing import Any
 
 from dprelease.errors import LedgerError
 from dprelease.ledger.chain import START, Entry, digest_of, first_break, text_of
+from dprelease.ledger.form import is_entry
+from dprelease.system.files import NoFile, refuse_others
+from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
 
 FORMAT = 2
@@ -36,6 +38,16 @@ TABLES = (
     "CREATE TRIGGER no_delete BEFORE DELETE ON entries"
     " BEGIN SELECT RAISE(ABORT, 'append only'); END",
 )
+
+OTHERS = (
+    "SELECT count(*) FROM sqlite_schema WHERE type = 'view'"
+    " OR type = 'trigger' AND name NOT IN ('no_update', 'no_delete')"
+)
+COMPUTED = (
+    "SELECT count(*) FROM (SELECT hidden FROM pragma_table_xinfo('entries')"
+    " UNION ALL SELECT hidden FROM pragma_table_xinfo('head')) WHERE hidden <> 0"
+)
+JOURNALS = ("-journal", "-wal", "-shm")
 
 
 class Store:
@@ -84,6 +96,8 @@ class Store:
             if self._one("PRAGMA application_id") != APPLICATION:
                 raise damaged(self.path, "it is not a ledger")
             found = self._one("PRAGMA user_version")
+            if self._one(OTHERS) or self._one(COMPUTED):  # which could do, or be, anything
+                raise damaged(self.path, "its tables are not those of a ledger")
         if not 1 <= found <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=found, known=FORMAT)
 
@@ -138,10 +152,17 @@ class Store:
         last = (rows[-1][0], rows[-1][3]) if rows else (0, START)
         if head != [last]:
             raise damaged(self.path, f"the history was cut: it ends at entry {last[0]}")
+        return [Entry(n, self._body(n, text), before, digest) for n, text, before, digest in rows]
+
+    def _body(self, number: int, text: str) -> dict[str, Any]:
+        body: Any = None
         try:
-            return [Entry(n, json.loads(body), before, digest) for n, body, before, digest in rows]
-        except ValueError:
-            raise damaged(self.path, "an entry is no JSON") from None
+            body = parsed(text.encode())
+        except (ValueError, RecursionError):
+            raise damaged(self.path, f"entry {number} is no JSON") from None
+        if not is_entry(body):
+            raise damaged(self.path, f"entry {number}: it is no entry of a ledger")
+        return dict(body)
 
     def append(self, body: dict[str, Any]) -> Entry:
         """Add an entry inside a transaction; return it."""
@@ -169,6 +190,21 @@ def _refuse_second_names(path: Path) -> None:
         raise damaged(path, "the file has a second name (it is mounted alone, not its folder)")
 
 
+def _refuse_other_journals(path: Path) -> None:
+    """Raise LedgerError for what stands at the name of a journal and is no file: it may block."""
+    for ending in JOURNALS:
+        name = path.with_name(path.name + ending)
+        problem = ""
+        try:
+            refuse_others(name.stat())
+        except NoFile as refused:
+            problem = str(refused.strerror)
+        except OSError:
+            continue  # it is not there, or the engine says why it can't be used
+        if problem:
+            raise LedgerError("DP-LEDGER-005", name=name.name, problem=problem)
+
+
 def _stat(path: Path) -> os.stat_result:
     problem = None
     try:
@@ -186,12 +222,14 @@ def _stat(path: Path) -> os.stat_result:
 
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    _refuse_other_journals(path)
     with _told(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         # Transactions are begun by hand: the module would open none for SELECT.
         connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     try:
         with _told(path):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
             mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
             connection.execute("PRAGMA synchronous = EXTRA")
             if mode != "delete":

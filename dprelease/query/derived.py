@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ from dprelease.errors import DpReleaseError, Place, QueryError
 from dprelease.query.columns import Formula, Formulas
 from dprelease.schema.columns import Column, CutColumn, expression_of
 from dprelease.schema.table import Table
+
+LONGEST_PATH = 12
+"""Columns of a chain that are told one by one."""
 
 DEEPEST = 20
 """Computed columns that may stand one upon the other: each is a SELECT around another."""
@@ -60,7 +64,8 @@ def check_order(
             continue
         path = _path_back(columns, formulas, name)
         if path:
-            words = " <- ".join(path)
+            done.update(path if len(path) > LONGEST_PATH else ())  # told once is enough
+            words = " <- ".join(path if len(path) <= LONGEST_PATH else (*path[:3], "...", name))
             errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=words))
     if len(levels) > DEEPEST:
         name = levels[DEEPEST][0]
@@ -77,15 +82,22 @@ def layers(
     What leads back to itself is in no level.
     """
     todo = [name for name in closure(columns, formulas, wanted) if inputs(columns, formulas, name)]
+    place = {name: i for i, name in enumerate(todo)}
+    waits: dict[str, int] = {}
+    readers: dict[str, list[str]] = {}
+    for name in todo:
+        computed = {part for part in inputs(columns, formulas, name) if part in place}
+        waits[name] = len(computed)
+        for part in computed:
+            readers.setdefault(part, []).append(name)
     found: list[list[str]] = []
-    left = dict.fromkeys(todo)
-    while left:
-        level = [n for n in left if not any(i in left for i in inputs(columns, formulas, n))]
-        if not level:
-            break
+    level = [name for name in todo if not waits[name]]
+    while level:
         found.append(level)
-        for name in level:
-            del left[name]
+        later = [name for part in level for name in readers.get(part, ())]
+        for name in later:
+            waits[name] -= 1
+        level = sorted({name for name in later if not waits[name]}, key=place.__getitem__)
     return found
 
 
@@ -115,14 +127,17 @@ def _path_back(
     columns: Mapping[str, Column], formulas: Formulas, start: str
 ) -> tuple[str, ...] | None:
     """Return a shortest chain of columns from one back to itself; None if there is none."""
-    paths: list[tuple[str, ...]] = [(start,)]
-    seen: set[str] = set()
-    while paths:
-        path = paths.pop(0)
-        for name in inputs(columns, formulas, path[-1]):
+    before: dict[str, str] = {}
+    todo = deque([start])
+    while todo:
+        last = todo.popleft()
+        for name in inputs(columns, formulas, last):
             if name == start:
-                return (*path, name)
-            if name not in seen:
-                seen.add(name)
-                paths.append((*path, name))
+                path = [name, last]
+                while path[-1] != start:
+                    path.append(before[path[-1]])
+                return tuple(reversed(path))
+            if name not in before:
+                before[name] = last
+                todo.append(name)
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from dprelease.errors import DeclarationError, LedgerError, RunState
 from dprelease.query.resolve import Query
 from dprelease.release.plan import Plan
 from dprelease.schema.load import Declaration
+from dprelease.system.files import read_file
+from dprelease.system.json_text import MOST_BYTES, parsed
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Charge
@@ -96,8 +97,8 @@ def charging(
 def _refuse_rollback(path: Path, target: Path) -> None:
     """Raise LedgerError DP-LEDGER-011 if a release is there that this ledger did not pay for."""
     try:
-        record = json.loads((target / MANIFEST).read_bytes())["ledger"]
-    except (OSError, ValueError, KeyError, TypeError):
+        record = parsed(read_file(target / MANIFEST, MOST_BYTES))["ledger"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return  # no release, or one without a ledger: `run` has its own rules for what is there
     if not isinstance(record, dict) or record.get("file") != path.name:
         return

@@ -16,7 +16,7 @@ from dprelease.schema.partial import what_is_left
 from dprelease.schema.reader import dotted
 from dprelease.schema.release import PRIVATE_KEYS
 
-MANY = 1000
+MANY = 100
 """Findings from which on nobody asks for more."""
 
 KEYS = {

@@ -14,15 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprelease.errors import RunState
+from dprelease.errors import DeclarationError, Place, RunState
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
+from dprelease.release.encoding import pieces
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.manifest import canonical
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.plan import Plan
 from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
+from dprelease.system.files import in_mebibytes
+from dprelease.system.json_text import MOST_BYTES
+
+ROOM = 1 << 20
+"""Bytes for what a draft lacks: digests, numbers of rows, the entry of the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,12 @@ def publishing(
     output: Path | None,
     overwrite: bool,
     state: RunState | None,
+    draft: dict[str, Any],
 ) -> Iterator[Publication]:
     """Yield the release that a declaration is about to publish, claimed and charged.
 
-    `output` stands in for the declared folder. `state` is advanced, and told by what the block
+    `output` stands in for the declared folder. `draft`: the manifest, but for what is only known
+    when rows were read. `state` is advanced, and told by what the block
     raises. Afterwards nothing is left but what was published.
 
     Raises
@@ -84,6 +92,7 @@ def publishing(
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, queries, output)
+    _refuse_large(declaration, draft)
     target = output or declaration.folder / declaration.spec.output
     with (
         state.told_by_failures(),
@@ -91,6 +100,17 @@ def publishing(
         charging(declaration, queries, plan, state, claim.target) as charged,
     ):
         yield Publication(claim, charged, state)
+
+
+def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> None:
+    """Raise DP-RELEASE-019 for a manifest that no reader of manifests takes.
+
+    Readers have a limit, for anybody may have written what they are given; a release that they
+    refuse would have been paid for in vain.
+    """
+    if sum(map(len, pieces(draft))) > MOST_BYTES - ROOM:
+        place, limit = Place(declaration.document.path.name), in_mebibytes(MOST_BYTES)
+        raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)
 
 
 @contextmanager

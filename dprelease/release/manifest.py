@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from dprelease.query.aggregate import (
 from dprelease.query.resolve import Query
 from dprelease.release.aggregate_words import counted_words
 from dprelease.release.bounded_words import bounded_words
+from dprelease.release.encoding import digest_of, pieces
 from dprelease.release.guarantee import Guarantee, budget_of, reading
 from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.treatments import computed_and_joined
@@ -64,19 +64,12 @@ class Written:
 
 def canonical(record: dict[str, Any]) -> bytes:
     """Return the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
-    text = json.dumps(record, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode()
+    return b"".join(pieces(record))
 
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:
     """Return the record with the SHA-256 of its encoding without that digest."""
     return {**record, "digest": digest_of(record)}
-
-
-def digest_of(record: dict[str, Any]) -> str:
-    """Return the SHA-256 of a record's encoding, its own digest left out."""
-    bare = {key: value for key, value in record.items() if key != "digest"}
-    return sha256(canonical(bare))
 
 
 def sha256(data: bytes) -> str:

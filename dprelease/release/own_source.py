@@ -75,7 +75,7 @@ def _meets_uri(uri: str, target: Path) -> bool:
 def _is_inside(folder: Path, path: str, target: Path) -> bool:
     """Return whether a path, or all that a pattern can find, is in the folder."""
     plain = folder / path
-    return _holds(target, plain if plain.is_file() else folder.joinpath(*_cut(path)[0]))
+    return _holds(target, plain if os.path.isfile(plain) else folder.joinpath(*_cut(path)[0]))
 
 
 def _cut(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -101,7 +101,7 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
     The pattern is followed through the folders that are there, each of which may have any number of
     names, by links; from the last one on, what is left of the pattern has to fit what is missing.
     """
-    if (folder / pattern).is_file():
+    if os.path.isfile(folder / pattern):  # Path.is_file raises for a long name
         return False
     end = os.path.realpath(target)
     begin, marked = _cut(pattern)

@@ -57,8 +57,10 @@ def run(
         )
     queries, plan = prepare(declaration)
     source = bits or Entropy()
+    blank = {query.name: manifest.Written("", 0) for query in queries}
+    draft = manifest.build(declaration, queries, plan, blank)
     with publishing(
-        declaration, queries, plan, output=output, overwrite=overwrite, state=state
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
     ) as release:
         settings = Settings.of(declaration)
         written: dict[str, manifest.Written] = {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from dprelease.errors import OutputError
+from dprelease.system.files import NoFile, TooLarge, read_file
+from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
 
 MANIFEST = "manifest.json"
@@ -38,12 +39,10 @@ def refuse_irreplaceable(target: Path) -> None:
 
 def _names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if there is none."""
-    manifest = target / MANIFEST
-    if not manifest.is_file():
-        return None
     try:
-        return {MANIFEST} | {
-            str(file["name"]) for file in json.loads(manifest.read_bytes())["files"]
-        }
+        record = parsed(read_file(target / MANIFEST, MOST_BYTES))
+        return {MANIFEST} | {str(file["name"]) for file in record["files"]}
+    except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
+        return None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,14 @@ from pydantic import BaseModel, ValidationError
 
 from dprelease.errors import Place, State, VerificationError
 from dprelease.release import manifest
+from dprelease.release.encoding import digest_of, is_canonical
 from dprelease.release.federated.json_schema import FederatedManifest
 from dprelease.release.federated.manifest import FORMAT as FEDERATED
 from dprelease.release.json_schema import Manifest
 from dprelease.release.local.json_schema import LocalManifest
 from dprelease.release.local.manifest import FORMAT as LOCAL
+from dprelease.system.files import TooLarge, read_file
+from dprelease.system.json_text import MOST_BYTES, parsed
 
 FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     manifest.FORMAT: ("manifest", Manifest),
@@ -37,13 +39,13 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     """
     raw = _raw(folder / manifest.NAME)
     try:
-        record: Any = json.loads(raw, parse_constant=_refuse_constant)
-        same = isinstance(record, dict) and manifest.canonical(record) == raw
+        record: Any = parsed(raw, _refuse_constant)
+        same = isinstance(record, dict) and is_canonical(record, raw)
     except (ValueError, RecursionError):
         raise _refused("DP-VERIFY-002", problem="it is not strict JSON") from None
     if not same:
         raise _refused("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
-    if record.get("digest") != manifest.digest_of(record):
+    if record.get("digest") != digest_of(record):
         raise _refused("DP-VERIFY-002", problem="its digest does not match")
     found, known = record.get("format"), forms or tuple(FORMS)
     if not isinstance(found, str) or found not in known:
@@ -58,12 +60,16 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
 
 
 def _raw(path: Path) -> bytes:
-    """Return the bytes of a regular file: a pipe or a device would never end."""
+    """Return the bytes of a regular file that is no larger than any manifest."""
+    problem = ""
     try:
-        if path.is_file():
-            return path.read_bytes()
+        return read_file(path, MOST_BYTES)
+    except TooLarge as refused:
+        problem = str(refused.strerror)
     except OSError:
         pass
+    if problem:
+        raise _refused("DP-VERIFY-002", problem=problem)
     raise _refused("DP-VERIFY-001")
 
 

@@ -28,7 +28,7 @@ from dprelease.schema.values import (
     Whole,
     refuse,
     to_bool,
-    to_fraction,
+    to_exact,
 )
 
 MOST_PARTS = 10_000
@@ -41,13 +41,13 @@ def _relative_margin(value: object) -> object:
     found = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
     if found is None:
         refuse("DP-RELEASE-009")
-    share, size = (to_fraction(part) for part in found.groups())
+    share, size = (to_exact(part) for part in found.groups())
     return share / 100 * size
 
 
 def _percentage(value: object) -> Fraction:
     text = str(value).strip()
-    return to_fraction(text[:-1].strip()) / 100 if text.endswith("%") else to_fraction(value)
+    return to_exact(text[:-1].strip()) / 100 if text.endswith("%") else to_exact(value)
 
 
 def _share(value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
@@ -23,7 +23,7 @@ from pydantic import (
 
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.schema.derived import Computable
-from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
+from dprelease.schema.model import A_TYPE, Files, Model, not_read, refuse_twins, shortened
 from dprelease.schema.reader import not_utf8
 from dprelease.schema.values import (
     DROP,
@@ -39,6 +39,8 @@ from dprelease.schema.values import (
 )
 
 STEPS_LIMIT = 2**62
+MOST_VALUES = 1_000_000
+"""Values that one file may list for a column."""
 
 
 class Lattice(Model):
@@ -276,20 +278,32 @@ def _values_of(spec: ValuesFrom, files: Files) -> list[str]:
     try:
         text = files.text(spec.file)
     except UnicodeDecodeError as problem:
-        refuse("DP-SCHEMA-004", reason=f"'{spec.file}' is {not_utf8(problem)}")
-    except (OSError, KeyError):
-        refuse("DP-SCHEMA-004", reason=f"'{spec.file}' is not there")
+        refuse("DP-SCHEMA-004", reason=f"'{shortened(spec.file)}' is {not_utf8(problem)}")
+    except (OSError, KeyError) as problem:
+        refuse("DP-SCHEMA-004", reason=not_read(spec.file, problem))
     try:
-        rows = list(csv.reader(io.StringIO(text), strict=True))
+        return _column_of(csv.reader(io.StringIO(text), strict=True), spec.column)
     except csv.Error:
         refuse("DP-SCHEMA-004", reason="it is not a CSV file")
-    header, body = (rows[0], [row for row in rows[1:] if row]) if rows else ([], [])
-    if spec.column is None and len(header) != 1:
+
+
+def _column_of(rows: Iterator[list[str]], named: str | None) -> list[str]:
+    header = next(rows, [])
+    if named is None and len(header) != 1:
         refuse("DP-SCHEMA-004", reason="it has more than one column and none is named")
-    column = spec.column or header[0]
-    if header.count(column) != 1 or any(len(row) != len(header) for row in body):
-        refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")
-    return [row[header.index(column)] for row in body]
+    column = named or header[0]
+    place = header.index(column) if header.count(column) == 1 else None
+    found: list[str] = []
+    for row in rows:
+        if place is None or len(row) not in (0, len(header)):
+            break
+        found += row[place : place + 1]
+        if len(found) > MOST_VALUES:
+            refuse("DP-SCHEMA-004", reason=f"it has more than {MOST_VALUES:,} values")
+    else:
+        if place is not None:
+            return found
+    refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")
 
 
 class CutColumn(Model):

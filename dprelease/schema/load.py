@@ -9,11 +9,20 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
-from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
 from dprelease.schema.nearest import nearest
-from dprelease.schema.reader import Document, KeyPath, Plain, not_utf8, parse, read_document
+from dprelease.schema.reader import (
+    Document,
+    KeyPath,
+    Plain,
+    not_utf8,
+    parse,
+    read_document,
+    too_large,
+)
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
+from dprelease.system.files import TooLarge
 
 DATA_ENDINGS = (
     ".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".duckdb", ".db", ".sqlite", ".xlsx",
@@ -152,11 +161,11 @@ def _read_declared(
     try:
         text = read(file)
     except UnicodeDecodeError as problem:
-        reason = f"'{file}' is {not_utf8(problem)}"
-    except IsADirectoryError:
-        reason = f"'{file}' is a folder"
-    except (OSError, KeyError):
-        reason = f"'{file}' is not there"
+        reason = f"'{shortened(file)}' is {not_utf8(problem)}"
+    except TooLarge:
+        raise too_large(Place(file)) from None
+    except (OSError, KeyError) as problem:
+        reason = not_read(file, problem)
     if text is None:
         raise DeclarationError("DP-YAML-001", place=place, reason=reason)
     texts[file] = text

@@ -11,11 +11,12 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from dprelease.errors import DeclarationError, DpReleaseError, raise_all
+from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
 from dprelease.schema.nearest import nearest
 from dprelease.schema.reader import Document, KeyPath, Plain
 from dprelease.schema.values import refuse
 from dprelease.schema.words import A_MAPPING, words_of
+from dprelease.system.files import NoFile, TooLarge, read_file
 
 
 class Model(BaseModel):
@@ -28,6 +29,12 @@ class Model(BaseModel):
         defer_build=True,  # most are only built as parts of a document's model
     )
 
+
+Known = dict[tuple[str | int, ...], list[str]]
+"""The keys that a model allows, by location."""
+
+MOST_FINDINGS = 100
+"""What is told of one document: more is no help, and mending some mends others."""
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -45,9 +52,32 @@ class Files:
         return self.texts[name]
 
 
+LONGEST_QUOTE = 100
+"""Characters of a text that a message quotes."""
+
+LARGEST_FILE = 16 << 20
+"""Bytes of a file that a document names."""
+
+
 def read_beside(folder: Path) -> Callable[[str], str]:
-    """Return a reader of UTF-8 files relative to `folder`."""
-    return lambda name: (folder / name).read_text(encoding="utf-8-sig")
+    """Return a reader of UTF-8 files relative to `folder`; it raises as `read_file`."""
+    return lambda name: read_file(folder / name, LARGEST_FILE).decode("utf-8-sig")
+
+
+def not_read(name: str, problem: Exception) -> str:
+    """Return in words why a named file is not read."""
+    words = "is not there"
+    told = problem.strerror if isinstance(problem, OSError) else None
+    if told and isinstance(problem, NoFile | TooLarge):
+        words = told.removeprefix("it ")
+    elif told and not isinstance(problem, FileNotFoundError | NotADirectoryError):
+        words = f"can't be read ({told.lower()})"
+    return f"'{shortened(name)}' {words}"
+
+
+def shortened(text: str) -> str:
+    """Return a text as a message quotes it: whole, if that is no longer than a line."""
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
 def same_name(text: str) -> str:
@@ -69,20 +99,32 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     made: ModelT | None = None
     found: list[DpReleaseError] = list(document.findings.values())
     told = {error.place for error in found}
+    problems: list[ErrorDetails] = []
     try:
         made = model.model_validate(document.values, context=files)
-    except ValidationError as problems:
-        several = _findings(model, document, problems.errors(include_input=False))
-        found += [error for error in several if error.place not in told]
+    except ValidationError as refused:
+        problems = refused.errors(include_url=False, include_input=False)
+    placed = sorted(problems, key=lambda problem: _line(document, problem))
+    several = _findings(model, document, placed[:MOST_FINDINGS], {})
+    found += [error for error in several if error.place not in told]
     found.sort(key=lambda error: error.place.line or 0)
+    more = len(found[MOST_FINDINGS:]) + len(placed[MOST_FINDINGS:])
+    if more:
+        place = Place(document.path.name)
+        rest = DeclarationError("DP-DECL-007", place=place, more=f"{more:,}")
+        found = [*found[:MOST_FINDINGS], rest]
     raise_all(found)
     if made is None:
         raise AssertionError("a refused document has findings")
     return made
 
 
+def _line(document: Document, problem: ErrorDetails) -> int:
+    return document.place(*_key_path(document, problem["loc"], missing=False)).line or 0
+
+
 def _findings(
-    model: type[Model], document: Document, problems: Iterable[ErrorDetails]
+    model: type[Model], document: Document, problems: Iterable[ErrorDetails], known: Known
 ) -> Iterator[DpReleaseError]:
     for problem in problems:
         kind, context = problem["type"], problem.get("ctx", {})
@@ -97,15 +139,15 @@ def _findings(
             spot = _spot(document, kind, keys, context)
             yield DeclarationError(kind, place=document.place(*spot), **context)
         elif kind == "extra_forbidden":
-            yield _unknown_key(model, document, problem["loc"], keys)
+            yield _unknown_key(model, document, problem["loc"], keys, known)
         elif kind == "missing":
             yield DeclarationError(
                 "DP-DECL-002", place=document.place(*keys[:-1]), name=str(keys[-1])
             )
         else:
             words = words_of(kind, context, problem["msg"])
-            known = sorted(_fields_at(model, problem["loc"])) if words == A_MAPPING else []
-            words += f"; known keys are: {', '.join(known)}" if known else ""
+            names = _known_keys(model, problem["loc"], known) if words == A_MAPPING else []
+            words += f"; known keys are: {', '.join(names)}" if names else ""
             yield DeclarationError("DP-DECL-003", place=place, problem=words)
 
 
@@ -152,9 +194,24 @@ def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, ob
             break
         found = longer
     if kind == "DP-DECL-006":  # the second of two names that are alike, wherever below it stands
-        below = (path for path in document.lines if path[: len(keys)] == keys and path != keys)
-        found = next((path for path in below if path[-1] == context["other"]), keys)
+        found = next(_named(_at(document, keys), str(context["other"]), keys), keys)
     return found
+
+
+def _at(document: Document, keys: KeyPath) -> Plain:
+    value: Plain = document.values
+    for key in keys:
+        value = value[key]  # type: ignore[index]
+    return value
+
+
+def _named(value: Plain, name: str, keys: KeyPath) -> Iterator[KeyPath]:
+    """Yield the keys below a value that have a name, in the order of the document."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value or ())
+    for key, inner in parts if isinstance(value, dict | list) else ():
+        if key == name:
+            yield (*keys, key)
+        yield from _named(inner, name, (*keys, key))
 
 
 def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) -> KeyPath:
@@ -180,17 +237,28 @@ def _is_cut_arm(loc: tuple[str | int, ...], i: int) -> bool:
 
 
 def _unknown_key(
-    model: type[Model], document: Document, loc: tuple[str | int, ...], keys: KeyPath
+    model: type[Model],
+    document: Document,
+    loc: tuple[str | int, ...],
+    keys: KeyPath,
+    known: Known,
 ) -> DeclarationError:
-    known = sorted(_fields_at(model, loc[:-1]))
+    names = _known_keys(model, loc[:-1], known)
     name = str(loc[-1])
     return DeclarationError(
         "DP-DECL-001",
         place=document.place(*keys),
-        name=name,
-        nearest=nearest(name, known),
-        known=", ".join(known),
+        name=shortened(name),
+        nearest=nearest(name[:LONGEST_QUOTE], names),
+        known=", ".join(names),
     )
+
+
+def _known_keys(model: type[Model], loc: tuple[str | int, ...], known: Known) -> list[str]:
+    """Return the keys that there are at a location, which is looked up once."""
+    if loc not in known:
+        known[loc] = sorted(_fields_at(model, loc))
+    return known[loc]
 
 
 def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:

@@ -15,12 +15,15 @@ import yaml
 
 from dprelease.errors import DeclarationError, Place
 from dprelease.schema.syntax import flaw_of
+from dprelease.system.files import TooLarge, in_mebibytes, read_file
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
 NODE_LIMIT = 200_000
 MOST_FINDINGS = 100
 """What is told of one document before its keys are looked at."""
+LONGEST_KEY = 1000
+"""Characters, as of any other text that is declared."""
 
 PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 """What shells and templates fill in, and nothing here does."""
@@ -70,14 +73,13 @@ def read_document(path: Path) -> Document:
     """
     here = Place(path.name)
     try:
-        with path.open("rb") as file:
-            raw = file.read(SIZE_LIMIT + 1)
+        raw = read_file(path, SIZE_LIMIT)
+    except TooLarge:
+        raise too_large(here) from None
     except OSError as problem:
         is_folder = isinstance(problem, IsADirectoryError)
         reason = "it is a folder" if is_folder else (problem.strerror or "not readable").lower()
         raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
-    if len(raw) > SIZE_LIMIT:
-        raise DeclarationError("DP-YAML-002", place=here, limit="1 MiB")
     reason = ""
     try:
         text = raw.decode("utf-8")
@@ -86,6 +88,11 @@ def read_document(path: Path) -> Document:
     if reason:
         raise DeclarationError("DP-YAML-001", place=here, reason=reason)
     return parse(text, path)
+
+
+def too_large(place: Place) -> DeclarationError:
+    """Return the error of a document that is larger than any that is needed."""
+    return DeclarationError("DP-YAML-002", place=place, limit=in_mebibytes(SIZE_LIMIT))
 
 
 def not_utf8(problem: UnicodeDecodeError) -> str:
@@ -97,6 +104,8 @@ def not_utf8(problem: UnicodeDecodeError) -> str:
 def parse(text: str, path: Path) -> Document:
     """Return the document of a text; `path` is only named in messages."""
     here = Place(path.name)
+    if len(text) > SIZE_LIMIT:
+        raise too_large(here)
     events = iter(_checked_events(text, here))
     # The stream starts, and its only document; anything may follow.
     _, _, root = next(events), next(events), next(events)
@@ -197,6 +206,8 @@ class _Building:
         place = Place(self.here.file, _starts(key), dotted(keys))
         if not isinstance(key, yaml.ScalarEvent):
             raise DeclarationError("DP-YAML-007", place=place)
+        if len(key.value) > LONGEST_KEY:
+            raise DeclarationError("DP-YAML-009", place=place, limit=LONGEST_KEY)
         if key.value == "<<":
             raise DeclarationError("DP-YAML-004", place=place)
         return str(key.value)

@@ -29,6 +29,7 @@ from dprelease.schema.values import (
     NAME,
     NUMBER_SCHEMA,
     TEXT_SCHEMA,
+    Amount,
     Exact,
     Name,
     ShortForm,
@@ -71,9 +72,9 @@ class BudgetSpec(Model):
     epsilon nor rho, every column declares its own price or its accuracy.
     """
 
-    epsilon: Exact | None = None
-    rho: Exact | None = None
-    delta: Exact = Fraction(0)
+    epsilon: Amount | None = None
+    rho: Amount | None = None
+    delta: Amount = Fraction(0)
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     tables: dict[Name, Share] = Field(default_factory=dict)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sized
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -158,6 +159,7 @@ class Source(Model):
         return self.delimiter or ("\t" if self._ending[0] == ".tsv" else ",")
 
 
+MOST_COLUMNS = 10_000
 _BOUNDS = ("max_groups", "max_rows_per_group")
 
 
@@ -182,6 +184,12 @@ def _short_source(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
+def _not_too_many(columns: object) -> object:
+    if isinstance(columns, Sized) and len(columns) > MOST_COLUMNS:
+        refuse("DP-SCHEMA-015", found=f"{len(columns):,}", most=f"{MOST_COLUMNS:,}")
+    return columns
+
+
 class Table(Model):
     """One declared table."""
 
@@ -193,7 +201,7 @@ class Table(Model):
     public: Flag = False
     """Nobody's data: read without a price, to be joined to tables that are about people."""
     privacy_unit: UnitSpec = UnitSpec()
-    columns: dict[Text, Column]
+    columns: Annotated[dict[Text, Column], BeforeValidator(_not_too_many)]
 
     @model_validator(mode="after")
     def _write_formats(self) -> Self:

@@ -13,11 +13,16 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from dprelease.numerics.rounding import exact
 
 DROP = "drop"
+UNUSABLE = re.compile("[\0\ud800-\udfff]")
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 RESERVED = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
 )
 """File names that some systems keep for devices."""
+
+
+LEAST, LARGEST = Fraction(1, 10**100), Fraction(10**100)
+"""Of numbers that are declared, but for zero."""
 
 
 def refuse(code: str, **fields: object) -> NoReturn:
@@ -37,9 +42,24 @@ def to_fraction(value: object) -> Fraction:
         refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' is none")
 
 
+def to_exact(value: object) -> Fraction:
+    """Return the exact number of a decimal text or a Python number, of a size that can be used.
+
+    Products and ratios of several such numbers are floats still.
+    """
+    found = to_fraction(value)
+    if found and not LEAST <= abs(found) <= LARGEST:
+        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' {_size(found)}")
+    return found
+
+
+def _size(number: Fraction) -> str:
+    return "is larger than 1e100" if abs(number) > 1 else "is nearer to zero than 1e-100"
+
+
 def to_int(value: object) -> int:
     """Return the whole number of a text or a Python number."""
-    found = to_fraction(value)
+    found = to_exact(value)
     if found.denominator != 1:
         refuse("DP-DECL-003", problem="a whole number is needed")
     return found.numerator
@@ -63,7 +83,7 @@ def to_text(value: object) -> str:
             value, dict
         )
         refuse("DP-DECL-003", problem=f"a text is needed{beside}")
-    if "\0" in value or len(value) > 1000 or any("\ud800" <= c <= "\udfff" for c in value):
+    if len(value) > 1000 or UNUSABLE.search(value):
         refuse("DP-DECL-003", problem="a text of at most 1000 characters without NUL is needed")
     return value
 
@@ -117,7 +137,9 @@ class ShortForm:
 TEXT_SCHEMA = {"type": "string"}
 NUMBER_SCHEMA = {"type": ["number", "string"], "description": "an exact decimal number"}
 
-Exact = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]
+Exact = Annotated[Fraction, BeforeValidator(to_exact), WithJsonSchema(NUMBER_SCHEMA)]
+Amount = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]
+"""Of a budget, which has limits of its own."""
 Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
 Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]

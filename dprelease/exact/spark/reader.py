@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
-from dprelease.exact.sources import text_reader
+from dprelease.exact.sources import named, text_reader
 from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
 from dprelease.exact.spark.stored import quoted
@@ -138,7 +138,7 @@ def _parquet(
     read = spark.read.schema(schema).options(
         recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED"
     )
-    failure = DataError("DP-DATA-001", table=given.declared.table.name, format="parquet")
+    failure = DataError("DP-DATA-001", **named(given.declared), format="parquet")
     found = attempt(lambda: read.parquet(*paths), failure)
     return _chosen(found, list(types)), Rows(physical)
 

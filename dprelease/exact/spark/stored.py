@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, State
 from dprelease.exact.inputs import format_of
-from dprelease.exact.sources import stored_columns
+from dprelease.exact.sources import named, stored_columns
 from dprelease.exact.spark.session import attempt
 from dprelease.schema.load import Declared
 
@@ -102,7 +102,7 @@ def find_stored(spark: SparkSession, declared: Declared) -> Stored:
     DataError
         DP-DATA-001 if it is not there, DP-SPARK-001 if it is a view or of another format.
     """
-    failure = DataError("DP-DATA-001", table=declared.table.name, format=format_of(declared))
+    failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
     first = stamp(spark, declared)  # before: a change in between is found by the next one
     frame = attempt(lambda: _opened(spark, declared), failure)
     return Stored(declared, frame, first)
@@ -135,7 +135,7 @@ def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
         rows = told.toArrow().to_pylist()
         return sorted(tuple(map(str, row.values())) for row in rows)
 
-    failure = DataError("DP-DATA-001", table=declared.table.name, format=format_of(declared))
+    failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
     return attempt(found, failure)
 
 

@@ -42,8 +42,10 @@ def run_federated(
     queries, plan = resolve_federated(declaration), prepare_federated(declaration)
     party = party_of(declaration)
     source = bits or Entropy()
+    blank = dict.fromkeys((query.name for query in queries), "")
+    draft = manifest.build(declaration, queries, plan, blank, party)
     with publishing(
-        declaration, queries, plan, output=output, overwrite=overwrite, state=state
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
     ) as release:
         settings = Settings.of(declaration)
         digests: dict[str, str] = {}

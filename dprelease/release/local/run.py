@@ -36,8 +36,12 @@ def run_local(
     plan = prepare_local(declaration)
     source = bits or Entropy()
     queries = [part.query for part in plan.records]
+    names = [part.name for part in plan.records]
+    draft = manifest.build(
+        declaration, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0), None
+    )
     with publishing(
-        declaration, queries, plan, output=output, overwrite=overwrite, state=state
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
     ) as release:
         digests: dict[str, str] = {}
         sizes: dict[str, int] = {}

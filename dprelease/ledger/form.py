@@ -1,0 +1,102 @@
+"""What the body of an entry looks like: whoever can write the file can write anything into it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from dprelease.numerics.rounding import exact
+
+Size = Annotated[int, Field(ge=0, lt=2**127)]
+
+
+class _Part(BaseModel):
+    """Known keys of known types; later versions may have written others beside them."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Move(_Part):
+    shift: Size
+    cells: Size
+
+
+class _Sensitivity(_Part):
+    slots: Size
+    moves: list[_Move]
+
+
+class _Event(_Part):
+    query: str
+    column: str
+    mechanism: str
+    parameters: dict[str, str]
+    sensitivity: _Sensitivity
+
+
+class _Charge(_Part):
+    table: str
+    price: str
+    counted: Literal["epsilon", "rho"]
+    takes_all: bool
+    events: list[_Event]
+
+
+class _Process(_Part):
+    host: str
+    pid: Annotated[int, Field(ge=0, lt=2**31)]
+    started: str
+
+
+class _Account(_Part):
+    table: str
+    neighbours: str
+    unit: str
+    epsilon: str | None
+    delta: str
+    rho: str | None
+
+    @model_validator(mode="after")
+    def _is_a_budget(self) -> Self:
+        amounts = [exact(text) for text in (self.epsilon, self.rho) if text is not None]
+        if len(amounts) != 1 or not 0 < amounts[0] < 10**9 or not 0 <= exact(self.delta) < 1:
+            raise ValueError("no budget")
+        return self
+
+
+class _Open(_Part):
+    kind: Literal["open"]
+    time: str
+    account: _Account
+
+
+class _Reserve(_Part):
+    kind: Literal["reserve"]
+    time: str
+    id: str
+    title: str
+    process: _Process
+    locked: bool = False
+    charges: list[_Charge]
+
+
+class _Step(_Part):
+    kind: Literal["read", "publish", "commit", "cancel"]
+    time: str
+    id: str
+    manifest: str | None = None
+
+
+_ENTRY: TypeAdapter[Any] = TypeAdapter(
+    Annotated[_Open | _Reserve | _Step, Field(discriminator="kind")]
+)
+
+
+def is_entry(body: object) -> bool:
+    """Return whether a body has the form of an entry."""
+    try:
+        _ENTRY.validate_python(body)
+    except (ValidationError, RecursionError):
+        return False
+    return True

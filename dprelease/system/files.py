@@ -1,0 +1,80 @@
+"""Files that anybody may have named: regular ones alone are read, and no more than a limit.
+
+To open a pipe waits for somebody else, a device may never end, and a file may be larger than any
+memory: what a person names by mistake, or another person by intent, must not hold up a command.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""What was a file a moment ago may be a pipe by now: nothing here waits for one."""
+
+PIECE = 1 << 20
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class NoFile(OSError):
+    """Something has the name that is no regular file."""
+
+
+class TooLarge(OSError):
+    """A file has more bytes than are read of it."""
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return the bytes of a regular file, of which there may be `most`.
+
+    Raises
+    ------
+    NoFile, TooLarge
+        If it is a folder, a pipe, a socket or a device, which is not opened; or has more bytes.
+    OSError
+        If it is not there, can't be read, or has a name that no file can have.
+    """
+    try:
+        refuse_others(path.stat())
+        handle = os.open(path, OPEN)
+    except ValueError:  # NUL, or half a surrogate
+        raise OSError(errno.EINVAL, "no file has such a name") from None
+    with open(handle, "rb", buffering=0) as file:
+        found = os.fstat(handle)
+        refuse_others(found)
+        if found.st_size > most:
+            raise _too_large(most)
+        pieces, size = [], 0
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:  # it grows, or its system does not know sizes
+                raise _too_large(most)
+        if piece is None:  # what looks like a file, and waits for somebody
+            raise BlockingIOError(errno.EAGAIN, "it has no end yet")
+    return b"".join(pieces)
+
+
+def refuse_others(found: os.stat_result) -> None:
+    """Raise NoFile for what is no regular file."""
+    if not stat.S_ISREG(found.st_mode):
+        kind = KINDS.get(stat.S_IFMT(found.st_mode), "no file")
+        raise NoFile(errno.EINVAL, f"it is {kind}")
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(errno.EFBIG, f"it is larger than {in_mebibytes(most)}")
+
+
+def in_mebibytes(size: int) -> str:
+    """Return a limit in words."""
+    return f"{size >> 20} MiB"
