@@ -15,21 +15,18 @@ from dprelease.accessor.session import Session, Spending, amount, spending
 from dprelease.accessor.terms import Noise, Terms, keys_of
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
-from dprelease.exact.duckdb import Engine
 from dprelease.exact.view import computed
 from dprelease.ledger.account import Charge
-from dprelease.numerics.entropy import Entropy
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
+from dprelease.release import lifecycle as execute
 from dprelease.release.aggregate_words import counted_words
-from dprelease.release.answer import answered
 from dprelease.release.charging import ROWS, charges_of
 from dprelease.release.counting import counted_by
 from dprelease.release.outlook import left_for
 from dprelease.release.plan import Plan, make_plan
 from dprelease.release.question import attributes
-from dprelease.release.write import to_arrow
 from dprelease.schema.asked import CHOSEN
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.reader import Document, Plain
@@ -73,12 +70,8 @@ def answer(
         Before the charge unless the engine fails while it reads.
     """
     plan, price = planned(session, question, terms)
-    (query,) = {column.query.name: column.query for column in plan.columns}.values()
-    with Engine.open(session.declared, frame) as engine:
-        engine.compile(query)  # a missing column or an unreadable type is refused without a charge
-        with _charged(session, plan, price, f"this {question.what}", state):
-            found = to_arrow(answered(engine, plan.columns, Entropy()))
-    shown = to_pandas(found)
+    charged = _charged(session, plan, price, f"this {question.what}", state)
+    shown = to_pandas(execute.answer(plan.columns, frame, charged))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown, plan
 
@@ -118,10 +111,8 @@ def answer_sql(
     joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
     query = _asked(session, selected.columns, selected.group_by, joined, derive, terms)
     plan, price = _priced(session, query, terms)
-    with Engine.open(session.declared, frame) as engine:
-        engine.compile(query)
-        with _charged(session, plan, price, "this statement", state):
-            noised = to_arrow(answered(engine, plan.columns, Entropy()))
+    charged = _charged(session, plan, price, "this statement", state)
+    noised = execute.answer(plan.columns, frame, charged)
     shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown

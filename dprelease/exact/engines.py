@@ -54,6 +54,13 @@ def open_engines(
         yield found
 
 
+def open_engine(
+    declared: Declared, frame: object | None, settings: Settings = DEFAULT
+) -> AbstractContextManager[Engine]:
+    """Return the engine of this machine over one table, or over the frame given for it."""
+    return Engine.open(declared, frame, settings=settings)
+
+
 def _engine(
     spec: ReleaseSpec,
     settings: Settings,

@@ -9,26 +9,33 @@ notes: without the first there is nothing that depends on a row, with it the run
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DeclarationError, Place, RunState
+from dprelease.exact.engines import open_engine
+from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
+from dprelease.release.answer import answered
 from dprelease.release.charging import Charged, charging
 from dprelease.release.encoding import pieces
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.manifest import canonical
 from dprelease.release.own_source import refuse_own_source
-from dprelease.release.plan import Plan
+from dprelease.release.plan import Plan, PlannedColumn
 from dprelease.release.replaceable import MANIFEST
+from dprelease.release.write import to_arrow
 from dprelease.schema.load import Declaration
 from dprelease.system.files import in_mebibytes
 from dprelease.system.json_text import MOST_BYTES
 
 ROOM = 1 << 20
 """Bytes for what a draft lacks: digests, numbers of rows, the entry of the ledger."""
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +122,34 @@ def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> None:
 
 @contextmanager
 def answering(
-    declaration: Declaration, queries: Sequence[Query], plan: Plan, state: RunState | None
-) -> Iterator[Charged]:
-    """Yield the price of an answer that stays in memory; raises as `charging`.
+    declaration: Declaration, queries: Sequence[Query], plan: Plan, state: RunState
+) -> Iterator[None]:
+    """Charge a ledger for an answer that stays in memory; raises as `charging`.
 
-    Whoever asks shares a process with the noise, and could end it after a look.
+    Whoever asks shares a process with the noise, and could end it after a look: there is no way
+    back from the first row that is read.
     """
-    state = RunState() if state is None else state
-    with state.told_by_failures(), charging(declaration, queries, plan, state) as charged:
-        yield charged
+    with charging(declaration, queries, plan, state) as charged:
+        charged.read()
+        yield
+        charged.commit("")
+
+
+def answer(
+    columns: Sequence[PlannedColumn], frame: object | None, charged: AbstractContextManager[None]
+) -> pa.Table:
+    """Return the noised table of one query, which is compiled, charged, and only then read.
+
+    `columns`: all that is planned of the query. `frame` stands in for its source. `charged`: what
+    pays for the answer while it is drawn.
+
+    Raises
+    ------
+    DataError
+        Before the charge if a source is not as declared; afterwards as `Engine.run`.
+    """
+    query = columns[0].query
+    with open_engine(query.declared, frame) as engine:
+        engine.compile(query)  # a missing column or an unreadable type is refused without a charge
+        with charged:
+            return to_arrow(answered(engine, columns, Entropy()))

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
-from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import frame_of, refuse_unknown_frames
 from dprelease.exact.view import computed
-from dprelease.numerics.entropy import Entropy
 from dprelease.query.select import NOISED, Selected, select
-from dprelease.release.answer import answered
 from dprelease.release.findings import several
-from dprelease.release.lifecycle import answering
+from dprelease.release.lifecycle import answer, answering
 from dprelease.release.pipeline import run
 from dprelease.release.plan import Plan
 from dprelease.release.prepare import prepare
-from dprelease.release.write import to_arrow
 from dprelease.schema.load import Declaration, declaration_of, read_table
 
 if TYPE_CHECKING:
@@ -190,13 +186,6 @@ def _in_memory(
 ) -> pa.Table:
     """Return the noised table of a release of one query; charged before any row is read."""
     (query,) = {column.query.name: column.query for column in plan.columns}.values()
-    with (
-        answering(declaration, [query], plan, state) as charged,
-        Engine.open(query.declared, frame_of(query.declared.table, frames)) as engine,
-    ):
-        columns = plan.of_query(query.name)
-        engine.compile(query)  # a missing column is refused without a charge
-        charged.read()  # the caller shares a process with the noise: no way back from here on
-        noised = to_arrow(answered(engine, columns, Entropy()))
-        charged.commit("")
-    return noised
+    frame = frame_of(query.declared.table, frames)
+    charged = answering(declaration, [query], plan, state)
+    return answer(plan.of_query(query.name), frame, charged)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dprelease.errors import RunState
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.engines import frame_of
+from dprelease.exact.engines import frame_of, open_engine
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.query.records import Records
@@ -68,7 +68,7 @@ def _opened(
         name = part.declared.table.name
         if name not in opened:
             frame = frame_of(part.declared.table, frames)
-            engine = Engine.open(part.declared, frame, settings=Settings.of(declaration))
+            engine = open_engine(part.declared, frame, Settings.of(declaration))
             opened[name] = stack.enter_context(engine)
         opened[name].compile_records(part)  # a missing column is refused without a charge
     return opened
