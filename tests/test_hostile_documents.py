@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from dprelease.ledger.ledger import Ledger
 from dprelease.system.json_text import MOST_BYTES
 from tests.hostile import FILES, GROUPS, PAID, budget, call
+from tests.processes import run
 
 ROOT = Path(__file__).parents[1]
 SECONDS, MEBIBYTES = 5.0, 500.0
@@ -27,10 +27,7 @@ def test_what_is_read(group: str, whole: bool, tmp_path: Path) -> None:
     extent = ["whole"] if whole else []
     command = [sys.executable, "-m", "tests.hostile", str(tmp_path), group, *extent]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, stdin=subprocess.DEVNULL,
-        timeout=280, check=False, text=True,
-    )  # fmt: skip
+    done = run(command, patience=280, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     wrong = []
     for line in done.stdout.splitlines():

@@ -58,14 +58,14 @@ def seen(node: exp.Column, column: Column) -> str:
     """Return the value of a column as a condition sees it.
 
     How an undeclared code of a category is spelled depends on what its column is stored as, so all
-    of them look alike: as an empty text, or another one that is not declared. Beside constants,
-    which are declared, this is no matter.
+    of them look alike: as "?", or another text that is not declared. Beside constants, which are
+    declared, this is no matter.
     """
     name = quoting.identifier(node.name)
     if not isinstance(column, CategoryColumn) or _is_beside_constants(node):
         return name
     values = column.values or ()
-    other = "" if "" not in values else max(values) + "?"  # longer than any that it starts with
+    other = "?" if "?" not in values else max(values) + "?"  # longer than any that it starts with
     known = ", ".join(quoting.text(value) for value in values)
     undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
     return f"(CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END)"

@@ -75,6 +75,8 @@ def _known(compute: Callable[..., float], *values: float | None) -> float | None
 
 
 def _word(n: float | None, k: str | None) -> str | None:
+    if k not in ("a", "b", "c", "", None):
+        k = "?"  # undeclared codes look alike
     if n is not None and n < 0:
         return "neg"
     if n is not None and n > 5:

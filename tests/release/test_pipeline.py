@@ -57,6 +57,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    (tmp_path / "out").mkdir()  # a new one is brought to the disk before anything is read
     monkeypatch.setattr(folder if step in ("_sync", "rename_new") else pipeline, step, full)
     with pytest.raises(OutputError, match="no space left") as caught:
         run(read_declaration(write(tmp_path)))

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import BudgetError
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.partitions import Partitions
 from dprelease.numerics.lattice import sample
 from dprelease.query.private import PrivateKeys
 from dprelease.query.resolve import Query
@@ -231,7 +232,9 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
         frame[name] = pd.Series([None] * len(frame), dtype="str")
     with Engine.open(asked.declared, frame) as engine:
         found = engine.partitions(asked)
-        once = mock.Mock(wraps=engine, partitions=lambda _query: found)  # their order is anyone's
+        order = np.argsort(np.array(found.names))  # theirs is anyone's, and gives each other noise
+        found = Partitions([found.names[i] for i in order], found.units[order])
+        once = mock.Mock(wraps=engine, partitions=lambda _query: found)
         answer = answered(once, columns, Keyed(f"keys {shift}"))
     noise = sample(law.law, len(found.names), Keyed(f"keys {shift}"))
     true = dict(zip(names, numbers, strict=True))
