@@ -235,8 +235,8 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
         order = np.argsort(np.array(found.names))  # theirs is anyone's, and gives each other noise
         found = Partitions([found.names[i] for i in order], found.units[order])
         once = mock.Mock(wraps=engine, partitions=lambda _query: found)
-        answer = answered(once, columns, Keyed(f"keys {shift}"))
-    noise = sample(law.law, len(found.names), Keyed(f"keys {shift}"))
+        answer = answered(once, columns, Keyed(f"drawn {shift}"))
+    noise = sample(law.law, len(found.names), Keyed(f"drawn {shift}"))
     true = dict(zip(names, numbers, strict=True))
     noised = {
         asked.private.values(name)[0]: true[asked.private.values(name)[0]] + drawn
