@@ -28,7 +28,7 @@ papers: $(READY)
 	$(BIN)/python -m examples.papers.page out/papers
 
 schemas: $(READY)
-	$(BIN)/python -m dprelease.release.json_schema schemas/json
+	$(BIN)/python -m dprelease.documents.json_schemas schemas/json
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

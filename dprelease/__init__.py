@@ -15,12 +15,12 @@ from dprelease.version import __version__
 if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
     from dprelease.accessor.session import Session
+    from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.release.api import Release, read_release
-    from dprelease.release.calibration import calibrate
-    from dprelease.release.federated.total import federated_sum
-    from dprelease.release.local.estimate import local_estimate
     from dprelease.release.question import sql
-    from dprelease.release.verify import verify
+    from dprelease.verification.estimates import local_estimate
+    from dprelease.verification.total import federated_sum
+    from dprelease.verification.verify import verify
 
 __all__ = [
     "Release",
@@ -40,13 +40,13 @@ __all__ = [
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
-    "calibrate": "dprelease.release.calibration",
+    "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",
-    "federated_sum": "dprelease.release.federated.total",
-    "local_estimate": "dprelease.release.local.estimate",
+    "federated_sum": "dprelease.verification.total",
+    "local_estimate": "dprelease.verification.estimates",
     "read_release": "dprelease.release.api",
     "sql": "dprelease.release.question",
-    "verify": "dprelease.release.verify",
+    "verify": "dprelease.verification.verify",
 }
 
 

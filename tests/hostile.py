@@ -494,10 +494,10 @@ def main(root: Path, group: str, whole: bool) -> None:
     """Print what came of each case of a group."""
     import dprelease.exact.duckdb
     import dprelease.ledger.ledger
-    import dprelease.release.central
     import dprelease.release.pipeline
-    import dprelease.release.sketch
-    import dprelease.release.verify  # noqa: F401
+    import dprelease.scaffold.sketch
+    import dprelease.verification.central
+    import dprelease.verification.verify  # noqa: F401
 
     for i, case in enumerate(GROUPS[group](whole)):
         folder = root / str(i)

@@ -66,7 +66,7 @@ def test_every_way_to_ask_has_one_answer_and_one_price(
     """`df.dp.mean("pay", by=...)`, of groups, of a selected column, in a list, and by `agg`."""
     frame, session, ledger = asked(tmp_path, unit)
     column, more = ARGUMENTS.get(question, ("pay", ()))
-    monkeypatch.setattr("dprelease.release.lifecycle.Entropy", lambda: Keyed("noise"))
+    monkeypatch.setattr("dprelease.release.execute.Entropy", lambda: Keyed("noise"))
     groups, terms = frame.dp.groupby(keys), {"epsilon": EPSILON}
     ways: dict[str, Callable[[], Any]] = {
         "by": lambda: getattr(frame.dp, question)(column, *more, by=keys, **terms),

@@ -46,7 +46,7 @@ def test_a_manifest_that_nobody_could_verify(
     for name, text in {**FILES, "release.yaml": PAID}.items():
         (tmp_path / name).write_text(text)
     budget(tmp_path)
-    monkeypatch.setattr("dprelease.release.lifecycle.ROOM", MOST_BYTES - 1000)
+    monkeypatch.setattr("dprelease.release.execute.ROOM", MOST_BYTES - 1000)
     code, told = call("run", str(tmp_path / "release.yaml"))
     assert (code, "DP-RELEASE-019" in told) == (2, True), told
     assert "no row was read, no budget was spent" in told

@@ -13,15 +13,15 @@ import dprelease
 from dprelease import cli
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.mechanisms.efficiency import efficiency
 from dprelease.mechanisms.laplace import Laplace
 from dprelease.mechanisms.optimal import least_error
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.planning.auto.comparison import compare
+from dprelease.planning.auto.efficiency import efficiency
+from dprelease.planning.auto.single_mechanism import requested
+from dprelease.planning.calibration import priced, typical_error
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.calibration import requested
-from dprelease.release.comparison import compare
-from dprelease.release.draft import priced, typical_error
 
 RUN = CliRunner()
 
@@ -114,7 +114,7 @@ def test_charts_that_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyP
     code, _, words = call("compare", "--epsilon", "1", "--plot", str(tmp_path / "no" / "e.png"))
     assert code == 2
     assert "DP-OUTPUT-002" in words
-    monkeypatch.setattr("dprelease.release.drawing.find_spec", lambda name: None)
+    monkeypatch.setattr("dprelease.planning.charts.find_spec", lambda name: None)
     code, _, words = call("compare", "--epsilon", "1", "--plot", str(tmp_path / "errors.png"))
     assert code == 2
     assert "DP-OUTPUT-004" in words

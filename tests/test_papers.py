@@ -18,7 +18,7 @@ from dprelease.mechanisms.offset_symmetric_gaussian import OffsetSymmetricGaussi
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
 from dprelease.numerics import stable
-from dprelease.privacy.offset_gaussian import OffsetGaussianLoss
+from dprelease.privacy.losses.offset_gaussian import OffsetGaussianLoss
 from examples.papers import asymmetric_and_truncated_laplace as poster
 from examples.papers import offset_symmetric_gaussian as osgt
 from examples.papers import page, stable_figures

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DataError, Findings, Place
 from dprelease.errors.printable import one_line, printable
-from dprelease.release.drawing import save
-from dprelease.release.sketch import sketch
+from dprelease.planning.charts import save
+from dprelease.scaffold.sketch import sketch
 
 KINDS = {
     "escape": "\x1b[2J",

@@ -28,7 +28,8 @@ ENDED = """
 import os, signal, sys
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.ledger import Ledger
-from dprelease.release import folder, pipeline, prepare
+from dprelease.release import folder, pipeline
+from dprelease.planning import prepare
 place, number = sys.argv[1], int(sys.argv[2])
 for default in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(default, signal.SIG_DFL)

@@ -17,20 +17,20 @@ from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.exact.view import computed
 from dprelease.ledger.account import Charge
+from dprelease.planning.aggregate_words import counted_words
+from dprelease.planning.auto.ledger_cost import counted_by
+from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
-from dprelease.release import lifecycle as execute
-from dprelease.release.aggregate_words import counted_words
+from dprelease.release import execute
 from dprelease.release.charging import ROWS, charges_of
-from dprelease.release.counting import counted_by
 from dprelease.release.outlook import left_for
-from dprelease.release.plan import Plan, make_plan
 from dprelease.release.question import attributes
 from dprelease.schema.asked import CHOSEN
 from dprelease.schema.model import Files, read_beside, validate
-from dprelease.schema.reader import Document, Plain
 from dprelease.schema.release import BudgetSpec, Limits, QuerySpec
+from dprelease.schema.yaml_text.reader import Document, Plain
 
 if TYPE_CHECKING:
     import pandas as pd

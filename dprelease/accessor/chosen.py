@@ -14,7 +14,7 @@ from dprelease.accessor.session import Session
 from dprelease.accessor.terms import Terms, checked
 from dprelease.errors import RunState
 from dprelease.schema.columns import IntegerColumn, NumberColumn
-from dprelease.schema.reader import Plain
+from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from dprelease.accessor.aggregates import Aggregates
 from dprelease.accessor.answer import answer_sql
 from dprelease.accessor.terms import QUESTIONS, Price, Terms, checked, keys_of, question
 from dprelease.errors import SessionError, UsageError
-from dprelease.schema.reader import Plain
+from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError
-from dprelease.exact.sources import stored_columns
+from dprelease.exact.reading.sources import stored_columns
 
 if TYPE_CHECKING:
     import pandas as pd

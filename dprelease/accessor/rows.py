@@ -12,7 +12,7 @@ from dprelease.accessor.groups import Grouped
 from dprelease.accessor.session import Session
 from dprelease.accessor.terms import QUESTIONS, Name
 from dprelease.errors import SessionError, UsageError
-from dprelease.schema.reader import Plain
+from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd

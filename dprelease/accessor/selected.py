@@ -11,7 +11,7 @@ from dprelease.accessor.counted import Counted
 from dprelease.accessor.terms import Price, Terms, checked, question
 from dprelease.errors import SessionError, UsageError
 from dprelease.query.columns import unknown_column
-from dprelease.schema.reader import Plain
+from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd

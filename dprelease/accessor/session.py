@@ -19,7 +19,7 @@ from dprelease.errors import (
     RunState,
     SessionError,
 )
-from dprelease.exact.sources import stored_columns
+from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import exact

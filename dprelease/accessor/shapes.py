@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
 from dprelease.schema.columns import CutColumn
-from dprelease.schema.reader import Plain
+from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from dprelease.cli.tables import table
 
 if TYPE_CHECKING:
-    from dprelease.release.plan import Plan
+    from dprelease.planning.plan import Plan
 
 
 def federated_words(found: Plan, *, wide: bool) -> str:
     """Return who is protected against whom, and every party's share, in words."""
-    from dprelease.release.federated.plan import FederatedPlan
+    from dprelease.planning.federated_plan import FederatedPlan
 
     assert isinstance(found, FederatedPlan)  # the caller looked at the declaration
     rows = [("honest", "epsilon of the sum", "of it for rounding")]

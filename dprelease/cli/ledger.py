@@ -124,7 +124,7 @@ def check(
     """Check the chain, every price, and that releases on disk are in it (a rollback shows)."""
     with reporting(as_json):
         from dprelease.release.accounts import check_prices
-        from dprelease.release.verify import verify
+        from dprelease.verification.verify import verify
 
         words = check_prices(ledger)
         for folder in releases or ():

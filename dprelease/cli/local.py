@@ -12,13 +12,13 @@ from dprelease.cli.tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.release.local.plan import LocalColumn
-    from dprelease.release.plan import Plan
+    from dprelease.planning.local_plan import LocalColumn
+    from dprelease.planning.plan import Plan
 
 
 def local_plan_words(found: Plan, *, wide: bool) -> str:
     """Return the plan of a local release in words."""
-    from dprelease.release.local.plan import LocalPlan
+    from dprelease.planning.local_plan import LocalPlan
 
     assert isinstance(found, LocalPlan)  # the caller looked at the mode
     guarantee = found.guarantee
@@ -39,7 +39,7 @@ def _parameters(column: LocalColumn) -> list[tuple[str, str]]:
 
 
 def _one_record(column: LocalColumn) -> str:
-    from dprelease.release.local.plan import one_record
+    from dprelease.planning.local_plan import one_record
 
     told = one_record(column)
     if "keep" in told:
@@ -49,7 +49,7 @@ def _one_record(column: LocalColumn) -> str:
 
 def local_statements(found: Plan) -> dict[str, str]:
     """Return the SQL of all records, by name, for the types that columns are declared as."""
-    from dprelease.release.local.plan import LocalPlan
+    from dprelease.planning.local_plan import LocalPlan
     from dprelease.statements.records import assumed_types_of, compile_records
 
     assert isinstance(found, LocalPlan)  # the caller looked at the mode
@@ -67,7 +67,7 @@ def estimate(
 ) -> None:
     """Estimate a mean, or frequencies, from the noised records of a local release."""
     with reporting(as_json):
-        from dprelease.release.local.estimate import local_estimate
+        from dprelease.verification.estimates import local_estimate
 
         try:
             found = local_estimate(folder, column, records=records, confidence=confidence)

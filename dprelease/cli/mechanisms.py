@@ -12,7 +12,7 @@ from dprelease.cli.reporting import AsJson, Wide, reporting, respond
 from dprelease.cli.tables import table
 
 if TYPE_CHECKING:
-    from dprelease.release.comparison import Compared
+    from dprelease.planning.auto.comparison import Compared
 
 app = typer.Typer(help="List the mechanisms, or compare them under a budget.")
 
@@ -102,16 +102,16 @@ def compare(
 ) -> None:
     """Print the errors of all mechanisms, each at its best shape, under one budget."""
     with reporting(as_json):
-        from dprelease.release.calibration import requested
-        from dprelease.release.comparison import compare as compared
+        from dprelease.planning.auto.comparison import compare as compared
+        from dprelease.planning.auto.single_mechanism import requested
 
         if plot is not None:
-            from dprelease.release.drawing import check_target
+            from dprelease.planning.charts import check_target
 
             check_target(plot)
         rows = compared(requested(epsilon, delta), sensitivity, answers)
         if plot is not None:
-            from dprelease.release.drawing import draw_comparison
+            from dprelease.planning.charts import draw_comparison
 
             draw_comparison(rows, plot)
         respond(as_json, [row.to_json() for row in rows], _words(rows, wide=wide))

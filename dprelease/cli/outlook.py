@@ -11,8 +11,8 @@ from dprelease.errors import LedgerError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
+    from dprelease.planning.plan import Plan
     from dprelease.query.resolve import Query
-    from dprelease.release.plan import Plan
     from dprelease.schema.load import Declaration
 
 

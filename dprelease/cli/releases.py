@@ -17,7 +17,7 @@ from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.release.plan import Plan
+    from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
 
 EngineName = Literal["duckdb", "spark"]
@@ -45,11 +45,11 @@ def init(
     """
     with reporting(False) as state:
         from dprelease.errors import OutputError
-        from dprelease.release.sketch import sketch
+        from dprelease.scaffold.sketch import sketch
 
         folder = None if output is None else output.parent
         if peek:
-            from dprelease.release.peek import WARNING, peeked_sketch
+            from dprelease.scaffold.proposals import WARNING, peeked_sketch
 
             text = peeked_sketch(source, unit, folder, state)
             typer.echo(WARNING, err=True)
@@ -74,10 +74,10 @@ def init(
 def check(release: ReleaseFile, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
-        from dprelease.release.engine import left_open
-        from dprelease.release.findings import declared
+        from dprelease.planning.findings import declared
+        from dprelease.planning.prepare import prepare
+        from dprelease.release.engine_choice import left_open
         from dprelease.release.own_source import refuse_own_source
-        from dprelease.release.prepare import prepare
 
         declaration = declared(release)
         queries, _ = prepare(declaration)
@@ -101,11 +101,11 @@ def plan(
 ) -> None:
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
-        from dprelease.release.findings import declared
-        from dprelease.release.prepare import prepare
+        from dprelease.planning.findings import declared
+        from dprelease.planning.prepare import prepare
 
         if plot is not None:
-            from dprelease.release.drawing import check_target
+            from dprelease.planning.charts import check_target
 
             check_target(plot)
         declaration = declared(release)
@@ -121,7 +121,7 @@ def plan(
             respond(as_json, told, "\n\n".join([words, *charged.words]))
             return
         if plot is not None:
-            from dprelease.release.plan_drawing import draw_plan
+            from dprelease.planning.plan_charts import draw_plan
 
             draw_plan(declaration, found, plot)
         if as_json:  # each form takes prices of its own
@@ -158,8 +158,8 @@ def run(
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json) as state:
-        from dprelease.release.engine import on_engine
-        from dprelease.release.findings import declared
+        from dprelease.planning.findings import declared
+        from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
 
         declaration = as_party(on_engine(declared(release), engine), party)
@@ -188,7 +188,7 @@ def _shown(sql: str) -> str:
 
 def _statements(declaration: Declaration) -> dict[str, str]:
     """Return the SQL of what is published, by name, for the types that columns are declared as."""
-    from dprelease.release.prepare import prepare
+    from dprelease.planning.prepare import prepare
 
     queries, plan = prepare(declaration)
     if declaration.spec.mode == "local":
@@ -210,7 +210,7 @@ def verify(
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json):
         from dprelease.errors import OutputError
-        from dprelease.release.verify import verify as check_release
+        from dprelease.verification.verify import verify as check_release
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
             raise OutputError("DP-OUTPUT-011", path=folder)
@@ -280,7 +280,7 @@ def _percent(confidence: float) -> str:
 
 def _counted_words(found: Plan, *, wide: bool) -> str:
     """Return what each column counts or adds up, and of which rows."""
-    from dprelease.release.aggregate_words import aggregate_words
+    from dprelease.planning.aggregate_words import aggregate_words
 
     named = [
         (f"{c.query.name}.{c.measure.name}", aggregate_words(c.measure)) for c in found.columns
@@ -312,7 +312,7 @@ def _guarantee_words(found: Plan) -> str:
 
 
 def _reading_words(found: Plan) -> list[str]:
-    from dprelease.release.guarantee import reading
+    from dprelease.planning.guarantee import reading
 
     read = reading(found.guarantee)
     posteriors = ", ".join(

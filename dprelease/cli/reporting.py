@@ -14,14 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from dprelease.cli.signals import ending_signals
-from dprelease.errors import (
-    DpReleaseError,
-    EndedError,
-    Findings,
-    OutputError,
-    RunState,
-    State,
-)
+from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
 from dprelease.errors.printable import one_line, printable
 
 UNPRINTED = "DP-OUTPUT-007"

@@ -19,6 +19,6 @@ def show(
 ) -> None:
     """Print the JSON Schema of a document: every key, for people and for editors."""
     with reporting(False):
-        from dprelease.release.json_schema import rendered
+        from dprelease.documents.json_schemas import rendered
 
         say(rendered(document), end=False)

@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 
 from dprelease.errors import DataError
+from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
-from dprelease.exact.sources import pattern
 from dprelease.query import quoting
 
 

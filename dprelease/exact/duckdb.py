@@ -13,11 +13,11 @@ import numpy as np
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
 from dprelease.exact.inputs import Input, find_input
-from dprelease.exact.parquet_files import parquet_relation
 from dprelease.exact.partitions import Partitions
+from dprelease.exact.reading.parquet_files import parquet_relation
+from dprelease.exact.reading.sources import Opened, named, stored_columns
+from dprelease.exact.reading.stored_types import COARSE, refuse_computed
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.sources import Opened, named, stored_columns
-from dprelease.exact.stored_types import COARSE, refuse_computed
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
 from dprelease.query.resolve import Query

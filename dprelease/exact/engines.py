@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from dprelease.errors import DataError, FrameError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engine import Answering
-from dprelease.exact.frames import kind_of_object
+from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 class ExactRecords:
     """One vector of true integers for each column: lattice steps, or places of public values.
 
-    It can't be printed, iterated, copied or pickled; `release/local/perturb.py` is its only reader.
+    It can't be printed, iterated, copied or pickled; `noise/noised_records.py` is its only reader.
     """
 
     __slots__ = ("_vectors", "name", "size")

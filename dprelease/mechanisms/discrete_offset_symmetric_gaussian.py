@@ -16,12 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.mechanisms.offset_lattice import OffsetLattice
-from dprelease.mechanisms.offset_symmetric_gaussian import (
-    LARGEST_RATIO,
-    LEAST_RATIO,
-    RATIO,
-    RATIOS,
-)
+from dprelease.mechanisms.offset_symmetric_gaussian import LARGEST_RATIO, LEAST_RATIO, RATIO, RATIOS
 
 
 @dataclass(frozen=True)

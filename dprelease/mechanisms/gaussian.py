@@ -27,7 +27,7 @@ from dprelease.numerics.balls import ball
 from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss
-from dprelease.privacy.normal import normal_delta
+from dprelease.privacy.losses.normal import normal_delta
 
 FAR = 13.5
 """Standard deviations beyond which a normal variable lies with a probability below 1e-40."""

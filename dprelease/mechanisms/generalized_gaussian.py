@@ -28,8 +28,8 @@ from dprelease.numerics import power_tail
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.exponential import ExponentialLoss
 from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, PrivacyLoss, below
+from dprelease.privacy.losses.exponential import ExponentialLoss
 
 TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36

@@ -20,8 +20,8 @@ from flint import arb
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.randomizer import PlaceInAuto
-from dprelease.privacy.exponential import ExponentialLoss
 from dprelease.privacy.loss import Floats
+from dprelease.privacy.losses.exponential import ExponentialLoss
 
 
 @dataclass(frozen=True)

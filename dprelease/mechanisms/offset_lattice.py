@@ -12,8 +12,8 @@ from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
 from dprelease.privacy.loss import Floats
-from dprelease.privacy.offset_gaussian import moments, peak
-from dprelease.privacy.offset_integers import OffsetIntegerLoss
+from dprelease.privacy.losses.offset_gaussian import moments, peak
+from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 
 TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""

@@ -26,7 +26,7 @@ from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.normal_tail import normal_quantile
-from dprelease.privacy.offset_gaussian import (
+from dprelease.privacy.losses.offset_gaussian import (
     OffsetGaussianLoss,
     ln_upper,
     moments,

@@ -25,7 +25,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
 from dprelease.numerics.rounding import round_down
-from dprelease.privacy.pure import ApproximateLoss
+from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.unit import Sensitivity
 
 FLOAT_ERROR = 2.0**-30

@@ -32,7 +32,7 @@ from dprelease.numerics import stable
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.stable import StableLoss
+from dprelease.privacy.losses.stable import StableLoss
 
 SMALL = 64.0
 """Scales below are summed step by step, above by the Euler-Maclaurin formula."""

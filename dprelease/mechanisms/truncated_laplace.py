@@ -32,7 +32,7 @@ from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.moments import Moments, of_density, of_tails
-from dprelease.privacy.truncation import (
+from dprelease.privacy.losses.truncation import (
     Ends,
     TruncatedLoss,
     balanced,

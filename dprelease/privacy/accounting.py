@@ -93,7 +93,7 @@ def _normal_epsilon(mu: float, delta: float) -> float:
 
     Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8, by bisection that ends on the safe side.
     """
-    from dprelease.privacy.normal import normal_delta
+    from dprelease.privacy.losses.normal import normal_delta
 
     low, high = 0.0, 1.0
     if normal_delta(mu, 0.0) <= delta:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dprelease.privacy.stable import LEAST_SHIFT, THIRD, largest_loss
+from dprelease.privacy.losses.stable import LEAST_SHIFT, THIRD, largest_loss
 
 SAFE = 1.0 + 2.0**-40
 """More than floats err in a few operations."""

@@ -20,9 +20,9 @@ from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.nodes import near
 from dprelease.query.whole import KNOWN, dropped, unread
-from dprelease.schema.reader import Plain
 from dprelease.schema.table import Table
 from dprelease.schema.values import NAME
+from dprelease.schema.yaml_text.reader import Plain
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60

@@ -13,9 +13,9 @@ from dprelease.ledger.account import Account, price
 from dprelease.ledger.ledger import Ledger, events_of
 from dprelease.ledger.steps import RESERVE
 from dprelease.numerics.rounding import exact
+from dprelease.planning.guarantee import check_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
-from dprelease.release.guarantee import check_budget
 from dprelease.schema.release import BudgetSpec
 
 

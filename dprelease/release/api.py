@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.release.plan import Plan
-from dprelease.release.prepare import prepare
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Release:
             Any of the tree; nothing is published then.
         """
         from dprelease.exact.engines import refuse_unknown_frames
-        from dprelease.release.engine import on_engine
+        from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
         from dprelease.release.pipeline import run
 
@@ -88,6 +88,6 @@ def read_release(path: str | Path) -> Release:
     DeclarationError, QueryError, BudgetError, Findings
         Every finding of the file, its tables and its queries, with file, line and key.
     """
-    from dprelease.release.findings import declared
+    from dprelease.planning.findings import declared
 
     return Release(declared(Path(path)))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Charge as Spent
 from dprelease.errors import DeclarationError, LedgerError, RunState
+from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
-from dprelease.release.plan import Plan
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES, parsed

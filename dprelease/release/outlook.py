@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import finite
+from dprelease.planning.budget_shares import shares_of
+from dprelease.planning.calibration import typical_error
+from dprelease.planning.plan import FEW_KINDS, Plan, make_plan
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
-from dprelease.release.draft import typical_error
-from dprelease.release.plan import FEW_KINDS, Plan, make_plan
-from dprelease.release.shares import shares_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS

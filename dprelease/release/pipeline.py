@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from dprelease.documents import manifest
 from dprelease.errors import RunState
 from dprelease.exact.engine import Answering
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
-from dprelease.release import manifest
-from dprelease.release.lifecycle import publishing
-from dprelease.release.plan import Plan
-from dprelease.release.prepare import prepare
-from dprelease.release.stream import streaming
-from dprelease.release.write import write_parquet
+from dprelease.release.execute import publishing
+from dprelease.release.streaming import streaming
 from dprelease.schema.load import Declaration
+from dprelease.tables.parquet import write_parquet
 
 Progress = Callable[[str], None]
 
@@ -79,11 +79,11 @@ def run(
 def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
     """Return the run of single records, or of one party; None for what is published here."""
     if declaration.spec.mode == "local":
-        from dprelease.release.local.run import run_local
+        from dprelease.release.local_run import run_local
 
         return run_local
     if declaration.spec.federated is not None:
-        from dprelease.release.federated.run import run_federated
+        from dprelease.release.party_run import run_federated
 
         return run_federated
     return None

@@ -13,12 +13,12 @@ import yaml
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.exact.engines import frame_of, refuse_unknown_frames
 from dprelease.exact.view import computed
+from dprelease.planning.findings import several
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
 from dprelease.query.select import NOISED, Selected, select
-from dprelease.release.findings import several
-from dprelease.release.lifecycle import answer, answering
+from dprelease.release.execute import answer, answering
 from dprelease.release.pipeline import run
-from dprelease.release.plan import Plan
-from dprelease.release.prepare import prepare
 from dprelease.schema.load import Declaration, declaration_of, read_table
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from pydantic import (
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.schema.derived import Computable
 from dprelease.schema.model import A_TYPE, Files, Model, not_read, refuse_twins, shortened
-from dprelease.schema.reader import not_utf8
 from dprelease.schema.values import (
     DROP,
     TEXT_SCHEMA,
@@ -37,6 +36,7 @@ from dprelease.schema.values import (
     refuse,
     to_fraction,
 )
+from dprelease.schema.yaml_text.reader import not_utf8
 
 STEPS_LIMIT = 2**62
 MOST_VALUES = 1_000_000

@@ -11,7 +11,9 @@ import yaml
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
 from dprelease.schema.nearest import nearest
-from dprelease.schema.reader import (
+from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.table import Table
+from dprelease.schema.yaml_text.reader import (
     Document,
     KeyPath,
     Plain,
@@ -20,8 +22,6 @@ from dprelease.schema.reader import (
     read_document,
     too_large,
 )
-from dprelease.schema.release import ReleaseSpec
-from dprelease.schema.table import Table
 from dprelease.system.files import TooLarge
 
 DATA_ENDINGS = (

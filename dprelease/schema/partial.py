@@ -19,9 +19,9 @@ from dprelease.errors import DeclarationError
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.model import Files, Model, read_beside
 from dprelease.schema.nearest import nearest
-from dprelease.schema.reader import Document, KeyPath, Plain, parse, read_document
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.table import Table
+from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, parse, read_document
 
 ModelT = TypeVar("ModelT", bound=Model)
 

@@ -13,12 +13,7 @@ from collections.abc import Sequence
 
 from dprelease.query import quoting
 from dprelease.statements.physical import FAMILY_OF, FLOATS
-from dprelease.statements.spelling import (
-    NUMBER_TEXT,
-    WHOLE_TEXT,
-    matches,
-    text_of,
-)
+from dprelease.statements.spelling import NUMBER_TEXT, WHOLE_TEXT, matches, text_of
 
 EXACT = 2**53
 """Below it a float holds every whole number."""

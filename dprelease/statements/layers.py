@@ -16,13 +16,7 @@ from dprelease.query.derived import closure, layers
 from dprelease.query.join import Join, compared_as
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import (
-    CategoryColumn,
-    Column,
-    CutColumn,
-    IntegerColumn,
-    is_stored,
-)
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
 from dprelease.statements.categories import EXACT
 from dprelease.statements.meanings import is_any_integer, typed

@@ -19,10 +19,10 @@ from scipy.special import log_ndtr
 
 from dprelease.mechanisms.gaussian import GaussianLoss
 from dprelease.mechanisms.offset_symmetric_gaussian import OffsetSymmetricGaussian
+from dprelease.planning.calibration import priced
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.offset_gaussian import OffsetGaussianLoss, moments
+from dprelease.privacy.losses.offset_gaussian import OffsetGaussianLoss, moments
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.draft import priced
 from examples.papers import independent
 from examples.papers.charts import Figure, Panel, Series
 from examples.papers.report import Report, run

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from dprelease.mechanisms.gaussian import GaussianLoss
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
-from dprelease.privacy.stable import largest_loss
+from dprelease.privacy.losses.stable import largest_loss
 from examples.papers import independent
 from examples.papers.charts import Figure, Panel, Series
 from examples.papers.report import Report

@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.mechanisms.laplace import Laplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.privacy.stable import largest_loss
+from dprelease.privacy.losses.stable import largest_loss
 from examples.papers import independent, stable_figures
 from examples.papers.report import Report, run
 from examples.papers.stable_figures import ALPHAS, STEP, cauchy_epsilon, density, distortion

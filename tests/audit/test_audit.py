@@ -18,9 +18,9 @@ from scipy import stats
 
 from dprelease.exact.table import ExactTable
 from dprelease.mechanisms import registry
+from dprelease.noise.vectors import perturb
+from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
-from dprelease.release.perturb import perturb
-from dprelease.release.plan import PlannedColumn, make_plan
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.replay import Keyed

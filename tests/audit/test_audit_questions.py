@@ -20,12 +20,12 @@ from scipy import stats
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
+from dprelease.noise.vectors import perturb
+from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
-from dprelease.release.columns import published_arrays
-from dprelease.release.perturb import perturb
-from dprelease.release.plan import PlannedColumn, make_plan
 from dprelease.schema.release import BudgetSpec
+from dprelease.tables.published_columns import published_arrays
 from tests.exact.build import ask, declare
 from tests.replay import Keyed
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from dprelease.errors import Place
 from dprelease.mechanisms import registry
+from dprelease.planning.auto.single_mechanism import shapes_of
+from dprelease.planning.calibration import Draft, solve
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.calibration import shapes_of
-from dprelease.release.draft import Draft, solve
 
 SENSITIVITY = Sensitivity(1, (Move(1, 16),))
 DELTA = Fraction(1, 10**9)

@@ -9,16 +9,16 @@ import numpy as np
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.table import DenseProfile, ExactTable
+from dprelease.noise.quantiles import quantile_runs
+from dprelease.planning.quantile_target import Target
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Quantile
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query, resolve_one
-from dprelease.release.quantiles import quantile_runs
-from dprelease.release.target import Target
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
-from dprelease.schema.reader import Document
 from dprelease.schema.release import Limits, QuerySpec
+from dprelease.schema.yaml_text.reader import Document
 
 
 def declare(columns: dict[str, Any], **more: Any) -> Declared:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.release.aggregate_words import aggregate_words
+from dprelease.planning.aggregate_words import aggregate_words
 from tests.exact.build import ask, declare, exact
 
 SIDES: dict[str, dict[str, Any]] = {

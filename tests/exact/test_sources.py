@@ -19,16 +19,16 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
-from dprelease.exact import sources as sources_module
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.reading import sources as sources_module
 from dprelease.exact.scratch import private_folder
 from dprelease.exact.settings import SCRATCH
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
-from dprelease.schema.reader import Document
 from dprelease.schema.release import Limits, QuerySpec
+from dprelease.schema.yaml_text.reader import Document
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},

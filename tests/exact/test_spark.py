@@ -21,7 +21,7 @@ from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import session as spark_session
 from dprelease.exact.spark.engine import SparkEngine
 from dprelease.query.resolve import resolve
-from dprelease.release.engine import on_engine
+from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.covering import thinned

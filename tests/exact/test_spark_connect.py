@@ -21,7 +21,7 @@ from dprelease.errors import DataError
 from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.spark.session import CONNECT, ExposedWarning, Settings
-from dprelease.release.engine import on_engine
+from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes

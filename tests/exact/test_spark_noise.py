@@ -18,10 +18,10 @@ from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.spark.rows import packed
 from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.session import Settings
-from dprelease.release.engine import on_engine
+from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
-from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import verify
 from tests.exact.build import ask, declare
 from tests.exact.spark import ConstantNoise, local_spark
 from tests.release import build as release_build

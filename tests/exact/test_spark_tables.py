@@ -16,8 +16,8 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.engine import SparkEngine
 from dprelease.query.resolve import Query
 from dprelease.release.pipeline import run
-from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import verify
 from tests.exact.build import ask, declare
 from tests.exact.spark import local_spark, of_source, some_table, vectors
 

@@ -16,8 +16,8 @@ import pytest
 
 from dprelease.errors import DataError, DpReleaseError, Findings, State
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.plain import Packing
-from dprelease.exact.sources import text_reader
+from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.sources import text_reader
 from dprelease.exact.spark.link import private_link
 from dprelease.exact.spark.rows import Rows
 from dprelease.query.resolve import Query

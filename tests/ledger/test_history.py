@@ -253,7 +253,9 @@ def test_what_reads_and_what_draws_comes_after_its_note(
         monkeypatch.setattr(owner, name, noted)
 
     from dprelease.exact.duckdb import Engine
-    from dprelease.release import folder, perturb, pipeline, stream
+    from dprelease.noise import vectors as perturb
+    from dprelease.release import folder, pipeline
+    from dprelease.release import streaming as stream
 
     noting(folder.Lock, "take")
     noting(pipeline, "open_engines")

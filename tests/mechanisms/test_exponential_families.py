@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.asymmetric_laplace import AsymmetricLaplace
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
-from dprelease.privacy.truncation import Ends, TruncatedLoss, bounds, other_end
+from dprelease.privacy.losses.truncation import Ends, TruncatedLoss, bounds, other_end
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.reference.read import rows
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.offset_symmetric_gaussian import OffsetSymmetricGaussian
 from dprelease.numerics.balls import LEAST_FLOAT
-from dprelease.privacy.normal import normal_delta
-from dprelease.privacy.offset_gaussian import OffsetGaussianLoss, mass, moments
+from dprelease.privacy.losses.normal import normal_delta
+from dprelease.privacy.losses.offset_gaussian import OffsetGaussianLoss, mass, moments
 from tests.reference.read import rows
 
 STEPS = 2**12

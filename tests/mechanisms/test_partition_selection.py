@@ -14,11 +14,11 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms.laplace import Laplace
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
+from dprelease.noise.answers import threshold
 from dprelease.privacy.accounting import epsilon_at
+from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.priced import Priced
-from dprelease.privacy.pure import ApproximateLoss
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.answer import threshold
 from tests.reference.read import number, rows
 from tests.replay import Keyed, Replay
 from tests.two_arm import ERROR_RATE

@@ -13,10 +13,10 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import refine
+from dprelease.planning.calibration import priced
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.draft import priced
 from tests.replay import Keyed, OutOfBits, Replay
 
 ERROR_RATE = 1e-10

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
-from dprelease.privacy.stable import SECOND, SETTLED, THIRD, StableLoss, largest_loss
+from dprelease.privacy.losses.stable import SECOND, SETTLED, THIRD, StableLoss, largest_loss
 from tests.reference.read import rows
 
 ALPHAS = [1.0, 1.0001, 1.05, 1.3, 1.5, 1.75, 1.9, 1.99, 1.999, 2 - 1e-5, stable.LARGEST_ALPHA]

@@ -25,7 +25,7 @@ from dprelease.privacy.dominating import (
     slot_grid,
 )
 from dprelease.privacy.grid import Grid
-from dprelease.privacy.normal import normal_delta
+from dprelease.privacy.losses.normal import normal_delta
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from tests.mechanisms.laws import KINDS, law_of, laws

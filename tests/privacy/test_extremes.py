@@ -13,8 +13,8 @@ from dprelease.mechanisms.generalized_gaussian import PowerLoss
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.balls import LEAST_FLOAT
 from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.normal import normal_delta
-from dprelease.privacy.pure import ApproximateLoss, PureLoss
+from dprelease.privacy.losses.normal import normal_delta
+from dprelease.privacy.losses.pure import ApproximateLoss, PureLoss
 from dprelease.privacy.renyi import zcdp_delta, zcdp_epsilon
 from tests.mechanisms.laws import KINDS, exists, law_of
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from dprelease.documents import manifest
 from dprelease.ledger.ledger import Ledger
+from dprelease.planning.guarantee import Guarantee
 from dprelease.privacy.event import Event
-from dprelease.release import manifest
 from dprelease.release.accounts import account_of
-from dprelease.release.guarantee import Guarantee
 from dprelease.release.party import as_party
 from dprelease.release.pipeline import run
-from dprelease.release.second_opinion import Opinion, second_opinion
 from dprelease.schema.load import read_declaration
+from dprelease.verification.second_opinion import Opinion, second_opinion
 from tests.replay import Keyed
 
 Spot = tuple[str | int, ...]

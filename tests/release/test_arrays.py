@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query.keys import Key
-from dprelease.release import arrays
+from dprelease.tables import arrays
 
 KEYS = {
     "text": (Key("k", "text", ("", "a", "é€𝄞", "a b")), pa.string()),

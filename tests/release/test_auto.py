@@ -13,13 +13,13 @@ from dprelease.errors import BudgetError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms import registry
+from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.noise_requests import MEASURES
+from dprelease.planning.plan import Plan, make_plan
+from dprelease.planning.prepare import prepare
 from dprelease.privacy.renyi import rho_of
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
-from dprelease.release.counting import Charged
-from dprelease.release.plan import Plan, make_plan
-from dprelease.release.prepare import prepare
-from dprelease.release.wish import MEASURES
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare

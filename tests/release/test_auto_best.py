@@ -11,9 +11,9 @@ import pytest
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
+from dprelease.planning.noise_requests import MEASURES
+from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.unit import Neighbours
-from dprelease.release.plan import Plan, make_plan
-from dprelease.release.wish import MEASURES
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 

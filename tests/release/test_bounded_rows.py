@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError
-from dprelease.release.verify import verify
+from dprelease.verification.verify import verify
 from tests.exact.build import declare
 
 RUN = CliRunner()

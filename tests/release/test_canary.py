@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.release.verify import verify
+from dprelease.verification.verify import verify
 from tests import processes
 from tests.release.build import RELEASE, ROWS, SCHEMA, write
 

@@ -18,9 +18,9 @@ from dprelease.release import folder, pipeline
 from dprelease.release.folder import claimed
 from dprelease.release.pipeline import run
 from dprelease.release.replaceable import MANIFEST
-from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
+from dprelease.verification.verify import verify
 from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 from tests.release.build import write

@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.documents import manifest
+from dprelease.planning import guarantee
+from dprelease.planning.guarantee import Guarantee
 from dprelease.privacy.priced import Priced
-from dprelease.release import guarantee, manifest, rebuilt
-from dprelease.release.guarantee import Guarantee
-from dprelease.release.verify import verify
 from dprelease.schema.release import BudgetSpec
+from dprelease.verification import rebuilt
+from dprelease.verification.verify import verify
 from tests.release.forging import (
     RELEASES,
     Spot,
@@ -45,7 +47,7 @@ comments, which a ledger or a signature tells apart."""
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no noise be priced twice over."""
-    monkeypatch.setattr("dprelease.release.second_opinion.second_opinion", opinion)
+    monkeypatch.setattr("dprelease.verification.second_opinion.second_opinion", opinion)
 
 
 @pytest.fixture(scope="module")

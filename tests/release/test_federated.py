@@ -17,20 +17,20 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
+from dprelease.documents import manifest
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import refine, sample
+from dprelease.planning.federated_plan import prepare_federated
 from dprelease.privacy.federated import rounding_exponent, steepest
-from dprelease.privacy.stable import largest_loss
-from dprelease.release import manifest
-from dprelease.release.federated.plan import prepare_federated
+from dprelease.privacy.losses.stable import largest_loss
 from dprelease.release.party import as_party
 from dprelease.release.pipeline import run
-from dprelease.release.verify import Report, verify
 from dprelease.schema.load import Declaration, read_declaration
+from dprelease.verification.verify import Report, verify
 from tests.mechanisms.laws import law_of
 from tests.replay import Keyed, Replay
 
@@ -319,8 +319,8 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
         float(held["parameters"]["scale"]) / 2, float(held["parameters"]["alpha"])
     )
     held["parameters"] = dict(share.parameters)
-    from dprelease.release.federated.manifest import measurement
-    from dprelease.release.federated.plan import ShareColumn, resolve_federated
+    from dprelease.documents.party_manifest import measurement
+    from dprelease.planning.federated_plan import ShareColumn, resolve_federated
     from dprelease.schema.load import declaration_from_texts
 
     declared = record["declaration"]

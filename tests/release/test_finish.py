@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprelease
+from dprelease.postprocess.finishing import finished
 from dprelease.query.post import PostProcessing
-from dprelease.release.finish import finished
 from tests.release.build import RELEASE, publish, write
 
 LARGE = 2**62

@@ -10,10 +10,10 @@ import pytest
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
+from dprelease.planning import plan as plans
+from dprelease.planning.guarantee import Guarantee, guarantee_of, within
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
-from dprelease.release import plan as plans
-from dprelease.release.guarantee import Guarantee, guarantee_of, within
 from dprelease.schema.release import BudgetSpec
 from tests.release.test_auto import query
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import dprelease
+from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
-from dprelease.release import manifest
-from dprelease.release.verify import Report, verify
+from dprelease.verification.verify import Report, verify
 from tests.release.forging import RELEASES, at, opinion, places, publish, read, seal, words
 from tests.replay import Keyed
 
@@ -25,7 +25,7 @@ DEEP = 100_000
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no noise be priced twice over."""
-    monkeypatch.setattr("dprelease.release.second_opinion.second_opinion", opinion)
+    monkeypatch.setattr("dprelease.verification.second_opinion.second_opinion", opinion)
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from dprelease.cli import app
 from dprelease.errors import DataError, DeclarationError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.ledger import Ledger
+from dprelease.planning.prepare import prepare
 from dprelease.release.pipeline import run
-from dprelease.release.prepare import prepare
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
+from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.records import ExactRecords
@@ -25,17 +26,16 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import sample
+from dprelease.planning.local_plan import prepare_local
+from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
 from dprelease.query.records import resolve_records
-from dprelease.release import manifest
 from dprelease.release.accounts import account_of, balances
-from dprelease.release.local.laws import FrequencyLaw, MeanLaw
-from dprelease.release.local.perturb import perturb_records
-from dprelease.release.local.plan import prepare_local
 from dprelease.release.pipeline import run
-from dprelease.release.verify import Report, verify
 from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import Report, verify
 from tests.replay import Keyed
 
 ERROR_RATE = 1e-9

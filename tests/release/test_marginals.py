@@ -9,8 +9,8 @@ import pytest
 
 import dprelease
 from dprelease.errors import DpReleaseError
+from dprelease.planning.plan import Plan
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.release.plan import Plan
 
 TABLE = """\
 table: people

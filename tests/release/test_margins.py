@@ -19,17 +19,17 @@ from dprelease.exact.duckdb import Engine
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
-from dprelease.query.measure import Form, Published
-from dprelease.query.resolve import Query
-from dprelease.release.derived import (
+from dprelease.postprocess.derived_values import (
     evenly_spread,
     fractions_of,
     margins_of,
     sum_margin,
     with_center,
 )
-from dprelease.release.margins import Pivot, ratio_margins
-from dprelease.release.noise_table import table_of
+from dprelease.postprocess.margins import Pivot, ratio_margins
+from dprelease.postprocess.noise_table import table_of
+from dprelease.query.measure import Form, Published
+from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
 from tests.replay import Keyed
 

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.exact.dialect import form_of
-from dprelease.exact.json_lines_form import form_of_json_lines
-from dprelease.release.sketch import sketch
+from dprelease.exact.reading.dialect import form_of
+from dprelease.exact.reading.json_lines_form import form_of_json_lines
+from dprelease.scaffold.sketch import sketch
 
 RUN = CliRunner()
 REGIONS = ["Kärnten", "Niederösterreich", "Wien"]

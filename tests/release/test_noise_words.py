@@ -7,9 +7,9 @@ import pytest
 
 from dprelease.exact.table import ExactTable
 from dprelease.mechanisms.base import Mechanism
+from dprelease.noise.vectors import _noised_chunks
 from dprelease.numerics import lattice
 from dprelease.numerics.lattice import sample
-from dprelease.release.perturb import _noised_chunks
 from tests.mechanisms.laws import KINDS, law_of
 from tests.replay import Keyed, Replay
 

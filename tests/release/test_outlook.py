@@ -15,9 +15,9 @@ from dprelease import cli
 from dprelease.errors import BudgetError, LedgerError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
+from dprelease.planning.prepare import prepare
 from dprelease.release.charging import charges_of
 from dprelease.release.outlook import LESS, Outlook
-from dprelease.release.prepare import prepare
 from dprelease.schema.load import read_declaration
 
 TABLE = "office/people"

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DataError, OutputError
-from dprelease.exact.sources import _files
+from dprelease.exact.reading.sources import _files
+from dprelease.planning.prepare import prepare
 from dprelease.release import own_source
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.pipeline import run
-from dprelease.release.prepare import prepare
 from dprelease.schema.load import Declaration, read_declaration
 from tests.release.build import RELEASE, SCHEMA
 

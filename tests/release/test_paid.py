@@ -11,7 +11,7 @@ import pytest
 from dprelease.ledger.account import Charge
 from dprelease.ledger.ledger import Ledger, Reservation, events_of
 from dprelease.privacy.event import Event
-from dprelease.release.verify import verify
+from dprelease.verification.verify import verify
 from tests.release.forging import publish, read, seal
 
 

@@ -17,20 +17,20 @@ import pytest
 from scipy import stats
 
 import dprelease
+from dprelease.documents import manifest
 from dprelease.errors import BudgetError
 from dprelease.exact.table import ExactTable
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.noise.noise_shares import messages
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import LIMIT, sample
+from dprelease.planning.calibration import priced
+from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, prepare_federated
+from dprelease.planning.guarantee import guarantee_of
 from dprelease.privacy.federated import rounding_exponent
-from dprelease.privacy.stable import largest_loss
-from dprelease.release import manifest
-from dprelease.release.draft import priced
-from dprelease.release.federated.perturb import messages
-from dprelease.release.federated.plan import FederatedPlan, ShareColumn, prepare_federated
-from dprelease.release.guarantee import guarantee_of
-from dprelease.release.verify import verify
+from dprelease.privacy.losses.stable import largest_loss
 from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import verify
 from tests.release.forging import opinion, publish, read, seal
 from tests.replay import Keyed, Replay
 
@@ -41,7 +41,7 @@ PARTIES = 3
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no noise be priced twice over."""
-    monkeypatch.setattr("dprelease.release.second_opinion.second_opinion", opinion)
+    monkeypatch.setattr("dprelease.verification.second_opinion.second_opinion", opinion)
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ import pytest
 
 from dprelease.errors import DataError, OutputError, State
 from dprelease.exact.table import ExactTable
+from dprelease.noise.vectors import perturb
 from dprelease.numerics.lattice import LIMIT
+from dprelease.planning.prepare import prepare
 from dprelease.release import folder, pipeline
-from dprelease.release.arrays import scaled
-from dprelease.release.perturb import perturb
 from dprelease.release.pipeline import run
-from dprelease.release.prepare import prepare
 from dprelease.schema.load import read_declaration
+from dprelease.tables.arrays import scaled
 from tests.release.build import ROWS, publish, write
 from tests.replay import Keyed
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import BudgetError
+from dprelease.planning.plan import Plan, make_plan, price
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve
-from dprelease.release.plan import Plan, make_plan, price
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare

@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.release.plan_drawing import APART, MOST_LINES, charts_of
+from dprelease.planning.plan_charts import APART, MOST_LINES, charts_of
 from tests.release.build import RELEASE, write
 
 

@@ -21,15 +21,15 @@ import dprelease
 from dprelease.errors import BudgetError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.partitions import Partitions
+from dprelease.noise.answers import answered, threshold
 from dprelease.numerics.lattice import sample
+from dprelease.planning.plan import make_plan
+from dprelease.planning.prepare import prepare
 from dprelease.query.private import PrivateKeys
 from dprelease.query.resolve import Query
-from dprelease.release.answer import answered, threshold
-from dprelease.release.columns import published_arrays
-from dprelease.release.plan import make_plan
-from dprelease.release.prepare import prepare
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec
+from dprelease.tables.published_columns import published_arrays
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare
 from tests.exact.reference import digest

@@ -13,11 +13,11 @@ from flint import arb
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
+from dprelease.planning.plan import make_plan
 from dprelease.query.measure import FRACTIONS, Published
 from dprelease.query.resolve import Query
-from dprelease.release.columns import published_arrays
-from dprelease.release.plan import make_plan
 from dprelease.schema.release import BudgetSpec
+from dprelease.tables.published_columns import published_arrays
 from tests.exact.build import ask, declare, exact
 from tests.replay import Keyed
 

@@ -16,12 +16,12 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
+from dprelease.noise.quantiles import quantile_runs, quantiles
+from dprelease.noise.vectors import perturb
+from dprelease.planning.plan import PlannedColumn, make_plan
+from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.aggregate import Quantile
-from dprelease.release.perturb import perturb
-from dprelease.release.plan import PlannedColumn, make_plan
-from dprelease.release.quantiles import quantile_runs, quantiles
-from dprelease.release.target import Target, rows_inside
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.exact.reference import scores

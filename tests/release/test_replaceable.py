@@ -17,10 +17,10 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
 from dprelease.release.pipeline import run
 from dprelease.release.replaceable import MANIFEST
-from dprelease.release.verify import verify
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
 from dprelease.system.mounts import is_mounted
+from dprelease.verification.verify import verify
 from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 

@@ -8,15 +8,15 @@ from fractions import Fraction
 import pytest
 
 from dprelease.errors import VerificationError
+from dprelease.planning.calibration import priced
+from dprelease.planning.guarantee import Guarantee, guarantee_of
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.release.central import ask_again
-from dprelease.release.draft import priced
-from dprelease.release.guarantee import Guarantee, guarantee_of
-from dprelease.release.report import Report
-from dprelease.release.second_opinion import second_opinion
 from dprelease.schema.release import BudgetSpec
+from dprelease.verification.central import ask_again
+from dprelease.verification.report import Report
+from dprelease.verification.second_opinion import second_opinion
 from tests.mechanisms.laws import KINDS, exists, law_of
 
 BUDGETS = {

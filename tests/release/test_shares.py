@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import BudgetError
+from dprelease.planning.plan import Plan
+from dprelease.planning.plan_charts import errors_by_budget, trade_off
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.release.api import read_release
-from dprelease.release.plan import Plan
-from dprelease.release.plan_drawing import errors_by_budget, trade_off
 
 TABLE = """\
 table: {name}

@@ -12,8 +12,8 @@ import pytest
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
+from dprelease.postprocess.derived_values import fractions_of, margins_of
 from dprelease.query.resolve import Query
-from dprelease.release.derived import fractions_of, margins_of
 from tests.exact.build import ask, declare, exact
 from tests.replay import Keyed
 

@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.exact.engines import open_engines
-from dprelease.release import perturb, stream
-from dprelease.release.answer import answered
+from dprelease.noise import vectors as perturb
+from dprelease.noise.answers import answered
+from dprelease.planning.prepare import prepare
+from dprelease.release import streaming as stream
 from dprelease.release.pipeline import run
-from dprelease.release.prepare import prepare
-from dprelease.release.write import schema_of, to_arrow, write_parquet
 from dprelease.schema.load import Declaration, read_declaration
+from dprelease.tables.parquet import schema_of, to_arrow, write_parquet
 from tests import processes
 from tests.replay import Keyed
 from tests.wide import release_of
@@ -157,7 +158,7 @@ def test_an_error_in_the_noise_reaches_the_caller(
         raise MemoryError
 
     given = declaration(tmp_path)
-    monkeypatch.setattr("dprelease.release.write.published_arrays", fails)
+    monkeypatch.setattr("dprelease.tables.parquet.published_arrays", fails)
     with pytest.raises(MemoryError):
         streamed(given, "many", 64)
 

@@ -16,15 +16,15 @@ from dprelease.exact.table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.noise.answers import answered
+from dprelease.noise.quantile_tree import _Counter, read_at, tree_quantiles
 from dprelease.numerics.lattice import sample
+from dprelease.planning.plan import PlannedColumn, make_plan
+from dprelease.planning.tree_error import path_width
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
 from dprelease.query.aggregate import Quantile, Tree
 from dprelease.query.measure import Form
 from dprelease.query.resolve import Query
-from dprelease.release.answer import answered
-from dprelease.release.path import path_width
-from dprelease.release.plan import PlannedColumn, make_plan
-from dprelease.release.tree import _Counter, read_at, tree_quantiles
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.release import test_quantiles

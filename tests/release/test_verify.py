@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.documents import manifest
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.planning.calibration import priced
+from dprelease.planning.guarantee import budget_of, guarantee_of, within
+from dprelease.planning.plan import Plan, PlannedColumn, price
 from dprelease.privacy.event import Event
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import resolve
-from dprelease.release import manifest
-from dprelease.release.draft import priced
-from dprelease.release.guarantee import budget_of, guarantee_of, within
 from dprelease.release.pipeline import run
-from dprelease.release.plan import Plan, PlannedColumn, price
-from dprelease.release.verify import Report, verify
 from dprelease.schema.load import declaration_from_texts, read_declaration
+from dprelease.verification.verify import Report, verify
 from tests.release.build import RELEASE, publish, write
 from tests.replay import Keyed
 

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
+from dprelease.documents import json_schemas as json_schema
 from dprelease.errors import DpReleaseError
-from dprelease.release import json_schema
 from dprelease.schema.load import read_declaration, read_table, table_from_mapping
 from dprelease.schema.table import Table
 

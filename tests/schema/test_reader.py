@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DeclarationError
-from dprelease.schema.reader import parse
+from dprelease.schema.yaml_text.reader import parse
 
 HERE = Path("file.yaml")
 

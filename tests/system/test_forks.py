@@ -15,9 +15,9 @@ import dprelease
 from dprelease.exact.scratch import private_folder
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.pipeline import run
-from dprelease.release.verify import verify
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.system.forks import Maker
+from dprelease.verification.verify import verify
 from tests.ledger.test_ledger import release_with_ledger
 from tests.release import test_federated, test_local
 from tests.release.build import SCHEMA, write
@@ -130,8 +130,8 @@ def test_a_reservation_is_its_makers(tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
     ledger = Ledger(tmp_path / "ledger.sqlite")
     declaration = read_declaration(tmp_path / "release.yaml")
+    from dprelease.planning.prepare import prepare
     from dprelease.release.charging import charges_of
-    from dprelease.release.prepare import prepare
 
     charges = charges_of(*prepare(declaration))
     reservation = ledger.reserve(charges, "held")
@@ -155,8 +155,8 @@ def test_a_child_that_unwinds_gives_nothing_back(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     declaration = read_declaration(tmp_path / "release.yaml")
     from dprelease.errors import RunState
+    from dprelease.planning.prepare import prepare
     from dprelease.release.charging import charges_of
-    from dprelease.release.prepare import prepare
 
     charges = charges_of(*prepare(declaration))
     child = None

@@ -30,12 +30,7 @@ from dprelease.schema.load import Declared
 from dprelease.statements.compiler import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined
 from dprelease.statements.meanings import typed
-from dprelease.statements.partial import (
-    PLACE,
-    Partial,
-    compile_partial,
-    compile_partial_partitions,
-)
+from dprelease.statements.partial import PLACE, Partial, compile_partial, compile_partial_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

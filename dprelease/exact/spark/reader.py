@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
-from dprelease.exact.sources import named, text_reader
+from dprelease.exact.reading.sources import named, text_reader
 from dprelease.exact.spark.rows import CHUNK, Rows, packed
 from dprelease.exact.spark.session import attempt
 from dprelease.exact.spark.stored import quoted

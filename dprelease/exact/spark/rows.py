@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dprelease.exact.sources import TextReader
+from dprelease.exact.reading.sources import TextReader
 from dprelease.query import quoting
 from dprelease.statements.physical import base_type
 

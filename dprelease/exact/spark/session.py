@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.errors.printable import one_line
 from dprelease.exact.spark.exposure import left_open_by
-from dprelease.exact.spark.private import (
-    end_java,
-    forget_folders,
-    has_java,
-    private_settings,
-)
+from dprelease.exact.spark.private import end_java, forget_folders, has_java, private_settings
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, State
 from dprelease.exact.inputs import format_of
-from dprelease.exact.sources import named, stored_columns
+from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.exact.spark.session import attempt
 from dprelease.schema.load import Declared
 

@@ -17,7 +17,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
-from dprelease.privacy.pure import PureLoss
+from dprelease.privacy.losses.pure import PureLoss
 
 MOST_CANDIDATES = 2**20
 

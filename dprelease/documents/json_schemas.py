@@ -1,0 +1,183 @@
+"""JSON Schemas of all documents: `python -m dprelease.documents.json_schemas FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dprelease.schema import json_schema
+
+
+class Part(BaseModel):
+    """A part of a manifest: known keys of known types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Tool(Part):
+    """The tool and what it ran on."""
+
+    name: str
+    version: str
+    dependencies: dict[str, str]
+
+
+class DeclarationRecord(Part):
+    """Every text that the release was declared with, and its digest."""
+
+    release: str
+    texts: dict[str, str]
+    sha256: dict[str, str]
+
+
+class PrivacyParameters(Part):
+    """Epsilon and delta as decimal texts."""
+
+    epsilon: str
+    delta: str
+
+
+class GuaranteeRecord(PrivacyParameters):
+    """The guarantee and how it was composed."""
+
+    neighbours: Literal["add_remove", "replace"]
+    accountant: Literal["pure", "pld", "zcdp"]
+    pure_epsilon: str | None
+    rho: str | None
+
+
+class MoveRecord(Part):
+    """`cells` cells, each moved by at most `shift` steps."""
+
+    shift: int
+    cells: int | None
+
+
+class SensitivityRecord(Part):
+    """At most `slots` parts, each one of `moves`."""
+
+    slots: int
+    moves: list[MoveRecord]
+
+
+class MeasurementRecord(Part):
+    """One noisy vector: its event, its sensitivity and its errors."""
+
+    query: str
+    column: str
+    mechanism: str
+    parameters: dict[str, str]
+    sensitivity: SensitivityRecord
+    sensitivity_derivation: str
+    aggregate: str
+    cells: int | None
+    step: str
+    unit: str
+    error_unit: str
+    weight: str
+    chosen_by: str
+    bias: float
+    expected_absolute_error: float | None
+    standard_deviation: float | None
+    margin_95: str
+
+
+class ColumnRecord(Part):
+    """Name and Arrow type of a published column."""
+
+    name: str
+    type: str
+
+
+class FileRecord(Part):
+    """One published file."""
+
+    name: str
+    query: str
+    rows: int
+    columns: list[ColumnRecord]
+    computed: dict[str, str] = Field(default_factory=dict)
+    post_processing: dict[str, list[str]] = Field(default_factory=dict)
+    sha256: str
+
+
+class UnitRecord(Part):
+    """The privacy unit of one query."""
+
+    query: str
+    table: str
+    id: str | None
+    max_groups: int
+    max_rows_per_group: int
+    neighbours: Literal["add_remove", "replace"]
+    words: str
+
+
+class TreatmentRecord(Part):
+    """What happens to missing and undeclared values of one query, and what is joined to it."""
+
+    query: str
+    columns: dict[str, str]
+    join: str | None = None
+
+
+class LedgerRecord(Part):
+    """The entry of the ledger that paid for the release."""
+
+    file: str
+    reservation: str
+    entry: int
+    digest: str
+
+
+class Manifest(Part):
+    """The manifest of a release."""
+
+    format: Literal["dprelease-manifest/1"]
+    title: str
+    tool: Tool
+    declaration: DeclarationRecord
+    dp_variant: Literal["pure", "approximate", "zero_concentrated"]
+    privacy_parameters: PrivacyParameters
+    guarantee: GuaranteeRecord
+    ledger: LedgerRecord | None
+    composition: str
+    reading: dict[str, Any]
+    privacy_unit: list[UnitRecord]
+    measurements: list[MeasurementRecord]
+    treatments: list[TreatmentRecord]
+    files: list[FileRecord]
+    post_processing: list[str]
+    unprotected_quantities: list[str]
+    digest: str
+
+
+def forms() -> dict[str, type[BaseModel]]:
+    """Return the models of all documents, by name."""
+    from dprelease.documents.local_schema import LocalManifest
+    from dprelease.documents.party_schema import FederatedManifest
+
+    return {
+        **json_schema.DOCUMENTS,
+        "manifest": Manifest,
+        "local_manifest": LocalManifest,
+        "federated_manifest": FederatedManifest,
+    }
+
+
+def rendered(name: str) -> str:
+    """Return the JSON Schema of a document by its name, as text."""
+    return json_schema.render(name, forms()[name])
+
+
+def write(folder: Path) -> None:
+    """Write the schemas of tables, releases and manifests."""
+    for name in forms():
+        (folder / f"{name}.schema.json").write_text(rendered(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

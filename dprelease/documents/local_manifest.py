@@ -1,0 +1,115 @@
+"""The manifest of a local release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import plain_text
+from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
+from dprelease.postprocess.record_laws import of_all
+from dprelease.query.records import Records
+from dprelease.schema.load import Declaration
+from dprelease.schema.values import DROP
+from dprelease.tables.record_table import schema_of_records
+
+FORMAT = "dprelease-local-manifest/1"
+
+MODEL = {
+    "unit": (
+        "The unit is one record. Neighbouring tables differ in what one record says, in all of its "
+        "columns at once: a record may turn into any other."
+    ),
+    "noise": "Every record gets its own noise, before anything is added up or counted.",
+    "number_of_records": "The number of records is public: that of the source, exactly.",
+    "order": (
+        "Records keep the order of the source: whoever knows a person's place in the source knows "
+        "the person's noised record. The guarantee holds for them as well."
+    ),
+    "columns": "Columns that are not declared for publication are not read.",
+}
+POST_PROCESSING = [
+    "Noise and noised numbers saturate at 2^62 lattice steps, whatever the data is.",
+    "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
+    "Numbers are lattice steps times the declared step, exact.",
+]
+UNPROTECTED = [
+    "That a record is in the data, how many there are, and their order.",
+    "Several records about the same person: their guarantees add up.",
+    "How long the run took, how much memory it used, and whether it failed for want of resources.",
+    "Anything declared that is not true: values or bounds that were taken from the data.",
+    "Other releases about the same records: their guarantees add to this one.",
+    "CSV records that break their format: they are left out, so their number shows; a quote that "
+    "is never closed swallows other records.",
+    "What can be learned about a record from the others, for example by a statistical model.",
+]
+
+
+def build(
+    declaration: Declaration,
+    plan: LocalPlan,
+    digests: Mapping[str, str],
+    sizes: Mapping[str, int],
+    ledger: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the sealed manifest; digests of files and numbers of records by name."""
+    guarantee = plan.guarantee
+    record = {
+        **manifest.opening(FORMAT, declaration),
+        **manifest.priced_at(guarantee),
+        "ledger": ledger,
+        "composition": manifest.composition(guarantee),
+        "reading": local_reading(guarantee),
+        "model": MODEL,
+        "measurements": [
+            measurement(column, sizes[column.query.name]) for column in plan.local_columns
+        ],
+        "treatments": [treatment(part) for part in plan.records],
+        "files": [file_record(part, digests[part.name], sizes[part.name]) for part in plan.records],
+        "post_processing": POST_PROCESSING,
+        "unprotected_quantities": UNPROTECTED,
+    }
+    return manifest.sealed(record)
+
+
+def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
+    """Return the record of one column: its event, one record's noise, and the law of them all."""
+    measure, law = planned.measure, planned.mechanism
+    if not isinstance(law, Mechanism):
+        raise TypeError("records are answered by mechanisms alone")
+    return {
+        **planned.event.to_json(),
+        "step": plain_text(measure.step),
+        "unit": measure.unit,
+        "weight": plain_text(measure.weight),
+        "chosen_by": planned.chosen_by,
+        "one_record": one_record(planned),
+        "all_records": of_all(law, measure.step, records),
+    }
+
+
+def file_record(part: Records, digest: str, size: int) -> dict[str, Any]:
+    """Return the record of one published file; its number of rows is that of the source."""
+    return {
+        "name": f"{part.name}.parquet",
+        "query": part.name,
+        "rows": size,
+        "columns": [{"name": name, "type": kind} for name, kind in schema_of_records(part)],
+        "sha256": digest,
+    }
+
+
+def treatment(part: Records) -> dict[str, Any]:
+    """Return what happens to missing and undeclared values."""
+    columns = {}
+    for column in part.columns:
+        declared = part.declared.table.columns[column.name]
+        nulls = getattr(declared, "nulls", DROP)
+        if column.key is None:
+            columns[column.name] = f"missing: {nulls}; outside the bounds: clamped"
+        else:
+            others = getattr(declared, "others", nulls)
+            columns[column.name] = f"missing: {nulls}; not declared: {others}"
+    return {"query": part.name, "columns": columns}

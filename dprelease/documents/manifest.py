@@ -1,0 +1,268 @@
+"""The manifest: what was published, under which guarantee, and all that it takes to check it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents.encoding import digest_of, pieces
+from dprelease.documents.treatments import computed_and_joined
+from dprelease.numerics.rounding import finite, plain_text
+from dprelease.planning.aggregate_words import counted_words
+from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.guarantee import budget_of, reading
+from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.aggregate import CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+from dprelease.schema.values import DROP
+from dprelease.tables.parquet import schema_of
+from dprelease.version import __version__
+
+FORMAT = "dprelease-manifest/1"
+NAME = "manifest.json"
+DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accounting")
+
+UNPROTECTED = [
+    "How long the run took, how much memory it used, and whether it failed for want of resources.",
+    "Anything declared that is not true: keys, bounds or public tables taken from the data, ids "
+    "that do not name the privacy unit.",
+    "Other releases about the same units: their guarantees add to this one.",
+    "CSV sources with broken quoting, lone carriage returns or records above 64 MB: a quote that "
+    "is never closed swallows other units' rows.",
+    "Failures of the engine on sources that are not what their format promises, such as text that "
+    "is not UTF-8 in a Parquet file.",
+    "What can be learned about a unit from the others, for example by a statistical model.",
+]
+POST_PROCESSING = [
+    "Noise and noised values saturate at 2^62 lattice steps, whatever the data is.",
+    "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
+    "Values are lattice steps times the declared step, exact.",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One published file: the SHA-256 of its bytes, and its number of rows."""
+
+    digest: str
+    rows: int
+
+
+def canonical(record: dict[str, Any]) -> bytes:
+    """Return the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
+    return b"".join(pieces(record))
+
+
+def sealed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with the SHA-256 of its encoding without that digest."""
+    return {**record, "digest": digest_of(record)}
+
+
+def sha256(data: bytes) -> str:
+    """Return the hexadecimal SHA-256 of some bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file's bytes, which are read a piece at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def build(
+    declaration: Declaration,
+    queries: tuple[Query, ...],
+    plan: Plan,
+    written: dict[str, Written],
+    ledger: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the sealed manifest of a release whose files were written, by query name.
+
+    `ledger`: what binds it to the entry of a ledger that paid for it.
+    """
+    record = {
+        **opening(FORMAT, declaration),
+        **priced_at(plan.guarantee),
+        "ledger": ledger,
+        "composition": composition(plan.guarantee),
+        "reading": reading(plan.guarantee),
+        "measurements": [measurement(column) for column in plan.columns],
+        **told(queries),
+        "files": [file_record(query, written[query.name]) for query in queries],
+        "post_processing": POST_PROCESSING,
+        "unprotected_quantities": UNPROTECTED,
+    }
+    return sealed(record)
+
+
+def opening(form: str, declaration: Declaration) -> dict[str, Any]:
+    """Return what every manifest has first: its format, the tool, and what was declared."""
+    texts = declaration.texts
+    return {
+        "format": form,
+        "title": declaration.spec.title,
+        "tool": tool(),
+        "declaration": {
+            "release": declaration.document.path.name,
+            "texts": texts,
+            "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
+        },
+        "dp_variant": budget_of(declaration.spec.budget).variant.value,
+    }
+
+
+def priced_at(guarantee: Guarantee) -> dict[str, Any]:
+    """Return the guarantee, and its parameters by themselves."""
+    return {
+        "privacy_parameters": {
+            "epsilon": repr(guarantee.epsilon),
+            "delta": plain_text(guarantee.delta),
+        },
+        "guarantee": guarantee.to_json(),
+    }
+
+
+def told(queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the manifest tells of each query's unit, columns and joined table."""
+    return {
+        "privacy_unit": [_unit(query) for query in queries],
+        "treatments": [_treatment(query) for query in queries],
+    }
+
+
+def tool() -> dict[str, Any]:
+    """Return the tool and what it runs on."""
+    versions = {name: _version(name) for name in DEPENDENCIES}
+    return {"name": "dprelease", "version": __version__, "dependencies": versions}
+
+
+def _version(name: str) -> str:
+    """Return the installed version of a package.
+
+    Not `metadata.version`: it parses all that a package says of itself, as if it were a mail.
+    """
+    text = metadata.distribution(name).read_text("METADATA") or ""
+    found = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
+    return metadata.version(name) if found is None else found[1]
+
+
+def composition(guarantee: Guarantee) -> str:
+    """Return in words how losses were composed."""
+    if guarantee.accountant == "pure":
+        return "The largest privacy losses of all noisy vectors, added (basic composition); exact."
+    if guarantee.accountant == "zcdp":
+        return (
+            "Rényi curves, rounded up, added; rho bounds them over all orders. Epsilon at delta is "
+            "the smaller of what privacy-loss distributions and the conversion of rho say."
+        )
+    return (
+        "Privacy-loss distributions, rounded to the safe side, composed by sums of positive "
+        "floating-point numbers, whose relative errors are bounded and charged; or the sum of pure "
+        "losses or the closed form of normal noise where that is smaller."
+    )
+
+
+def _unit(query: Query) -> dict[str, Any]:
+    unit = query.unit
+    who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
+    change = (
+        "one unit more or less"
+        if query.neighbours is Neighbours.ADD_REMOVE
+        else "one unit replaced by another"
+    )
+    return {
+        "query": query.name,
+        "table": query.table.name,
+        "id": unit.id,
+        "max_groups": unit.max_groups,
+        "max_rows_per_group": unit.max_rows_per_group,
+        "neighbours": query.neighbours.value,
+        "words": (
+            f"The unit is {who}. Neighbouring tables differ by {change}. "
+            + (f"Values are {bounded_words(query)}." if unit.bounded_rows else "All rows count.")
+        ),
+    }
+
+
+def measurement(column: PlannedColumn) -> dict[str, Any]:
+    """Return the record of one noisy vector."""
+    measure = column.measure
+    return {
+        **column.event.to_json(),
+        "aggregate": counted_words(column.query, measure),
+        "sensitivity_derivation": _derivation(column),
+        "cells": column.query.cells,
+        "step": plain_text(measure.step),
+        "unit": measure.unit,
+        "error_unit": measure.error_unit,
+        "weight": plain_text(measure.weight),
+        "chosen_by": column.chosen_by,
+        "bias": column.bias,
+        "expected_absolute_error": finite(column.mean_absolute_error),
+        "standard_deviation": finite(column.standard_deviation),
+        "margin_95": plain_text(column.margin()),
+    }
+
+
+def _derivation(column: PlannedColumn) -> str:
+    aggregate, rows = column.measure.aggregate, column.query.unit.max_rows_per_group
+    sensitivity = column.measure.sensitivity
+    moves = " or ".join(
+        f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
+        for move in sensitivity.moves
+    )
+    if isinstance(aggregate, Sum | SquareSum):
+        each = f"{rows} rows of {aggregate.least} to {aggregate.most} steps"
+    elif isinstance(aggregate, Quantile | Frequent):
+        each = f"{rows} rows that move the difference of any two scores"
+    elif isinstance(aggregate, Tree):
+        each = "a node of one level of the tree"
+    elif isinstance(aggregate, CountDistinct):
+        each = "distinct values, each counted once"
+    else:
+        each = f"{rows} rows of one step"
+    return (
+        f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, "
+        f"by {column.query.neighbours.value}."
+    )
+
+
+def _treatment(query: Query) -> dict[str, Any]:
+    columns = {}
+    for key in query.key_columns:
+        declared = query.table.columns[key.column]
+        nulls = getattr(declared, "nulls", DROP)
+        others = getattr(declared, "others", DROP)
+        columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
+    for measure in query.measures:
+        if isinstance(measure.aggregate, Sum | SquareSum | Quantile | Tree):
+            nulls = getattr(query.table.columns[measure.aggregate.column], "nulls", DROP)
+            columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
+    if query.unit.id is not None:
+        columns[query.unit.id] = "id; missing: drop"
+    return computed_and_joined(query, columns)
+
+
+def file_record(query: Query, written: Written) -> dict[str, Any]:
+    """Return the record of one published file; its number of rows is public, or noised."""
+    return {
+        "name": f"{query.name}.parquet",
+        "query": query.name,
+        "rows": written.rows,
+        "columns": [{"name": name, "type": kind} for name, kind in schema_of(query)],
+        "computed": {column.name: column.formula for column in query.columns},
+        "post_processing": {
+            column.name: words
+            for column in query.columns
+            if (words := list(column.post.words(column.unit)))
+        },
+        "sha256": written.digest,
+    }

@@ -1,0 +1,105 @@
+"""The manifest of one party's messages: its noise, and what holds under which trust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.numerics.rounding import plain_text
+from dprelease.planning.aggregate_words import counted_words
+from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, Trust
+from dprelease.privacy.event import Event
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+from dprelease.tables.parquet import schema_of
+
+FORMAT = "dprelease-federated-manifest/1"
+
+TRUST = [
+    "This folder holds one party's messages. THEY ARE NOT FOR PUBLICATION: whoever sees them has "
+    "the guarantee of one share of the noise alone, the last line of `trust`.",
+    "The other lines hold for whoever sees nothing but the sum of all parties' messages modulo "
+    "2^64, cell by cell: that takes secure aggregation, or a summing party that is trusted.",
+    "`honest` parties draw their noise as declared, add it, and tell it to nobody. The others may "
+    "add none, tell theirs, and choose their messages freely, but not by the honest ones'.",
+    "All rows of one privacy unit are with one party; each party bounds what its units contribute. "
+    "A party that tells its rows protects nobody among them.",
+    "Every party rounds its own noise, so the sum is not rounded stable noise. What that can cost "
+    "is bounded for every output, and is in epsilon (`rounding_epsilon`) and delta.",
+]
+POST_PROCESSING = [
+    "Before its noise is added, each true value of a party saturates at `largest`, so that those "
+    "of all parties together fit 62 bits. No unit moves a value any farther for that.",
+    "The sum of messages modulo 2^64, as a signed number, over `refined`, times the step, is the "
+    "estimate; nothing else is done to it.",
+]
+
+
+def build(
+    declaration: Declaration,
+    queries: Sequence[Query],
+    plan: FederatedPlan,
+    digests: Mapping[str, str],
+    party: int,
+) -> dict[str, Any]:
+    """Return the sealed manifest of the messages of a party, whose files have these digests."""
+    spec = declaration.spec.federated
+    record = {
+        **manifest.opening(FORMAT, declaration),
+        "party": party,
+        "parties": plan.parties,
+        "honest": spec.least if spec else plan.parties,
+        "trust": trust_records(plan.trusts),
+        "trust_words": TRUST,
+        **manifest.told(queries),
+        "measurements": [measurement(share, plan.parties) for share in plan.shares],
+        "files": [file_record(query, digests[query.name]) for query in queries],
+        "post_processing": POST_PROCESSING,
+        "unprotected_quantities": manifest.UNPROTECTED,
+    }
+    return manifest.sealed(record)
+
+
+def trust_records(trusts: Sequence[Trust]) -> list[dict[str, Any]]:
+    """Return what holds for how many honest parties."""
+    return [trust.to_json() for trust in trusts]
+
+
+def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
+    """Return the record of one column of messages; scales are in steps over `refined`."""
+    event = Event(
+        share.query.name,
+        share.measure.name,
+        share.law.name,
+        share.law.parameters,
+        share.measure.sensitivity,
+    )
+    return {
+        **event.to_json(),
+        "aggregate": counted_words(share.query, share.measure),
+        "refined": share.refined,
+        "step": plain_text(share.measure.step),
+        "unit": share.measure.unit,
+        "chosen_by": share.chosen_by,
+        "sum_scale": repr(share.sum_law(parties).scale),
+        "sum_margin_95": plain_text(share.margin(parties)),
+        "largest": plain_text(share.reach(parties) * share.measure.step),
+    }
+
+
+def messages_schema(query: Query) -> list[tuple[str, str]]:
+    """Return name and Arrow type of every column of messages: keys, then 64-bit integers."""
+    keys = schema_of(query)[: len(query.keys.keys)]
+    return keys + [(measure.name, "int64") for measure in query.measures]
+
+
+def file_record(query: Query, digest: str) -> dict[str, Any]:
+    """Return the record of one file of messages; its number of rows is public."""
+    return {
+        "name": f"{query.name}.parquet",
+        "query": query.name,
+        "rows": query.keys.size,
+        "columns": [{"name": name, "type": kind} for name, kind in messages_schema(query)],
+        "sha256": digest,
+    }

@@ -1,0 +1,261 @@
+"""How a CSV file seems to be written, from its first bytes: proposals for a schema, no values.
+
+Only `init` looks here, and what it finds is a proposal that its keeper confirms. A run takes what
+is declared and looks at nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from dprelease.exact.reading.plain import MARK, Packing, opened
+from dprelease.schema.table import Source
+from dprelease.schema.written import SPACES, UTF_8, Compression
+from dprelease.statements.spelling import ISO_TEXT
+from dprelease.statements.written import form
+
+FIRST_BYTES = 1 << 20
+MOST_ROWS = 500
+MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+DELIMITERS = (",", ";", "\t", "|")
+NO_VALUES = frozenset({"", "na", "n/a", "null", "none", "nan", "-", ".", "#n/a"})
+POINTS = ((".", None), (".", ","), (",", None), (",", "."), (".", " "), (",", " "), (".", "'"))
+COMMAS = ((",", "."), (",", None), (",", " "), (".", None), (".", ","), (".", " "), (".", "'"))
+DAYS = (
+    "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y",
+)  # fmt: skip
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
+EXCHANGED = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
+
+Told = str | list[str]
+"""What stands at a key of `source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a column's first cells look like; `layout`: of days and instants, if it is not ISO's."""
+
+    name: str
+    layout: str | None = None
+    is_unsure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What `source` has to say of a file, and what its columns look like."""
+
+    source: dict[str, Told] = field(default_factory=dict)
+    columns: dict[str, Kind] = field(default_factory=dict)
+    is_ascii: bool = False
+    """Whether nothing told the encoding, and there is more than was looked at."""
+
+
+def form_of(file: Path) -> Form:
+    """Return how a CSV file seems to be written.
+
+    Raises
+    ------
+    OSError
+        If its first bytes can't be read.
+    """
+    source, text, is_ascii = first_text(file, "csv")
+    told = Source(path=file.name, format="csv")
+    delimiter, quote, rows = _cells(text)
+    source["delimiter"] = delimiter if delimiter != told.separator else ""
+    source["quote"] = quote if quote != told.quote else ""
+    header, body = (rows[0], rows[1:]) if rows else ([], [])
+    cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
+    found, columns = form_of_cells(cells, semicolons=delimiter == ";")
+    return Form({k: v for k, v in (source | found).items() if v}, columns, is_ascii)
+
+
+def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:
+    """Return what `source` says of compression and encoding, and the first whole lines of a file.
+
+    Then whether nothing told the encoding, and there is more than was looked at.
+    """
+    compression = _compression(file)
+    data, is_whole = _first_bytes(file, compression)
+    encoding = _encoding(data, is_whole=is_whole)
+    text = _decoded(data, encoding)
+    if not is_whole:
+        text = text[: text.rfind("\n") + 1]
+    told = Source(path=file.name, format=kind)
+    found: dict[str, Told] = {
+        "compression": compression if compression != told.compressed else "",
+        "encoding": encoding if encoding != UTF_8 else "",
+    }
+    return found, text, encoding == UTF_8 and not is_whole and data.isascii()
+
+
+def form_of_cells(
+    written: dict[str, list[str]], *, semicolons: bool
+) -> tuple[dict[str, Told], dict[str, Kind]]:
+    """Return what `source` says of numbers, days and missing values, and what columns look like."""
+    cells = {name: _known(values) for name, values in written.items()}
+    marks = _marks(cells, COMMAS if semicolons else POINTS)
+    decimal, thousands = _used(cells, marks)
+    columns = {name: _kind(values, *marks) for name, values in cells.items()}
+    common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
+    found: dict[str, Told] = {"nulls": _nulls(written, columns)}
+    found |= {"decimal": decimal, "thousands": thousands}
+    return found | {f"{kind}_format": layout for kind, layout in common.items()}, columns
+
+
+def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
+    """Return the texts of a fixed list that stand for what is missing, where another one does.
+
+    Only those that stand among numbers, days and truth values, where they can't be a value.
+    """
+    typed = (cells for name, cells in written.items() if columns[name].name != "text")
+    seen = {cell.strip() for cells in typed for cell in cells}
+    found = sorted(cell for cell in seen if cell and cell.lower() in NO_VALUES)
+    return ["", *found] if found else []
+
+
+def _compression(file: Path) -> Compression:
+    with file.open("rb") as raw:
+        head = raw.read(4)
+    return next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "none")
+
+
+def _first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool]:
+    found = b""
+    with opened(file) as raw:
+        for chunk in Packing(UTF_8, compression).chunks(raw):
+            found += chunk
+            if len(found) > FIRST_BYTES:
+                return found[:FIRST_BYTES], False
+    return found, True
+
+
+def _encoding(data: bytes, *, is_whole: bool) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in data:
+        return "utf-16-be" if data[::2].count(0) > data[1::2].count(0) else "utf-16-le"
+    try:
+        codecs.getincrementaldecoder(UTF_8)().decode(data, final=is_whole)
+    except UnicodeDecodeError:
+        controls = re.search(rb"[\x80-\x9f]", data)  # latin-1 has no letters there
+        unknown = re.search(rb"[\x81\x8d\x8f\x90\x9d]", data)
+        return "cp1252" if controls and not unknown else "latin-1"
+    return UTF_8
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    return data.decode(encoding, "replace").removeprefix(MARK)
+
+
+def _cells(text: str) -> tuple[str, str, list[list[str]]]:
+    """Return the delimiter, the quote and the first rows that are as long as the header."""
+    singles = len(re.findall(r"(?:^|[,;\t|])'[^'\n]*'(?=[,;\t|\r\n])", text, re.MULTILINE))
+    quote = "'" if singles and '"' not in text else '"'
+    best: tuple[tuple[float, int], str, list[list[str]]] = ((0.0, 0), ",", [])
+    for delimiter in DELIMITERS:
+        rows = _rows(text, delimiter, quote)
+        width = len(rows[0]) if rows else 0
+        alike = [row for row in rows if len(row) == width]
+        share = len(alike) / len(rows) if width > 1 else 0.0
+        if not best[2] or (share, width) > best[0]:
+            best = ((share, width), delimiter, alike)
+    return best[1], quote, best[2]
+
+
+def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
+    """Return the names and the first rows; a quote that a name does not close brings no row."""
+    names, end, rest = text.partition("\n")
+    found: list[list[str]] = []
+    for part, most in ((names + end, 1), (rest, MOST_ROWS)):
+        lines = csv.reader(io.StringIO(part, newline=""), delimiter=delimiter, quotechar=quote)
+        try:
+            found += [row for row in itertools.islice(lines, most) if row]
+        except csv.Error:
+            return found[:1]
+    return found
+
+
+def _known(cells: Iterable[str]) -> list[str]:
+    values = [cell.strip() for cell in cells]
+    return [value for value in values if value.lower() not in NO_VALUES]
+
+
+def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
+    shape = re.compile(form(decimal, thousands))
+    return bool(values) and all(
+        shape.fullmatch(value) and any(c.isdigit() for c in value) for value in values
+    )
+
+
+def _marks(
+    cells: dict[str, list[str]], forms: tuple[tuple[str, str | None], ...]
+) -> tuple[str, str | None]:
+    """Return the marks by which most columns are numbers, the most likely of them."""
+
+    def columns(marks: tuple[str, str | None]) -> int:
+        return sum(_is_number(values, *marks) for values in cells.values())
+
+    return max(forms, key=columns)
+
+
+def _used(cells: dict[str, list[str]], marks: tuple[str, str | None]) -> tuple[str, str]:
+    """Return the marks that a source has to declare, because a number has them."""
+    decimal, thousands = marks
+    numbers = "".join(
+        value for values in cells.values() if _is_number(values, *marks) for value in values
+    )
+    spaces = SPACES if thousands == " " else thousands or ""
+    is_between = any(mark in numbers for mark in spaces)
+    is_decimal = decimal != "." and (decimal in numbers or (is_between and thousands == "."))
+    return decimal if is_decimal else "", thousands or "" if is_between else ""
+
+
+def _kind(values: list[str], decimal: str, thousands: str | None) -> Kind:
+    if not values:
+        return Kind("text")
+    if _is_number(values, decimal, thousands):
+        if any(re.match(r"[+-]?0[0-9]", value) for value in values):
+            return Kind("text")  # a code: as a number it would lose its zeros
+        whole = not any(decimal in value or "e" in value.lower() for value in values)
+        return Kind("integer" if whole else "number")
+    if {value.lower() for value in values} <= {"true", "false"}:
+        return Kind("boolean")
+    return _instants(values)
+
+
+def _instants(values: list[str]) -> Kind:
+    if all(re.fullmatch(ISO_TEXT, value) for value in values):
+        return Kind("date" if all(len(value) == 10 for value in values) else "timestamp")
+    for time in TIMES:
+        fitting = [day for day in DAYS if _fits(values, day + time)]
+        if fitting:
+            pairs = [{a, b} for a, b in EXCHANGED]
+            unsure = any(pair <= {day[:5] for day in fitting} for pair in pairs)
+            return Kind("timestamp" if time else "date", fitting[0] + time, unsure)
+    return Kind("text")
+
+
+def _fits(values: list[str], layout: str) -> bool:
+    try:
+        for value in values:
+            datetime.strptime(value, layout)
+    except ValueError:
+        return False
+    return True
+
+
+def _common(columns: dict[str, Kind], name: str) -> str:
+    """Return the format that all columns of a kind have; empty if they differ, or have ISO's."""
+    found = {kind.layout for kind in columns.values() if kind.name == name}
+    (layout,) = found if len(found) == 1 else (None,)
+    return layout or ""

@@ -1,0 +1,124 @@
+"""pandas and Arrow frames as Arrow tables of the declared columns."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from dprelease.errors import DataError, FrameError
+from dprelease.exact.reading.arrow import readable
+from dprelease.exact.reading.cells import texts_of
+from dprelease.exact.reading.sources import stored_columns
+from dprelease.schema.load import Declared
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+def to_arrow(frame: object, declared: Declared) -> pa.Table:
+    """Return an Arrow table with the declared columns that `frame` has, without touching a disk.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
+        Arrow does not know.
+    FrameError
+        DP-DATA-017 if it is not a frame.
+    """
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        names = [str(name) for name in frame.column_names]
+    elif _is_pandas(frame):
+        names = [str(name) for name in frame.columns]  # type: ignore[attr-defined]
+    else:
+        kind = kind_of_object(frame)
+        raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
+    folded = [name.casefold() for name in names]
+    wanted = [name for name in stored_columns(declared) if name in names]
+    for name in stored_columns(declared):
+        if folded.count(name.casefold()) > 1:
+            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
+    if isinstance(frame, pa.Table):
+        arrays = {name: frame[name] for name in wanted}
+    else:
+        arrays = {name: _array(frame[name], name, declared) for name in wanted}  # type: ignore[index]
+    if not arrays:
+        return pa.table({"dp_row": pa.nulls(len(frame))})  # type: ignore[arg-type]
+    return pa.table(
+        {name: read_as_declared(found, name, declared) for name, found in arrays.items()}
+    )
+
+
+def kind_of_object(given: object) -> str:
+    """Return what an object is in words, such as "polars LazyFrame"."""
+    kind = f"{type(given).__module__.split('.')[0]} {type(given).__name__}"
+    return kind.removeprefix("builtins ")
+
+
+def _is_pandas(frame: object) -> bool:
+    """Return whether it is a pandas frame; who has one has imported pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(frame, pandas.DataFrame)
+
+
+def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
+    import pyarrow as pa
+
+    ids = name == declared.table.privacy_unit.id
+    series = _dense(series)
+    if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
+        return pa.array(texts_of(series, ids=ids), type=pa.string())
+    if getattr(series.dtype, "name", "") == "category":
+        return _categories(series, name, declared)
+    failed = False
+    try:
+        found = pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        failed = True
+    if failed:
+        raise _mistyped(name, str(series.dtype), declared)
+    return found
+
+
+def _categories(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
+    """Return a categorical column as its cells are: what a category is, is read like any cell."""
+    import pyarrow as pa
+
+    values = _array(series.cat.categories.to_series(), name, declared)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    codes = series.cat.codes.to_numpy()
+    places = pa.array(codes, mask=codes < 0)
+    texts = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if texts and values.null_count == 0 and len(values.unique()) == len(values):
+        return pa.DictionaryArray.from_arrays(places, values)
+    return values.take(places)
+
+
+def _dense(series: pd.Series) -> pd.Series:
+    sparse = hasattr(series.dtype, "fill_value")
+    return series.sparse.to_dense() if sparse else series  # type: ignore[attr-defined]
+
+
+def read_as_declared(
+    found: pa.Array | pa.ChunkedArray, name: str, declared: Declared
+) -> pa.Array | pa.ChunkedArray:
+    """Return a column that the engine reads without a failure that depends on a value.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if the engine has no type for it.
+    """
+    column = readable(found)
+    if column is None:
+        raise _mistyped(name, str(found.type), declared)
+    return column
+
+
+def _mistyped(name: str, physical: str, declared: Declared) -> DataError:
+    kind = getattr(declared.table.columns[name], "type", "cut")
+    return DataError("DP-DATA-004", column=name, physical=physical, declared=kind)

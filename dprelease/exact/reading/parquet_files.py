@@ -1,0 +1,167 @@
+"""Parquet files as the engine reads them: each by its own types, and no value stops a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.errors import DataError
+from dprelease.exact.inputs import Input
+from dprelease.exact.reading.frames import read_as_declared
+from dprelease.exact.reading.sources import parquet, pattern, stored_columns
+from dprelease.exact.reading.stored_types import (
+    COARSE,
+    SCHEMA,
+    Ask,
+    Types,
+    by_types,
+    column_types,
+    union,
+)
+from dprelease.exact.vectors import BATCH
+from dprelease.query import quoting
+from dprelease.schema.load import Declared
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
+    """Return the relation of a table's Parquet files, each read by its own types.
+
+    `relation`: all of them as the engine reads them at once. `by_arrow`: files with instants that
+    the engine could stop at are read by Arrow, when rows are; else they are only noted.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-002 or 003 for names that differ by case, 004, 005 or 015 for types.
+    """
+    names = stored_columns(given.declared)
+    files = {file: _types(given.declared, file, ask) for file in given.files}
+    runs = by_types(files, given.declared)
+    given.differs = bool(runs)
+    given.coarse = {name for types in files.values() for name in names if types.get(name) == COARSE}
+    if not runs and not (given.coarse and by_arrow):
+        return relation
+    parts = []
+    for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
+        if by_arrow and given.coarse & {name for name in kinds if kinds[name] == COARSE}:
+            name = f"{given.relation}_{i}"
+            given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
+            parts.append((name, kinds))
+        else:
+            parts.append((parquet(run), kinds))
+    return union(parts, given.declared) if runs else parts[0][0]
+
+
+def _types(declared: Declared, file: Path, ask: Ask) -> dict[str, str]:
+    """Return the types of a Parquet file's columns.
+
+    Names that differ by case, from each other or from the declared, are refused: the engine
+    would rename one, or take one file's column for another's.
+    """
+    names, types = column_types(ask(SCHEMA.format(quoting.text(pattern(file)))))
+    for name in stored_columns(declared):
+        same = [other for other in names if other.casefold() == name.casefold()]
+        if same not in ([], [name]):
+            code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
+            raise DataError(code, table=declared.table.name, column=name)
+    return types
+
+
+@dataclass(frozen=True)
+class FileBatches:
+    """The declared columns of Parquet files that are stored alike, as Arrow reads them.
+
+    The engine multiplies instants in milliseconds as it reads them, and stops where one lies beyond
+    its calendar. Arrow leaves them as they are.
+    """
+
+    declared: Declared
+    files: tuple[Path, ...]
+    types: Types
+    """The engine's types of the columns, `COARSE` among them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns and their types, as all files can have them; reads no row.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-004 for a type that no declared type is read from.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        stored = [self._read(pq.read_schema(file).empty_table()).schema for file in self.files]
+        fields = {name: [one.field(name).type for one in stored] for name in stored[0].names}
+        return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows, which are read with the first batch."""
+        import pyarrow as pa
+
+        schema = self.schema
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for path in self.files:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(BATCH, columns=schema.names):
+                    yield from self._read(pa.table(batch)).cast(schema).to_batches()
+
+    def _read(self, table: pa.Table) -> pa.Table:
+        """Return the declared columns of a table, as the engine reads them and without codes."""
+        import pyarrow as pa
+
+        columns = {}
+        for name in stored_columns(self.declared):
+            if name not in table.column_names:
+                continue
+            if self.types[name] == COARSE:
+                columns[name] = _in_milliseconds(table[name])
+            else:
+                columns[name] = _uncoded(read_as_declared(table[name], name, self.declared))
+        return pa.table(columns)
+
+    def _common(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
+        """Return the type of a column in all files: they differ in what holds it, if at all."""
+        import pyarrow as pa
+
+        if len(set(kinds)) == 1:
+            return kinds[0]
+        if all(map(pa.types.is_integer, kinds)):
+            return pa.int64()
+        declared = getattr(self.declared.table.columns[name], "type", "cut")
+        raise DataError("DP-DATA-004", column=name, physical="several types", declared=declared)
+
+
+def _in_milliseconds(found: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return instants that a file holds in milliseconds, in UTC; total, for they fitted there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ticks = found.cast(pa.int64())
+    if found.type.unit == "s":  # what Arrow's own note in a file says that they had been
+        ticks = pc.multiply(ticks, 1000)
+    return ticks.cast(pa.timestamp("ms"))
+
+
+def _uncoded(found: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as one type, whatever the writer had them in."""
+    import pyarrow as pa
+
+    kind = found.type
+    texts = (
+        pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_string(kind)
+    )
+    if texts or pa.types.is_dictionary(kind):
+        return found.cast(pa.large_string())
+    return found

@@ -1,0 +1,161 @@
+"""What a look at the values of a file shows: ranges, and short lists of values.
+
+This is the one place that reads values to tell them to somebody. What it returns is confidential,
+as the data is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.errors import DataError, Place, State
+from dprelease.exact.reading.dialect import form_of
+from dprelease.exact.reading.json_lines_form import form_of_json_lines
+from dprelease.exact.reading.plain import Packing, opened
+from dprelease.schema.table import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_VALUES = 50
+LONGEST_VALUE = 200
+LEADING = 2
+"""Digits that are kept of a bound: rounded outwards, so that it is not one record's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """What one column's values show; `values` is None where there are too many of them."""
+
+    kind: str
+    lower: Fraction | date | None = None
+    upper: Fraction | date | None = None
+    values: tuple[str, ...] | None = None
+
+
+def peek(source: Path) -> dict[str, Peeked]:
+    """Return what the values of each usable column of a Parquet, CSV or JSON lines file show.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-013 if the values can't be read.
+    """
+    import pyarrow as pa
+
+    table: pa.Table | None = None
+    try:
+        table = _read(source)
+    except (pa.ArrowException, OSError):
+        table = None  # the engine's own words may quote a value
+    if table is None:
+        raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        shown = _column(column)
+        if shown is not None:
+            found[name] = shown
+    return found
+
+
+def _read(source: Path) -> pa.Table:
+    import pyarrow as pa
+
+    if source.suffix.lower() in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        return pq.read_table(source)
+    from pyarrow import csv, json
+
+    if Source(path=source.name).kind == "json_lines":
+        lines = form_of_json_lines(source).source
+        held = Source.model_validate({"path": source.name, **lines})
+        return json.read_json(pa.BufferReader(_plain(source, held)))
+    found = form_of(source)
+    told = Source.model_validate({"path": source.name, "format": "csv", **found.source})
+    layouts = {kind.layout for kind in found.columns.values() if kind.layout is not None}
+    return csv.read_csv(
+        pa.BufferReader(_plain(source, told)),
+        parse_options=csv.ParseOptions(delimiter=told.separator, quote_char=told.quote),
+        convert_options=csv.ConvertOptions(
+            decimal_point=told.decimal, timestamp_parsers=[csv.ISO8601, *sorted(layouts)]
+        ),
+    )
+
+
+def _plain(source: Path, told: Source) -> bytes:
+    """Return the whole of a text file in UTF-8."""
+    with opened(source) as raw:
+        return b"".join(Packing.of(told).chunks(raw))
+
+
+def _column(column: pa.ChunkedArray) -> Peeked | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = pc.cast(column, kind.value_type)
+        kind = column.type
+    if pa.types.is_boolean(kind):
+        return Peeked("boolean")
+    if pa.types.is_integer(kind):
+        return _range("integer", column)
+    if pa.types.is_floating(kind):
+        return _range("number", column.filter(pc.is_finite(column)))
+    if pa.types.is_decimal(kind):
+        return _range("number", column)
+    if pa.types.is_date(kind):
+        return _days(column)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _texts(column)
+    return None
+
+
+def _range(kind: str, column: pa.ChunkedArray) -> Peeked:
+    low, high = _ends(column)
+    if low is None:
+        return Peeked(kind)
+    # Halves of a digit are not worth more than the rounding: both go outwards.
+    return Peeked(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py()
+    return ends["min"], ends["max"]
+
+
+def _outwards(x: Fraction, sign: int) -> Fraction:
+    """Return a number with few leading digits, above `x` for sign 1 and below it for sign -1."""
+    if x == 0:
+        return x
+    size = math.floor(math.log10(abs(float(x)))) if abs(x) > Fraction(1, 10**300) else -300
+    unit = Fraction(10) ** (size - LEADING + 1)
+    whole = x.denominator == 1
+    unit = max(unit, Fraction(1)) if whole else unit
+    return (math.ceil(x / unit) if sign > 0 else math.floor(x / unit)) * unit
+
+
+def _days(column: pa.ChunkedArray) -> Peeked:
+    low, high = _ends(column)
+    if low is None:
+        return Peeked("date")
+    return Peeked("date", date(low.year, 1, 1), date(high.year, 12, 31))
+
+
+def _texts(column: pa.ChunkedArray) -> Peeked:
+    import pyarrow.compute as pc
+
+    distinct = pc.unique(column.drop_null())
+    if not 0 < len(distinct) <= MOST_VALUES:
+        return Peeked("text")
+    values = sorted(distinct.to_pylist())
+    usable = all(len(value) <= LONGEST_VALUE and "\0" not in value for value in values)
+    return Peeked("text", values=tuple(values)) if usable else Peeked("text")

@@ -1,0 +1,253 @@
+"""Sources as SQL over declared files; nothing about them is ever guessed from their values."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import DataError
+from dprelease.exact.reading.plain import Packing, opened
+from dprelease.query import quoting
+from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
+from dprelease.schema.load import Declared
+from dprelease.schema.table import MOST_COLUMNS, Source
+from dprelease.statements.written import plain_number
+
+HEADER_LIMIT = 1 << 20
+LONGEST_RECORD = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class TextReader:
+    """How text files are read: an engine's function, its options, and what stands for columns.
+
+    `packing`: how their bytes are understood. `numbers`: columns with their plain forms as SQL.
+    """
+
+    packing: Packing
+    function: str
+    options: str
+    numbers: tuple[tuple[str, str], ...]
+
+    def relation(self, files: Sequence[Path]) -> str:
+        """Return the relation of plain files."""
+        read = f"{self.function}({_listed(files)}, {self.options})"
+        plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.numbers]
+        return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
+
+
+Stamp = tuple[int, ...]
+
+
+def stamp(file: Path) -> Stamp:
+    """Return what changes when a file is replaced or written to; nothing if it is gone.
+
+    Who writes to a file can set its time of modification back and keep its size; nobody can set the
+    time of its last change of status (ctime), which every write moves, and so does setting times.
+    """
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    inode = found.st_dev, found.st_ino
+    return (*inode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The files of a source, statements that make them known, and the relation to read.
+
+    `stamps`: of the files, from before anything of them was read. `reader`: of text files that the
+    engine can't read as they are; it reads plain copies of them.
+    """
+
+    files: tuple[Path, ...]
+    stamps: tuple[Stamp, ...]
+    attach: tuple[str, ...]
+    relation: str
+    reader: TextReader | None = None
+
+
+def named(declared: Declared, is_read: bool = True) -> dict[str, Any]:
+    """Return the place, the table and the path of a source, as they are declared, for messages.
+
+    `is_read`: whether the source is, and no frame in its place.
+    """
+    source = declared.table.source
+    told = "" if source is None or not is_read else source.path or source.table or ""
+    return {
+        "place": declared.document.place("source") if told else None,
+        "table": declared.table.name,
+        "named": f", '{told}'," if told else "",
+    }
+
+
+def stored_columns(declared: Declared) -> list[str]:
+    """Return the declared columns that a source must store: all but computed ones."""
+    return [name for name, column in declared.table.columns.items() if is_stored(column)]
+
+
+def open_files(declared: Declared, source: Source, database: str = "dp_database") -> Opened:
+    """Return the relation of a declared path or glob; a DuckDB file is known as `database`.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 if nothing is there, DP-DATA-009 for an unreadable CSV header.
+    """
+    files = _files(declared, source)
+    stamps = tuple(map(stamp, files))
+    match source.kind:
+        case "parquet":
+            return Opened(files, stamps, (), parquet(files))
+        case "csv" | "json_lines":
+            reader = text_reader(declared, source, files)
+            copied = None if reader.packing.is_plain else reader
+            return Opened(files, stamps, (), reader.relation(files), copied)
+    path = quoting.text(str(files[0]))
+    parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
+    attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
+    return Opened(files[:1], stamps[:1], (attach,), ".".join([database, *parts]))
+
+
+def parquet(files: Sequence[Path]) -> str:
+    """Return the relation of Parquet files that store their columns alike."""
+    by_name = "true" if len(files) > 1 else "false"
+    options = f"union_by_name = {by_name}, hive_partitioning = false"
+    return f"read_parquet({_listed(files)}, {options})"
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
+
+
+def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
+    """Return how the text files of a source are read.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-003 or 009 for a CSV header that can't be read, or is not that of all files.
+    """
+    packing = Packing.of(source)
+    if source.kind == "csv":
+        header = _common_header(declared, source, files)
+        numbers = _numbers(declared, source, header)
+        return TextReader(packing, "read_csv", _csv(source, header), numbers)
+    names = stored_columns(declared)
+    options = (
+        f"format = 'newline_delimited', columns = {_struct(names)}, auto_detect = false, "
+        "ignore_errors = true, compression = 'none', hive_partitioning = false"
+    )
+    return TextReader(packing, "read_json", options, _numbers(declared, source, names))
+
+
+def _numbers(
+    declared: Declared, source: Source, stored: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the columns of numbers that are not written plainly, with their plain forms."""
+    if source.decimal == "." and source.thousands is None:
+        return ()
+    columns, own = declared.table.columns, source.kind == "json_lines"
+    return tuple(
+        (name, plain_number(quoting.identifier(name), source.decimal, source.thousands, own))
+        for name in stored_columns(declared)
+        if name in stored and isinstance(columns[name], IntegerColumn | NumberColumn)
+    )
+
+
+def pattern(file: Path) -> str:
+    """Return a file's name as the engine has to see it: there every name is a pattern."""
+    return glob.escape(str(file))
+
+
+def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
+    path = source.path or ""
+    plain = declared.folder / path
+    root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
+    matches = glob.glob(path, root_dir=root, recursive=True)
+    # Not Path.is_file, which raises for a name that is too long.
+    is_one = os.path.isfile(plain)
+    found = [plain] if is_one else sorted(declared.folder / match for match in matches)
+    files = tuple(file.resolve() for file in found if os.path.isfile(file))
+    if not files:
+        raise DataError("DP-DATA-001", **named(declared), format=source.kind)
+    return files
+
+
+def _struct(names: Sequence[str]) -> str:
+    """Return a struct of column names, all text: no type is ever sniffed."""
+    return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"
+
+
+def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
+    headers = {tuple(_header(declared, source, file)) for file in files}
+    if len(headers) != 1:
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    return headers.pop()
+
+
+def _csv(source: Source, header: Sequence[str]) -> str:
+    options = [
+        f"columns = {_struct(header)}",
+        "header = true",
+        "auto_detect = false",
+        f"delim = {quoting.text(source.separator)}",
+        f"quote = {quoting.text(source.quote)}",
+        f"escape = {quoting.text(source.quote)}",
+        f"nullstr = [{', '.join(quoting.text(null) for null in source.nulls)}]",
+        # A line with too few fields or bad bytes is a missing row, further fields are ignored: no
+        # line can stop a run, be quoted in a message, or (in strict mode) take others with it.
+        "ignore_errors = true",
+        "strict_mode = false",
+        "null_padding = false",
+        # In parallel, or longer than a buffer, a quoted text can be read as rows of its own and
+        # cost thousands of others: one unit would decide about the rows of many.
+        "parallel = false",
+        f"max_line_size = {LONGEST_RECORD}",
+        f"buffer_size = {2 * LONGEST_RECORD}",
+        "compression = 'none'",
+        "hive_partitioning = false",
+    ]
+    return ", ".join(options)
+
+
+def _first_line(source: Source, file: Path) -> bytes:
+    """Return the first line in UTF-8: what follows it is not decoded as text."""
+    found = b""
+    with opened(file) as raw:
+        for chunk in Packing.of(source).chunks(raw):
+            found += chunk
+            if b"\n" in chunk or len(found) >= HEADER_LIMIT:
+                break
+    line, end, _ = found.partition(b"\n")
+    return (line + end)[:HEADER_LIMIT]
+
+
+def _header(declared: Declared, source: Source, file: Path) -> list[str]:
+    """Return the names in the header line; no other line is looked at."""
+    failed = False
+    header: list[str] = []
+    try:
+        first = _first_line(source, file).decode("utf-8-sig")
+        rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
+        header = next(rows, [])
+    except (OSError, ValueError, csv.Error):
+        failed = True
+    folded = [name.casefold() for name in header]
+    if failed or not header or any("\0" in name or not name for name in header):
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
+        most = f"{MOST_COLUMNS:,}"
+        raise DataError("DP-DATA-022", **named(declared), most=most)
+    for name in stored_columns(declared):
+        if folded.count(name.casefold()) > 1:
+            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
+    if len(set(folded)) < len(folded):
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    return header

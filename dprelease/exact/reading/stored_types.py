@@ -1,0 +1,135 @@
+"""What stored tables say of themselves: tables that compute, and Parquet files that differ.
+
+Files of one source may store a column differently: one of them has a missing value, and with it
+floats for integers. Each file is read by its own types, so that none decides how another is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import DataError
+from dprelease.exact.reading.sources import stored_columns
+from dprelease.query import quoting
+from dprelease.schema.load import Declared
+from dprelease.statements.meanings import typed
+from dprelease.statements.physical import DECLARED_AS, FLOATS, SMALL_INTEGERS, base_type
+
+Ask = Callable[[str], list[Any]]
+"""Returns the rows of a statement that reads no row about people."""
+
+Types = Mapping[str, str]
+"""The engine's types of a file's columns, by name."""
+
+COARSE = "TIMESTAMP_MS"
+"""Instants of Parquet that the engine turns into microseconds as it reads: it stops where they
+don't fit, so one value could stop a run. Others have to read them as they are."""
+
+SCHEMA = "SELECT name, num_children, duckdb_type, logical_type FROM parquet_schema({})"
+"""What a Parquet file says of its columns; no row is read."""
+
+
+def refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
+    """Raise DP-DATA-014 unless the table of a DuckDB file holds the values that it shows.
+
+    A view may answer for one row by what stands in others, or otherwise each time it is asked.
+    """
+    name = "" if declared.table.source is None else declared.table.source.table or ""
+    *schema, table = name.split(".")
+    where = (
+        f"database_name = {quoting.text(database)} "
+        f"AND lower(schema_name) = lower({quoting.text('.'.join(schema) or 'main')})"
+    )
+    same = f"{where} AND lower({{}}) = lower({quoting.text(table)})"
+    views = ask(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}")
+    computed = ask(
+        "SELECT column_name FROM duckdb_columns() "
+        f"WHERE {same.format('table_name')} AND generation_expression IS NOT NULL"
+    )
+    names = {column for (column,) in computed} & set(stored_columns(declared))
+    if views or names:
+        raise DataError("DP-DATA-014", table=declared.table.name)
+
+
+def column_types(
+    rows: Sequence[tuple[str, int | None, str | None, str | None]],
+) -> tuple[list[str], dict[str, str]]:
+    """Return the names of a Parquet file's columns, in order, and the engine's types of them.
+
+    `rows` is its `SCHEMA`, a tree, parents first.
+    """
+    names: list[str] = []
+    types: dict[str, str] = {}
+    skip = 0
+    for name, children, kind, detail in rows[1:]:
+        if skip == 0:
+            names.append(name)
+            coarse = "MILLIS=MilliSeconds" in (detail or "") and "Timestamp" in (detail or "")
+            types[name] = COARSE if coarse else kind or "STRUCT"
+        else:
+            skip -= 1
+        skip += children or 0
+    return names, types
+
+
+def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list[Path], Types]]:
+    """Return runs of files, in order, whose declared columns are stored alike, and as what.
+
+    None where all files are alike: the engine reads them at once.
+    """
+    names = stored_columns(declared)
+
+    def alike(file: Path) -> Types:
+        return {name: _kind(files[file][name]) for name in names if name in files[file]}
+
+    runs = [(list(run), types) for types, run in groupby(files, alike)]
+    return runs if len(runs) > 1 else []
+
+
+def _kind(physical: str) -> str:
+    """Return what files agree in; the engine itself widens small integers, and loses nothing."""
+    return "BIGINT" if physical in SMALL_INTEGERS else physical
+
+
+def union(parts: Sequence[tuple[str, Types]], declared: Declared) -> str:
+    """Return a relation of all rows of relations, in order, that are stored differently.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004, 005 or 015 for a type that can't serve.
+    """
+    selects = []
+    for relation, types in parts:
+        columns = [
+            f"{value} AS {quoting.identifier(name)}"
+            for name in stored_columns(declared)
+            if (value := _value(name, types.get(name), parts, declared))
+        ]
+        selects.append(f"SELECT {', '.join(columns) or '1 AS one'} FROM {relation}")
+    return f"({' UNION ALL '.join(selects)})"
+
+
+def _value(
+    name: str,
+    physical: str | None,
+    parts: Sequence[tuple[str, Types]],
+    declared: Declared,
+) -> str | None:
+    """Return a column as all files are to have it; None if no file has it."""
+    kinds = {types[name] for _, types in parts if name in types}
+    if not kinds:
+        return None
+    if len(kinds) == 1:
+        return "NULL" if physical is None else quoting.identifier(name)
+    column = declared.table.columns[name]
+    kind = getattr(column, "type", "")
+    target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]
+    if physical is None:
+        return f"CAST(NULL AS {target})"
+    if name == declared.table.privacy_unit.id and base_type(physical) in FLOATS:
+        raise DataError("DP-DATA-005", column=name)
+    return f"CAST({typed(name, column, physical, declared.table.time_zone)} AS {target})"

@@ -1,0 +1,104 @@
+"""One query answered: keys found if they are not public, then every column noised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dprelease.exact.engine import Answering, Spreading
+from dprelease.exact.partitions import Partitions
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.partition_selection import PartitionSelection
+from dprelease.noise.vectors import FreshNoise, NoisyTable, perturb
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.numerics.lattice import Integers, largest, sample
+from dprelease.planning.plan import PlannedColumn
+from dprelease.query.resolve import Query
+from dprelease.schema.release import PRIVATE_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A noised table, and its columns over the cells that are published."""
+
+    noisy: NoisyTable
+    columns: tuple[PlannedColumn, ...]
+
+    @property
+    def query(self) -> Query:
+        """Return the query with the keys that are published."""
+        return self.columns[0].query
+
+
+def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
+    """Return the noised answer of one query, all of whose planned columns are given.
+
+    Keys that are not public are told first, by their own mechanism; what is told is public from
+    then on, and the other columns are computed and noised over these cells.
+
+    Raises
+    ------
+    DataError
+        As `Engine.run`.
+    """
+    query = columns[0].query
+    if query.private is None:
+        return Answer(_noisy(engine, query, columns, bits), tuple(columns))
+    (selecting,) = (column for column in columns if column.measure.name == PRIVATE_KEYS)
+    found = engine.partitions(query)
+    told, numbers = _told(found, selecting, bits)
+    space = query.private.among(found.names[i] for i in np.flatnonzero(told).tolist())
+    place = {name: i for i, name in enumerate(found.names)}
+    order = [place[str(text)] for text in space.keys[0].values]
+    public = replace(query, keys=space)
+    planned = tuple(replace(column, query=public) for column in columns)
+    others = [column for column in planned if column.measure.name != PRIVATE_KEYS]
+    noisy = _noisy(engine, public, others, bits)
+    vectors = dict(noisy.columns)
+    if numbers is not None:
+        vectors[PRIVATE_KEYS] = numbers[np.array(order, dtype=np.int64)]
+    return Answer(NoisyTable(noisy.size, vectors), planned)
+
+
+def _noisy(
+    engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
+) -> NoisyTable:
+    """Return the noised vectors; noise is drawn where the cells are, if they are elsewhere."""
+    if isinstance(engine, Spreading) and isinstance(bits, Entropy):
+        found = engine.noised(query, FreshNoise(tuple(columns)))
+        if found is not None:
+            return NoisyTable(query.keys.size, found)
+    return perturb(engine.run(query), columns, bits)
+
+
+def _told(
+    found: Partitions, selecting: PlannedColumn, bits: BitSource
+) -> tuple[np.ndarray, Integers | None]:
+    """Return which partitions are told, and their noised numbers of units if these decide."""
+    law = selecting.mechanism
+    if isinstance(law, PartitionSelection):
+        return law.told(found.units, bits), None
+    if not isinstance(law, Mechanism):
+        raise TypeError("keys are told by a selection or by noise that ends")
+    numbers = sample(law.law, len(found.units), bits) + found.units
+    return numbers >= threshold(law), numbers
+
+
+def threshold(law: Mechanism) -> int:
+    """Return the least number that noise alone never reaches.
+
+    What no unit has stays below it, so leaving out the smaller ones is post-processing of a vector
+    over all keys that could be thought of.
+    """
+
+    def possible(k: int) -> bool:
+        return not law.tail(k, True).is_zero()
+
+    if not law.bounded:
+        raise ValueError("only noise that ends has a threshold")
+    last = largest(possible, law.half_width(0.9))
+    if last is None:
+        raise ValueError("the end of the noise can't be told")
+    return last + 1

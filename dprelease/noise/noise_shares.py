@@ -1,0 +1,33 @@
+"""One party's messages: its true values and its share of the noise, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dprelease.exact.table import ExactTable
+from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Integers, sample
+from dprelease.planning.federated_plan import ShareColumn
+
+
+def messages(
+    exact: ExactTable, columns: Sequence[ShareColumn], parties: int, bits: BitSource
+) -> dict[str, Integers]:
+    """Return each vector times its refinement plus a fresh share of noise, modulo 2^64.
+
+    True values saturate first, where those of all parties together would no longer fit: each cell
+    by itself, so that no unit moves it farther than before. Noise never does: the sum of all
+    messages modulo 2^64 has to be a function of the sum of the integers themselves, and of nothing
+    else.
+    """
+    found = {}
+    for column in columns:
+        name = column.measure.name
+        noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
+        reach = column.reach(parties)
+        true = np.clip(exact.vector(name), -reach, reach)
+        fine = true.view(np.uint64) * np.uint64(column.refined)
+        found[name] = (fine + noise).view(np.int64)
+    return found

@@ -1,0 +1,39 @@
+"""Single records: true values with their noise, or with responses in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dprelease.exact.records import ExactRecords
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import LIMIT, Integers, sample
+from dprelease.planning.local_plan import LocalColumn
+
+
+def perturb_records(
+    exact: ExactRecords, columns: Sequence[LocalColumn], bits: BitSource
+) -> dict[str, Integers]:
+    """Return (n,) noised integers of each column: lattice steps, or places of values.
+
+    Every record gets fresh noise, independent of all others. Numbers saturate at +-2^62, which is
+    post-processing; the noise is clamped one step earlier, so that no sum wraps.
+    """
+    noisy = {}
+    for planned in columns:
+        law, low = planned.mechanism, planned.column.low
+        # Whatever the engine gave: the price is that of values between these two.
+        true = np.clip(exact.vector(planned.column.name), low, planned.column.high)
+        if isinstance(law, RandomizedResponse):
+            noisy[planned.column.name] = law.respond(true - low, bits) + low
+            continue
+        if not isinstance(law, Mechanism):
+            raise TypeError("numbers of records get noise")
+        noise = sample(law.law, exact.size, bits)
+        np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
+        noise += true
+        noisy[planned.column.name] = np.clip(noise, -LIMIT, LIMIT, out=noise)
+    return noisy

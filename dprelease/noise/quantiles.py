@@ -1,0 +1,88 @@
+"""Quantiles of every cell by the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dprelease.exact.table import DenseProfile, Profile
+from dprelease.mechanisms.selection.exponential import FAR, Exponential
+from dprelease.mechanisms.selection.runs import Runs
+from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Integers
+from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.planning.quantile_target import Target, rows_inside
+from dprelease.query.aggregate import Quantile
+
+MOST_PAIRS = 2**20
+"""Pairs of a cell and a value that are looked at together, for a bounded memory."""
+
+
+def quantiles(
+    profile: Profile | DenseProfile, aggregate: Quantile, law: Exponential, bits: BitSource
+) -> Integers:
+    """Return (cells,) chosen values, lattice steps of the column."""
+    target = Target.of(aggregate, rows_inside(aggregate, law))
+    if isinstance(profile, DenseProfile):
+        found = _dense(profile.counts, target, law, bits)
+    else:
+        found = np.empty(len(profile.starts) - 1, dtype=np.int64)
+        for cells, block in profile.blocks(MOST_PAIRS):
+            found[cells] = law.choose_each(quantile_runs(block, aggregate, target), bits)
+    return found * aggregate.stride + aggregate.lower
+
+
+def _dense(counts: Integers, target: Target, law: Exponential, bits: BitSource) -> Integers:
+    """Return (cells,) chosen candidates, looking only at those near the quantile."""
+    reach = math.ceil(FAR * law.scale) + 1
+    words = bits.words(len(counts))
+    chosen = np.empty(len(counts), dtype=np.int64)
+    for cell, row in enumerate(counts):
+        upto = np.cumsum(row)
+        total = int(upto[-1])
+        first, last = target.near(upto, total, reach)
+        held = slice(first, last)
+        scores = target.scores(upto[held] - row[held], upto[held], total)
+        word, ones = int(words[cell]), np.ones(last - first, dtype=np.int64)
+        found = law.decided(scores, ones, word, len(row) - len(ones))
+        if found is None:
+            whole = target.scores(upto - row, upto, total)
+            uniform = LazyUniform(bits, word)
+            chosen[cell] = law.settled(whole, np.ones(len(row), dtype=np.int64), uniform)
+        else:
+            chosen[cell] = first + found
+    return chosen
+
+
+def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs:
+    """Return all candidates of every cell with their scores: values that occur, and gaps between.
+
+    A value that occurs is a run of its own, and each gap is one, so that the work grows with the
+    values that occur.
+    """
+    starts, values, counts = profile.starts, profile.values, profile.counts
+    cells, pairs = len(starts) - 1, len(values)
+    sizes = np.diff(starts)
+    cell = np.repeat(np.arange(cells), sizes)
+    sums = np.cumsum(counts)
+    base = np.concatenate(([0], sums))[starts[:-1]]
+    total = np.concatenate(([0], sums))[starts[1:]] - base
+    upto = sums - base[cell]
+    # Of each cell: the gap before each value and the value itself, then the gap after the last.
+    at = 2 * np.arange(pairs) + cell  # the gap before pair i
+    last = 2 * starts[1:] + np.arange(cells)
+    scores = np.empty(2 * pairs + cells, dtype=np.int64)
+    lengths = np.empty_like(scores)
+    below = upto - counts
+    scores[at] = target.scores(below, below, total[cell])
+    scores[at + 1] = target.scores(below, upto, total[cell])
+    scores[last] = target.scores(total, total, total)
+    previous = np.concatenate(([-1], values[:-1])) if pairs else values
+    previous[starts[:-1][sizes > 0]] = -1
+    lengths[at] = values - previous - 1
+    lengths[at + 1] = 1
+    ends = np.full(cells, -1, dtype=np.int64)
+    ends[sizes > 0] = values[starts[1:][sizes > 0] - 1]
+    lengths[last] = aggregate.candidates - 1 - ends
+    return Runs(2 * starts + np.arange(cells + 1), scores, lengths).held()

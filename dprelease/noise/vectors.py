@@ -1,0 +1,108 @@
+"""Vectors of cells: true values and their noise, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.exact.table import ExactTable
+from dprelease.mechanisms.base import Mechanism
+from dprelease.noise.quantile_tree import tree_quantiles
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
+from dprelease.planning.plan import PlannedColumn
+from dprelease.query.aggregate import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyTable:
+    """Noised integers of each measure, lattice steps, over cells in key order: all, or a batch."""
+
+    size: int
+    columns: dict[str, Integers]
+
+
+def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
+    """Return the true vectors plus fresh noise in every cell, saturated at +-2^62, and choices."""
+    (whole,) = perturbed(exact, columns, bits, max(exact.size, 1))
+    return whole
+
+
+def perturbed(
+    exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource, most: int
+) -> Iterator[NoisyTable]:
+    """Yield what `perturb` returns, in batches of `most` cells, the last one of those left.
+
+    Choices are made first, for all cells. Noise is drawn for `CHUNK` cells of one vector after the
+    other, in this order whatever the batches are: so is what a stream of bits makes of a table.
+    """
+    choices: dict[str, Integers] = {}
+    for column in columns:
+        if isinstance(column.measure.aggregate, Tree):
+            choices |= tree_quantiles(exact, column, bits)
+        elif not isinstance(column.mechanism, Mechanism):
+            from dprelease.noise.selected import chosen
+
+            choices[column.measure.name] = chosen(exact, column, choices, bits)
+    laws = {
+        column.measure.name: column.mechanism
+        for column in columns
+        if column.measure.is_vector and isinstance(column.mechanism, Mechanism)
+    }
+    chunks = _noised_chunks(exact, laws, bits)
+    left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in laws}
+    for first in range(0, max(exact.size, 1), most):
+        size = min(most, exact.size - first)
+        noised, left = _gathered(chunks, left, size)
+        noised |= {name: values[first : first + size] for name, values in choices.items()}
+        yield NoisyTable(size, noised)
+
+
+def _gathered(
+    chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
+) -> tuple[dict[str, Integers], dict[str, Integers]]:
+    """Return the next `size` cells of every vector, and what is left of the last chunk drawn."""
+    found: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
+    filled = 0
+    while found and filled < size:
+        if not len(next(iter(left.values()))):
+            left = next(chunks)
+        taken = min(size - filled, len(next(iter(left.values()))))
+        for name, values in left.items():
+            found[name][filled : filled + taken] = values[:taken]
+        left = {name: values[taken:] for name, values in left.items()}
+        filled += taken
+    return found, left
+
+
+def _noised_chunks(
+    exact: ExactTable, laws: Mapping[str, Mechanism], bits: BitSource
+) -> Iterator[dict[str, Integers]]:
+    for first in range(0, exact.size, CHUNK):
+        cells = slice(first, min(first + CHUNK, exact.size))
+        yield {name: _noised(exact.block(name, cells), law, bits) for name, law in laws.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class FreshNoise:
+    """Noise with entropy of the machine that draws it, drawn anew at every call."""
+
+    columns: tuple[PlannedColumn, ...]
+
+    def __call__(self, exact: ExactTable) -> dict[str, Integers]:
+        """Return the noised vectors of some cells."""
+        return perturb(exact, self.columns, Entropy()).columns
+
+
+def _noised(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
+    """Return values plus noise.
+
+    Both addends lie within 2^62, so their sum fits 64 bits but for +-2^63 itself, which clamping
+    the noise by one step avoids; all of it is post-processing.
+    """
+    noise = sample(law.law, len(true), bits)
+    np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
+    noise += true
+    return np.clip(noise, -LIMIT, LIMIT, out=noise)

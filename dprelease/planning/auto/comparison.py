@@ -1,0 +1,62 @@
+"""All mechanisms side by side: each at the shape of its least error, under one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import finite, round_down
+from dprelease.planning.auto.efficiency import efficiency
+from dprelease.planning.auto.single_mechanism import best
+from dprelease.planning.calibration import typical_error
+from dprelease.privacy.budget import Budget
+from dprelease.privacy.unit import Move, Sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One mechanism under the budget; errors of one answer, in the answer's unit.
+
+    `efficiency`: the least mean absolute error that any noise could have with the guarantee that
+    one answer has here, over this noise's; None where that optimum can't be computed.
+    """
+
+    mechanism: Mechanism
+    shape: Mapping[str, str | float]
+    efficiency: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as JSON values; an error that does not exist is null."""
+        law = self.mechanism
+        return {
+            "mechanism": law.name,
+            "shape": {name: str(value) for name, value in self.shape.items()},
+            "scale": repr(law.scale),
+            "pure": law.pure,
+            "mean_absolute_error": finite(law.mean_absolute_error),
+            "root_mean_square_error": finite(law.root_mean_square_error),
+            "error_95": law.half_width(0.95),
+            "error_99.9": law.half_width(0.999),
+            "efficiency": self.efficiency,
+        }
+
+
+def compare(budget: Budget, sensitivity: int, answers: int) -> list[Compared]:
+    """Return every mechanism that fits, the least mean absolute error first.
+
+    One privacy unit moves each of `answers` integers by at most `sensitivity` steps; all answers
+    together spend the budget. A mechanism that has no noise for it is left out; one whose shape a
+    release file has to declare is shown at the best of its examples.
+
+    """
+    moves = Sensitivity(1, (Move(sensitivity, answers),))
+    found = []
+    for name in registry.names():
+        kind = registry.get(name)
+        if (budget.delta or kind.pure) and (pair := best(kind, budget, moves)):
+            near = efficiency(pair[0], sensitivity, round_down(budget.delta))
+            found.append(Compared(*pair, near))
+    return sorted(found, key=lambda row: (typical_error(row.mechanism), row.mechanism.name))

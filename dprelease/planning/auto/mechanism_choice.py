@@ -1,0 +1,392 @@
+"""Which family and shape each column gets: declared, or the one with the least expected error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dprelease.errors import BudgetError
+from dprelease.mechanisms import registry
+from dprelease.planning.auto.expected_error import Pricing
+from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.auto.shapes import (
+    Candidate,
+    Group,
+    cells_of,
+    delta_share,
+    families_of,
+    kind_of,
+    line_of,
+    open_number,
+)
+from dprelease.planning.budget_shares import Share
+from dprelease.planning.calibration import Draft, Factors
+from dprelease.planning.noise_requests import Wish
+from dprelease.privacy.budget import Budget
+from dprelease.privacy.calibrate import lowest
+
+PROMISING = 1.1
+"""Families whose best common shape is within it of the best have a shape searched for each kind of
+column; which are tried at other shapes at all, they say themselves (`auto.within`)."""
+
+MOST_GROUPS, MOST_FAMILIES = 6, 4
+
+BETTER = 1 - 1e-3
+"""A column of its own kind changes its mechanism for a gain of a part in a thousand."""
+
+SHAPED = 1 - 2e-4
+"""And its shape for a gain of a fifth of that, which is about what rough prices tell apart."""
+
+STEPS, ENOUGH = 3, 1e-4
+"""Parabolas through the best shape and its neighbours, and a gain that calls for another."""
+
+CLOSE, MOST_CLOSE = 1.01, 5
+"""Choices that roughly are within this of the best are priced truly, up to so many."""
+
+
+def drafts_of(
+    wishes: Sequence[Wish],
+    share: Share,
+    budget: Budget,
+    *,
+    unlimited: bool = False,
+    charged: Charged | None = None,
+    known: Factors | None = None,
+) -> tuple[list[Draft], list[str]]:
+    """Return the drafts of least expected error, and how each was chosen.
+
+    Columns of a kind share one candidate. For each promising family, one shape for all open
+    columns, then one for each kind, then finer ones between; the least error is that whose sum over
+    all columns, each in units of its sensitivity and times its weight, is least while the release
+    spends its whole budget. Then each kind may have another family, where that gains. If all
+    columns settle themselves by an accuracy, the candidate of the least price.
+
+    Candidates are compared by rough prices; those that are close, by true ones, and what can't be
+    made is none. `charged`: what a ledger counts, see `Pricing`; `known` learns where the factor of
+    the drafts is.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-003, DP-MECH-001 to 005, and DP-BUDGET-004 if no candidate fits.
+    """
+    for wish in wishes:
+        wish.check(budget)
+    factors = {} if known is None else known
+    search = _Search(Pricing(wishes, share, budget, unlimited, charged, factors))
+    if search.groups:
+        try:
+            search.run()
+        except BudgetError:
+            if charged is None:
+                raise
+            # What a ledger can't count is left to a first release, which may take the whole of it.
+            return drafts_of(wishes, share, budget, unlimited=unlimited, known=known)
+    drafts = search.pricing.drafts(search.columns(search.chosen))
+    return drafts, [search.how(i, draft) for i, draft in enumerate(drafts)]
+
+
+DECLARED = "declared; its shape: least expected error"
+
+Chosen = tuple[Candidate, ...]
+"""One candidate for each group."""
+
+
+@dataclass
+class _Search:
+    pricing: Pricing
+    groups: list[Group] = field(default_factory=list)
+    chosen: Chosen = ()
+    _errors: dict[Chosen, float] = field(default_factory=dict)
+    _notes: dict[int, str] = field(default_factory=dict)
+    _settled: list[Chosen] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.wishes = self.pricing.wishes
+        self.delta = delta_share(self.wishes, self.pricing.budget)
+        self.fixed = {}
+        kinds: dict[object, list[int]] = {}
+        for i, wish in enumerate(self.wishes):
+            line = [] if wish.is_auto else self._line(wish.measure.mechanism.name, wish)
+            if len(line) == 1:
+                self.fixed[i] = line[0]
+            else:
+                kinds.setdefault(kind_of(wish), []).append(i)
+        self._group(list(kinds.values()))
+
+    def _group(self, kinds: list[list[int]], *, all_of_them: bool = False) -> None:
+        open_wishes = (self.wishes[i] for found in kinds for i in found)
+        cells = sum(cells_of(wish.measure.sensitivity) for wish in open_wishes)
+        self.groups = []
+        for found in kinds:
+            wish = self.wishes[found[0]]
+            budget = self.pricing.budget
+            families = families_of(
+                wish, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
+            )
+            if not families:
+                reason = "no mechanism keeps what `auto` is asked to keep"
+                raise BudgetError("DP-BUDGET-004", place=wish.place, reason=reason)
+            self.groups.append(Group(found, families, wish))
+        self.chosen = tuple(self._first(group) for group in self.groups)
+
+    def _line(self, family: str, wish: Wish) -> list[Candidate]:
+        return line_of(family, wish, self.delta)
+
+    def _first(self, group: Group, family: str = "") -> Candidate:
+        """Return a family's first candidate; of a group that does not admit it, its own first."""
+        name = family if family in group.families else group.families[0]
+        return self._line(name, group.wish)[0]
+
+    def columns(self, chosen: Chosen) -> list[Candidate]:
+        """Return the candidates of all columns."""
+        found = dict(self.fixed)
+        for group, candidate in zip(self.groups, chosen, strict=True):
+            found.update(dict.fromkeys(group.columns, candidate))
+        return [found[i] for i in range(len(self.wishes))]
+
+    def run(self) -> None:
+        """Choose; among all families where the usual ones leave nothing that can be made."""
+        self._choose()
+        if self._settle():
+            return
+        first = self.pricing.why(map(self.columns, dict.fromkeys([self.chosen, *self._settled])))
+        if any(group.is_auto for group in self.groups):
+            self._errors.clear()
+            self._group([group.columns for group in self.groups], all_of_them=True)
+            self._choose()
+            if self._settle():
+                return
+        place = self.wishes[self.groups[0].columns[0]].place
+        reason = "no candidate keeps what is asked"
+        raise first or BudgetError("DP-BUDGET-004", place=place, reason=reason)
+
+    def _choose(self) -> None:
+        """Choose roughly: all groups together, then shapes, then each kind by itself."""
+        autos = [i for i, group in enumerate(self.groups) if group.is_auto]
+        declared: dict[object, list[int]] = {}
+        for i, group in enumerate(self.groups):
+            if not group.is_auto:
+                line = tuple(self._line(group.families[0], group.wish))
+                declared.setdefault(line, []).append(i)
+        for places in declared.values():
+            self._shape(places)
+        if autos:
+            self._by_family(autos)
+            for place in autos[:MOST_GROUPS] if len(autos) > 1 else []:
+                self._apart(place)
+
+    def _by_family(self, autos: list[int]) -> None:
+        """Give all groups one family, the best; keep what the best few come to."""
+        names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
+        first = {name: self._with(dict(self._each(autos, name))) for name in names}
+        errors = {name: self._error(chosen) for name, chosen in first.items()}
+        within = {name: registry.get(name).auto.within for name in names}
+        self._shape_families(self._climb, first, errors, within)
+        self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
+        # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
+        order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
+        self.chosen = first[order[0]]
+        self._note(autos, order, errors)
+        self._settled = [first[name] for name in order[:MOST_FAMILIES]]
+
+    def _shape_families(
+        self,
+        shaped: Callable[[Sequence[int]], None],
+        first: dict[str, Chosen],
+        errors: dict[str, float],
+        within: Mapping[str, float],
+    ) -> None:
+        """Search the shapes of families that are within a factor of the best, best first."""
+        best = min(errors.values())
+        for name in sorted(errors, key=lambda name: errors[name]):
+            if errors[name] <= within[name] * best and math.isfinite(errors[name]):
+                self.chosen = first[name]
+                families = [group.families for group in self.groups]
+                shaped([i for i, found in enumerate(families) if self._is_of(i, name, found)])
+                first[name], errors[name] = self.chosen, self._error(self.chosen)
+
+    def _is_of(self, place: int, name: str, families: Sequence[str]) -> bool:
+        return self.groups[place].is_auto and name in families
+
+    def _each(self, places: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
+        return [(i, self._first(self.groups[i], family)) for i in places]
+
+    def _note(self, autos: list[int], order: list[str], errors: Mapping[str, float]) -> None:
+        least = errors[order[0]]
+        beside = [
+            f"{name} +{100 * max(0.0, errors[name] / least - 1):.3f} %"
+            for name in order[1:4]
+            if math.isfinite(errors[name]) and least > 0
+        ]
+        for i in autos:
+            note = self._least(self.groups[i])
+            if beside:
+                note += f"; beside it {', '.join(beside)}"
+            self._notes[i] = note
+
+    def _least(self, group: Group) -> str:
+        counted = self.pricing.charged
+        charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
+        return f"auto: least {group.wish.options.measure}{charge}"
+
+    def _shape(self, places: Sequence[int]) -> None:
+        """Search the shapes of groups that have one family: of all, then of each, then finer."""
+        self._climb(places)
+        if 1 < len(places) <= MOST_GROUPS:
+            for place in places:
+                self._climb([place])
+            self._slide(places)
+        shared: dict[Candidate, list[int]] = {}
+        for place in places:
+            shared.setdefault(self.chosen[place], []).append(place)
+        for alike in shared.values():
+            self._refine(alike)
+
+    def _climb(self, places: Sequence[int]) -> None:
+        """Move along a family's shapes from what groups have, while the error does not rise.
+
+        Along a long row in large strides first.
+        """
+        row = self._row(places[0])
+        # What one kind gains over the others' shape has to be more than noise of rough prices.
+        least = self._error(self.chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
+        stride = 2 ** max(0, (len(row) // 8).bit_length())
+        while stride:
+            start = self.chosen[places[0]]
+            first = row.index(start) if start in row else 0
+            for step in (stride, -stride):
+                at, last = first + step, least
+                before = self._error(self.chosen)
+                while 0 <= at < len(row):
+                    tried = self._with(dict.fromkeys(places, row[at]))
+                    found = self._error(tried)
+                    if found < least:
+                        least, self.chosen = found, tried
+                    if found > before:
+                        break
+                    at, before = at + step, found
+                if least < last:
+                    break
+            stride //= 2
+
+    def _slide(self, places: Sequence[int]) -> None:
+        """Move all groups by one step of their rows, while that gains: along a ridge of shapes."""
+        for step in (1, -1):
+            while True:
+                moved = {place: self._beside(place, step) for place in places}
+                tried = self._with({i: found for i, found in moved.items() if found is not None})
+                if None in moved.values() or not self._error(tried) < self._error(self.chosen):
+                    break
+                self.chosen = tried
+
+    def _beside(self, place: int, step: int) -> Candidate | None:
+        row, present = self._row(place), self.chosen[place]
+        at = row.index(present) + step if present in row else -1
+        return row[at] if 0 <= at < len(row) else None
+
+    def _row(self, place: int) -> list[Candidate]:
+        """Return the candidates of a group's present family, by their numbers."""
+        group = self.groups[place]
+        line = self._line(self.chosen[place].family, group.wish)
+        return sorted(line, key=Candidate.numbers)
+
+    def _refine(self, places: Sequence[int]) -> None:
+        """Try the lowest point of a parabola through the best shape and its neighbours."""
+        row = self._row(places[0])
+        start, name = self.chosen[places[0]], open_number(row)
+        if name is None or start not in row or math.isinf(self._error(self.chosen)):
+            return
+
+        def at(value: float) -> tuple[float, float]:
+            tried = dict.fromkeys(places, start.but(name, value))
+            return value, self._error(self._with(tried))
+
+        near = row[max(0, row.index(start) - 1) : row.index(start) + 2]
+        points = [at(float(dict(candidate.shape)[name])) for candidate in near]
+        if len(points) == 2:
+            points.append(at(float(f"{(points[0][0] + points[1][0]) / 2:.6g}")))
+        for _ in range(STEPS):
+            value = lowest(sorted(points))
+            if value is None or any(math.isclose(value, x, rel_tol=1e-3) for x, _ in points):
+                break
+            least = min(error for _, error in points)
+            points.append(at(value))
+            if points[-1][1] > least * (1 - ENOUGH):
+                break
+        value, error = min(points, key=lambda point: point[1])
+        if error < self._error(self.chosen):
+            self.chosen = self._with(dict.fromkeys(places, start.but(name, value)))
+
+    def _apart(self, place: int) -> None:
+        """Let one group leave the common family where that gains."""
+        before, kept = self._error(self.chosen), self.chosen
+        tried = [self._with({place: other[place]}) for other in self._settled]
+        best = min(tried, key=self._error)
+        if not self._error(best) < before * BETTER:
+            return
+        self.chosen = best
+        self._climb([place])
+        self._refine([place])
+        gain = 100 * (1 - self._error(self.chosen) / before)
+        family = kept[place].family
+        least = self._least(self.groups[place])
+        self._notes[place] = f"{least}; the release gains {gain:.3g} % over {family}"
+
+    def _with(self, instead: Mapping[int, Candidate]) -> Chosen:
+        return tuple(instead.get(i, candidate) for i, candidate in enumerate(self.chosen))
+
+    def _error(self, chosen: Chosen) -> float:
+        if chosen not in self._errors:
+            self._errors[chosen] = self.pricing.rough(self.columns(chosen))
+        return self._errors[chosen]
+
+    def _settle(self) -> bool:
+        """Choose truly among what is roughly close to the best; return whether it can be made.
+
+        What can't be made gives way to the next of all that was tried.
+        """
+        ranked = sorted(
+            dict.fromkeys([*self._settled, *self._twins(), self.chosen]), key=self._error
+        )
+        limit, made = math.inf, list[tuple[float, Chosen]]()
+        for chosen in ranked:
+            rough = self._error(chosen)
+            if rough > limit or math.isinf(rough) or len(made) == MOST_CLOSE:
+                break
+            true = self.pricing.true(self.columns(chosen))
+            if math.isfinite(true):
+                limit = min(limit, CLOSE * rough)
+                made.append((true, chosen))
+        if not made:
+            made = self._any(set(ranked))
+        if made:
+            self.chosen = min(made, key=lambda pair: pair[0])[1]
+        return bool(made)
+
+    def _any(self, seen: set[Chosen]) -> list[tuple[float, Chosen]]:
+        """Return the first of all other choices that can be made, roughly best first."""
+        for chosen in sorted(self._errors, key=self._error):
+            if chosen not in seen and math.isfinite(self._error(chosen)):
+                true = self.pricing.true(self.columns(chosen))
+                if math.isfinite(true):
+                    return [(true, chosen)]
+        return []
+
+    def _twins(self) -> list[Chosen]:
+        """Return the choice with rounded laws in place of those on the integers, if better."""
+        instead: dict[int, Candidate] = {}
+        for i, group in enumerate(self.groups):
+            twin = self.chosen[i].twin
+            if group.is_auto and twin and group.wish.options.admit(registry.get(twin.family)):
+                instead[i] = twin
+        chosen = self._with(instead)
+        return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
+
+    def how(self, i: int, draft: Draft) -> str:
+        """Return how a column's mechanism was chosen."""
+        if self.wishes[i].fixes(draft):
+            return "declared"
+        place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
+        return self._notes.get(-1 if place is None else place, DECLARED)

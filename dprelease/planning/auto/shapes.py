@@ -1,0 +1,184 @@
+"""What `auto`, and a family with open shapes, choose among: families, each with a row of shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.calibration import Shape
+from dprelease.planning.noise_requests import Options, Wish
+from dprelease.privacy.budget import Budget
+from dprelease.privacy.unit import Sensitivity
+
+FEW_CELLS = 8
+"""Cells up to which laws that spend a delta of their own can be the best."""
+
+ALONE = Fraction(1, 10**10)
+"""Least delta at which what the accountant allows for its own errors is well below 1/1024 of it."""
+
+
+SOLVED_SHIFT = 512
+"""Steps of a shift up to which there are laws that are found by linear programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A family with a shape."""
+
+    family: str
+    shape: tuple[tuple[str, str | float], ...] = ()
+
+    @classmethod
+    def of(cls, family: str, shape: Shape) -> Candidate:
+        """Return the candidate of a mapping."""
+        return cls(family, tuple(sorted(shape.items())))
+
+    def but(self, name: str, value: float) -> Candidate:
+        """Return the candidate with another number in its shape."""
+        return Candidate.of(self.family, {**dict(self.shape), name: value})
+
+    def numbers(self) -> list[float]:
+        """Return the numbers of the shape: what rows of candidates are ordered by."""
+        return [float(value) for _, value in self.shape if _is_number(value)]
+
+    @property
+    def twin(self) -> Candidate | None:
+        """Return the rounded law beside one on the integers."""
+        twins = (n for n in registry.names() if registry.get(n).auto.integers == self.family)
+        return next((Candidate(name, self.shape) for name in twins), None)
+
+
+@dataclass
+class Group:
+    """Open columns of one kind, which get the same candidate."""
+
+    columns: list[int]
+    families: tuple[str, ...]
+    wish: Wish
+
+    @property
+    def is_auto(self) -> bool:
+        """Return whether the family is open, not its shape alone."""
+        return self.wish.is_auto
+
+
+def line_of(family: str, wish: Wish, delta: Fraction) -> list[Candidate]:
+    """Return the candidates of a family for a wish, good ones first; `delta` is that of a cell."""
+    kind = registry.randomizer(family)
+    declared = dict(wish.shape)
+    names = {shape.name for shape in kind.shapes}
+    if "delta" in names and "delta" not in declared and delta:
+        declared["delta"] = repr(float(delta))
+    found = dict.fromkeys(
+        Candidate.of(family, {**searched, **declared}) for searched in kind.search
+    )
+    return list(found)
+
+
+def open_number(line: Sequence[Candidate]) -> str | None:
+    """Return the one number in which the candidates of a row differ; None if there is none."""
+    if len(line) < 3:
+        return None
+    differing = [
+        name
+        for name, value in line[0].shape
+        if len({dict(candidate.shape)[name] for candidate in line}) > 1
+    ]
+    return differing[0] if len(differing) == 1 else None
+
+
+def families_of(
+    wish: Wish,
+    budget: Budget,
+    cells: int,
+    *,
+    charged: Charged | None = None,
+    all_of_them: bool = False,
+) -> tuple[str, ...]:
+    """Return the families that a wish and a budget admit, and what a ledger counts.
+
+    `cells` is what one unit moves of all open columns; `all_of_them`: also those that are hardly
+    ever the best.
+    """
+    if not wish.is_auto:
+        return (wish.measure.mechanism.name,)
+    kinds = [registry.get(name) for name in registry.names()]
+    held = [kind for kind in kinds if _keeps(wish.options, kind, budget, charged)]
+    return tuple(
+        kind.name
+        for kind in held
+        if wish.options.allowed
+        or all_of_them
+        or _is_promising(wish.options, kind, cells, pure=charged is None and not budget.delta)
+    )
+
+
+def _keeps(
+    options: Options, kind: type[Randomizer], budget: Budget, charged: Charged | None
+) -> bool:
+    """Return whether a family keeps the constraints, and has a price at all."""
+    pure = budget.needs_pure_noise or charged is Charged.EPSILON
+    concentrated = budget.needs_concentration or charged is Charged.RHO
+    if not options.admit(kind) or (pure and not kind.pure):
+        return False
+    return not (concentrated and kind.bounded)
+
+
+def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
+    if kind.bounded and not (cells <= FEW_CELLS or "bounded" in options.constraints):
+        return False
+    return not kind.auto.last_resort and not (pure and kind.auto.composed)
+
+
+def kind_of(wish: Wish) -> object:
+    """Return what columns of a kind have in common."""
+    sensitivity = wish.measure.sensitivity
+    largest = sensitivity.largest_shift
+    moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
+    declared = tuple(sorted(wish.measure.mechanism.shape.items()))
+    accurate = wish.measure.wanted is not None
+    name = wish.measure.mechanism.name
+    # Not the weight: among columns of one shape, it alone says whose noise is the larger.
+    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate
+
+
+def _fineness(largest: int) -> int:
+    """Return how fine a lattice is: a step or two are told apart, finer ones are alike."""
+    if largest <= 2:
+        return largest
+    return 3 if largest <= SOLVED_SHIFT else 4
+
+
+def cells_of(sensitivity: Sensitivity) -> int:
+    """Return how many cells one unit moves at most."""
+    return sensitivity.slots * max(move.cells for move in sensitivity.moves)
+
+
+def delta_share(wishes: Sequence[Wish], budget: Budget) -> Fraction:
+    """Return the delta of one cell of laws that need one: equal shares of the budget's."""
+    cells = sum(
+        cells_of(wish.measure.sensitivity)
+        for wish in wishes
+        if wish.is_auto
+        or any(s.name == "delta" for s in registry.randomizer(wish.measure.mechanism.name).shapes)
+    )
+    return delta_of_cell(budget.delta, cells) if cells else Fraction(0)
+
+
+def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
+    """Return the delta of one cell's law; the rest is what composing the cells needs."""
+    if cells == 1 and delta >= ALONE:
+        return delta * Fraction(1023, 1024)
+    return delta / (2 * cells)
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True

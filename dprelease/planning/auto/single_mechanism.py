@@ -1,0 +1,161 @@
+"""One mechanism's scale and shape for a budget, apart from any release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import exact, round_down
+from dprelease.planning.auto.shapes import delta_of_cell
+from dprelease.planning.calibration import Draft, Shape, solve, typical_error
+from dprelease.planning.guarantee import check_budget
+from dprelease.privacy.budget import Budget
+from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.schema.release import BudgetSpec
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+REFINEMENTS = 9
+"""Steps of golden section between grid points: what they leave is 1 % of the grid's spacing."""
+
+
+def calibrate(
+    mechanism: str,
+    epsilon: str | float,
+    delta: str | float = 0,
+    *,
+    sensitivity: int = 1,
+    answers: int = 1,
+    **shape: str | float,
+) -> Mechanism:
+    """Return the mechanism that spends a budget on answers with the least mean absolute error.
+
+    One privacy unit moves each of `answers` integers by at most `sensitivity` lattice steps; all of
+    them together cost at most (epsilon, delta), and little less. What `shape` leaves open is
+    searched, as `dprelease mechanisms compare` does.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-001 or 002 for a budget out of range, DP-BUDGET-003 for noise without a pure
+        guarantee at delta 0, DP-BUDGET-004 if nothing fits, DP-MECH-001 to 005 for the shape.
+    """
+    budget = requested(str(epsilon), str(delta))
+    kind = registry.get(mechanism, Place())
+    moves = Sensitivity(1, (Move(sensitivity, answers),))
+    if budget.needs_pure_noise and not kind.pure:
+        pure = ", ".join(registry.pure_names())
+        raise BudgetError(
+            "DP-BUDGET-003", place=Place(), column="this answer", mechanism=kind.name, pure=pure
+        )
+    if kind.needed:
+        return solved(kind, shape, budget, moves)
+    found = best(kind, budget, moves, shape)
+    if found:
+        return found[0]
+    first = next(shapes_of(kind, budget.delta, moves))
+    return solved(kind, {**first, **shape}, budget, moves)  # which says why there is none
+
+
+def requested(epsilon: str, delta: str) -> Budget:
+    """Return the budget that two decimal texts ask for.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-001 or 002 for what is no number, or out of range.
+    """
+    found = []
+    limits = ((epsilon, "001", "1e-9", "100"), (delta, "002", "1e-300", "0.01"))
+    for text, code, least, largest in limits:
+        try:
+            found.append(exact(text))
+        except ValueError:
+            place = Place(key="epsilon" if code == "001" else "delta")
+            raise BudgetError(
+                f"DP-BUDGET-{code}", place=place, found="not a number", least=least, largest=largest
+            ) from None
+    spec = BudgetSpec(epsilon=found[0], delta=found[1])
+    check_budget(spec, Place())
+    return Budget.of(epsilon=found[0], delta=found[1])
+
+
+def solved(
+    kind: type[Mechanism], shape: Shape, budget: Budget, sensitivity: Sensitivity
+) -> Mechanism:
+    """Return the mechanism of one shape that spends the budget; raises as `solve`."""
+    draft = Draft(kind, shape, sensitivity, Fraction(1), Place())
+    (found,) = solve([draft], budget)
+    if not isinstance(found, Mechanism):
+        raise TypeError("only noise is calibrated alone")
+    return found
+
+
+def best(
+    kind: type[Mechanism],
+    budget: Budget,
+    sensitivity: Sensitivity,
+    declared: Shape = MappingProxyType({}),
+) -> tuple[Mechanism, Shape] | None:
+    """Return the mechanism of least error and its shape; None where none fits the budget.
+
+    `declared` is kept, the rest searched.
+    """
+    laws: dict[tuple[tuple[str, str | float], ...], Mechanism] = {}
+
+    def error(shape: Shape) -> float:
+        try:
+            law = solved(kind, shape, budget, sensitivity)
+        except BudgetError:
+            return math.inf
+        laws[tuple(shape.items())] = law
+        return typical_error(law)
+
+    open_shapes = shapes_of(kind, budget.delta, sensitivity)
+    candidates = [{**shape, **declared} for shape in open_shapes]
+    if declared:
+        candidates = [shape for i, shape in enumerate(candidates) if shape not in candidates[:i]]
+    _, start = min(((error(shape), shape) for shape in candidates), key=lambda pair: pair[0])
+    if not declared:
+        _refine(error, start, kind.search)
+    if not laws:
+        return None
+    key, law = min(laws.items(), key=lambda item: typical_error(item[1]))
+    return law, dict(key)
+
+
+def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) -> Iterator[Shape]:
+    """Yield the shapes that are searched, or examples where a release file has to declare one."""
+    names = {shape.name for shape in kind.shapes}
+    if "delta" in names:
+        cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
+        yield {"delta": repr(round_down(delta_of_cell(delta, cells)))}
+        return
+    yield from kind.examples if kind.needed else kind.search
+
+
+def _refine(
+    error: Callable[[Shape], float], start: Shape, grid: tuple[Mapping[str, float], ...]
+) -> None:
+    """Try shapes between the best one's neighbors, where one number is what is searched."""
+    if len(grid) < 3 or len(start) != 1:
+        return
+    ((name, _),) = start.items()
+    values = sorted(shape[name] for shape in grid)
+    place = values.index(float(start[name]))
+    low, high = values[max(0, place - 1)], values[min(len(values) - 1, place + 1)]
+    inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
+    errors = [error({name: x}) for x in inner]
+    for _ in range(REFINEMENTS - 2):
+        if errors[0] < errors[1]:
+            high, inner[1], errors[1] = inner[1], inner[0], errors[0]
+            inner[0] = high - GOLDEN * (high - low)
+            errors[0] = error({name: inner[0]})
+        else:
+            low, inner[0], errors[0] = inner[0], inner[1], errors[1]
+            inner[1] = low + GOLDEN * (high - low)
+            errors[1] = error({name: inner[1]})

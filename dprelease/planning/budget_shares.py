@@ -1,0 +1,232 @@
+"""How a budget is divided: by tables, queries and columns, by weights or absolute amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dprelease.errors import BudgetError
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.rounding import plain_text
+from dprelease.planning.calibration import Draft, Factors, priced, solve
+from dprelease.privacy.budget import Budget, Variant
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
+from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.release import RecordColumnSpec, ReleaseSpec, ShareSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the budget; columns are the leaves, by their place in the plan.
+
+    `weight`: relative to the parts beside it; None stands for what its own parts sum to, so that
+    undeclared levels change nothing. `amount`: an absolute epsilon or rho, by `variant`.
+    """
+
+    name: str
+    weight: Fraction | None = None
+    amount: Fraction | None = None
+    in_rho: bool = False
+    column: int | None = None
+    parts: tuple[Share, ...] = ()
+
+    @property
+    def size(self) -> Fraction:
+        """Return the weight beside others."""
+        if self.weight is not None:
+            return self.weight
+        return sum((part.size for part in self.parts), Fraction(0)) if self.parts else Fraction(1)
+
+    def columns(self) -> Iterator[int]:
+        """Yield the places of all columns below."""
+        if self.column is not None:
+            yield self.column
+        for part in self.parts:
+            yield from part.columns()
+
+
+def flat(weights: Sequence[Fraction]) -> Share:
+    """Return the shares of columns that stand side by side."""
+    parts = (Share(f"column {i}", weight, column=i) for i, weight in enumerate(weights))
+    return Share("the release", parts=tuple(parts))
+
+
+def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
+    """Return the shares that a release file declares, columns in the plan's order."""
+    tables: dict[str, dict[str, list[Share]]] = {}
+    named = {table: name for name, asked in spec.queries.items() for table in asked.tables(name)}
+    place = 0
+    for query in queries:
+        asked = spec.queries[named[query.name]]
+        columns = []
+        for name, measures in _by_column(query).items():
+            label = f"{query.name}.{name}"
+            leaves = [
+                Share(measure.name, measure.weight, column=place + i)
+                for i, measure in enumerate(measures)
+            ]
+            columns += _column(label, asked.spec_of(name), leaves)
+            place += len(measures)
+        parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
+        parts_of_query += columns
+    declared = spec.budget.tables
+    parts = (
+        _inner(
+            f"table '{name}'",
+            declared.get(name, ShareSpec()),
+            tuple(
+                _inner(f"query '{query}'", spec.queries[query].share, tuple(columns))
+                for query, columns in found.items()
+            ),
+        )
+        for name, found in tables.items()
+    )
+    return Share("the release", parts=tuple(parts))
+
+
+def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
+    """Return the shares that a release of single records declares, columns in the plan's order."""
+    tables: dict[str, list[Share]] = {}
+    place = 0
+    for query in queries:
+        asked = spec.records[query.name]
+        columns = []
+        for measure in query.measures:
+            name = f"{query.name}.{measure.name}"
+            leaf = Share(name, measure.weight, column=place)
+            columns += _column(name, asked.columns[measure.name], [leaf])
+            place += 1
+        part = _inner(f"records '{query.name}'", asked.share, tuple(columns))
+        tables.setdefault(query.table.name, []).append(part)
+    declared = spec.budget.tables
+    parts = (
+        _inner(f"table '{name}'", declared.get(name, ShareSpec()), tuple(found))
+        for name, found in tables.items()
+    )
+    return Share("the release", parts=tuple(parts))
+
+
+def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
+    amount = spec.rho if spec.epsilon is None else spec.epsilon
+    return Share(name, spec.weight, amount, spec.rho is not None, None, parts)
+
+
+def _by_column(query: Query) -> dict[str, list[Measure]]:
+    """Return the measures of a query by the column that pays for them, both in order."""
+    found: dict[str, list[Measure]] = {}
+    for measure in query.measures:
+        found.setdefault(measure.asked_by, []).append(measure)
+    return found
+
+
+def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]) -> list[Share]:
+    """Return the shares of a column's measures; an amount of its own is divided among them."""
+    amount = spec.rho if spec.epsilon is None else spec.epsilon
+    if amount is None:
+        return leaves
+    if len(leaves) == 1:
+        return [replace(leaves[0], name=name, amount=amount, in_rho=spec.rho is not None)]
+    return [Share(name, None, amount, spec.rho is not None, None, tuple(leaves))]
+
+
+def spend(
+    share: Share,
+    drafts: Sequence[Draft],
+    budget: Budget,
+    *,
+    unlimited: bool = False,
+    known: Factors | None = None,
+    rough: bool = False,
+) -> list[Randomizer]:
+    """Return the mechanisms of all columns, in order, that together spend the budget.
+
+    Columns with an accuracy or an absolute amount are settled first; one factor for all others is
+    solved so that everything together costs the budget. `unlimited`: the amount is left open, so
+    every column has to settle itself. `known`, `rough`: as `solve` has them.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape that has no law.
+    """
+    found: dict[int, Randomizer] = {}
+    _settle(share, drafts, budget, found, unlimited, {} if known is None else known, rough)
+    return [found[i] for i in range(len(drafts))]
+
+
+def _settle(
+    share: Share,
+    drafts: Sequence[Draft],
+    budget: Budget,
+    found: dict[int, Randomizer],
+    unlimited: bool,
+    known: Factors,
+    rough: bool,
+) -> None:
+    for part in _own_amounts(share, drafts):
+        place = drafts[next(part.columns())].place
+        if part.column is not None and drafts[part.column].width is not None:
+            found[part.column] = drafts[part.column].accurate()
+            continue
+        if part.amount is not None:
+            if part.in_rho is not (budget.variant is Variant.ZERO_CONCENTRATED):
+                kind = "epsilon" if part.in_rho else "rho"
+                other = "rho" if part.in_rho else "epsilon"
+                raise BudgetError(
+                    "DP-BUDGET-005", place=place, kind=kind, name=part.name, found=f"a {other}"
+                )
+            # Not roughly: what has an amount of its own is held to it below.
+            inner = budget.but(part.amount)
+            _settle(replace(part, amount=None), drafts, inner, found, False, known, False)
+    rest = list(_weights(share, drafts, share.size))
+    settled = [i for i in share.columns() if i in found]
+    if rest and unlimited:
+        place = drafts[rest[0][0]].place
+        raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
+    fixed = [priced(found[i], drafts[i].sensitivity) for i in settled]
+    if settled and not unlimited:
+        price = budget.price(fixed)
+        if price > budget.amount or (rest and price >= budget.amount):
+            refusal = BudgetError(
+                "DP-BUDGET-007",
+                place=drafts[settled[0]].place,
+                price=f"{price:.6g}",
+                amount=plain_text(budget.amount),
+                name=share.name,
+                columns=", ".join(drafts[i].place.key for i in settled[:5]),
+            )
+            refusal.price = float(price)
+            raise refusal
+    if rest:
+        weighted = [replace(drafts[i], weight=weight) for i, weight in rest]
+        laws = solve(weighted, budget, fixed, known=known, rough=rough)
+        found.update({i: law for (i, _), law in zip(rest, laws, strict=True)})
+
+
+def _own_amounts(share: Share, drafts: Sequence[Draft]) -> Iterator[Share]:
+    """Yield the outermost parts, below `share` or itself, that settle themselves."""
+    if share.column is not None:
+        if share.amount is not None or drafts[share.column].width is not None:
+            yield share
+        return
+    for part in share.parts:
+        if part.amount is not None:
+            yield part
+        else:
+            yield from _own_amounts(part, drafts)
+
+
+def _weights(
+    share: Share, drafts: Sequence[Draft], size: Fraction
+) -> Iterator[tuple[int, Fraction]]:
+    """Yield (place, weight) of the columns that share what is left."""
+    if share.column is not None:
+        if share.amount is None and drafts[share.column].width is None:
+            yield share.column, size
+        return
+    open_parts = [part for part in share.parts if part.amount is None]
+    total = sum((part.size for part in open_parts), Fraction(0))
+    for part in open_parts:
+        yield from _weights(part, drafts, size * part.size / total)

@@ -1,0 +1,294 @@
+"""The plan of a federated release: shares of noise, a finer lattice, and who is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from flint import ctx
+
+from dprelease.errors import BudgetError, DpReleaseError, Place, raise_all
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.numerics.balls import ball
+from dprelease.numerics.lattice import LIMIT
+from dprelease.numerics.rounding import plain_text, round_down, round_up
+from dprelease.planning.budget_shares import shares_of
+from dprelease.planning.calibration import priced
+from dprelease.planning.guarantee import budget_findings, guarantee_of
+from dprelease.planning.plan import Plan, PlannedColumn, make_plan
+from dprelease.privacy.event import Event
+from dprelease.privacy.federated import rounding_exponent
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.unit import Sensitivity
+from dprelease.query.aggregate import Count, CountDistinct, Sum
+from dprelease.query.measure import Form, Measure
+from dprelease.query.post import NOTHING
+from dprelease.query.resolve import Query, resolve
+from dprelease.schema.federated import FederatedSpec
+from dprelease.schema.load import Declaration
+from dprelease.schema.mechanism import AUTO, MechanismSpec
+from dprelease.schema.release import BudgetSpec
+
+ROOM = Fraction(1023, 1024)
+"""Part of the budget that the noise of the honest parties spends; rounding may cost the rest."""
+
+MOST_REFINED = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class ShareColumn:
+    """One column of messages: every party adds `law`, in steps of 1 / `refined` of the column's."""
+
+    query: Query
+    measure: Measure
+    law: SymmetricAlphaStable
+    refined: int
+    chosen_by: str
+
+    def sum_law(self, parties: int) -> SymmetricAlphaStable:
+        """Return the law of so many shares together, rounded once; its scale is rounded down."""
+        if parties == 1:
+            return self.law
+        with ctx.workprec(128):
+            scale = ball(self.law.scale) * ball(parties) ** (1 / ball(self.law.alpha))
+            mantissa, exponent = (int(part) for part in scale.lower().man_exp())
+        lower = round_down(Fraction(mantissa) * Fraction(2) ** exponent)
+        return SymmetricAlphaStable(lower, self.law.alpha)
+
+    @property
+    def fine_sensitivity(self) -> Sensitivity:
+        """Return how far one unit can move the messages, in steps of the parties' lattice."""
+        held = self.measure.sensitivity
+        moves = tuple(replace(move, shift=move.shift * self.refined) for move in held.moves)
+        return replace(held, moves=moves)
+
+    @property
+    def fine_event(self) -> Event:
+        """Return the record of one party's messages, in steps of the parties' lattice."""
+        name, law = self.measure.name, self.law
+        return Event(self.query.name, name, law.name, law.parameters, self.fine_sensitivity)
+
+    @property
+    def moved(self) -> int:
+        """Return how many cells one unit can move."""
+        sensitivity = self.measure.sensitivity
+        return sensitivity.slots * max(move.cells for move in sensitivity.moves)
+
+    def reach(self, parties: int) -> int:
+        """Return where each party's true values saturate, in the column's own steps.
+
+        The sum of so many of them stays within 2^62 steps of the parties' lattice; noise has as
+        much room again before a sum modulo 2^64 could be another one.
+        """
+        return LIMIT // (parties * self.refined)
+
+    def margin(self, parties: int, confidence: float = 0.95) -> Fraction:
+        """Return the margin of error of a sum of all parties, in the column's unit.
+
+        Each party's rounding moves the sum by at most half a step of its own lattice.
+        """
+        width = self.sum_law(parties).half_width(confidence) + Fraction(parties, 2)
+        return width * self.measure.step / self.refined
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What holds if `honest` parties add their noise and keep it, and only sums are seen."""
+
+    honest: int
+    guarantee: Guarantee
+    rounding: float
+    """The part of epsilon that pays for every party's own rounding."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "honest": self.honest,
+            "guarantee": self.guarantee.to_json(),
+            "rounding_epsilon": self.rounding,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FederatedPlan(Plan):
+    """The noise of the honest parties together (`columns`), and the share of each."""
+
+    shares: tuple[ShareColumn, ...] = ()
+    trusts: tuple[Trust, ...] = ()
+    parties: int = 0
+
+    def of_shares(self, query: str) -> tuple[ShareColumn, ...]:
+        """Return the columns of one query, in declared order."""
+        return tuple(share for share in self.shares if share.query.name == query)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            **Plan.to_json(self),
+            "federated": {
+                "parties": self.parties,
+                "trust": [trust.to_json() for trust in self.trusts],
+                "shares": [
+                    {
+                        "query": share.query.name,
+                        "column": share.measure.name,
+                        "parameters": dict(share.law.parameters),
+                        "refined": share.refined,
+                        "margin_95_of_the_sum": plain_text(share.margin(self.parties)),
+                        "largest": plain_text(share.reach(self.parties) * share.measure.step),
+                    }
+                    for share in self.shares
+                ],
+            },
+        }
+
+
+def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
+    """Return the queries of a federated release; `auto` stands for stable noise.
+
+    Raises
+    ------
+    QueryError, BudgetError, Findings
+        As `resolve`; DP-FED-001 for other noise, DP-FED-002 for what only the sum can have.
+    """
+    errors: list[DpReleaseError] = []
+    queries = []
+    for query in resolve(declaration):
+        measures = []
+        for measure in query.measures:
+            asked_by = declaration.spec.asked_by[query.name]
+            place = declaration.place("queries", asked_by, "columns", measure.asked_by)
+            errors += _findings(measure, query, place)
+            spec = measure.mechanism
+            if spec.name == AUTO:
+                spec = MechanismSpec(name=SymmetricAlphaStable.name)
+            measures.append(replace(measure, mechanism=spec))
+        queries.append(replace(query, measures=tuple(measures)))
+    raise_all(errors)
+    return tuple(queries)
+
+
+def _findings(measure: Measure, query: Query, place: Place) -> Iterator[BudgetError]:
+    name = measure.mechanism.name
+    if name not in (AUTO, SymmetricAlphaStable.name):
+        reason = "nothing is proved of its rounded sums"
+        yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
+    if name == AUTO and measure.mechanism.shape:
+        reason = "there is no choice"
+        yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
+    found = {
+        "a margin": measure.confidence is not None or measure.wanted is not None,
+        "post-processing": any(c.post != NOTHING for c in query.columns if measure in c.parts),
+        "what is computed from sums": any(
+            c.form is not Form.MEASURED for c in query.columns if measure in c.parts
+        ),
+        "keys that are not public": query.private is not None,
+        "an aggregate that parties can't add up": not _adds_up(measure),
+    }
+    for words, wrong in found.items():
+        if wrong:
+            yield BudgetError("DP-FED-002", place=place, column=measure.name, found=words)
+
+
+def _adds_up(measure: Measure) -> bool:
+    aggregate = measure.aggregate
+    if isinstance(aggregate, CountDistinct):
+        return aggregate.values is None  # units are each with one party, values are not
+    return isinstance(aggregate, Count | Sum)
+
+
+def prepare_federated(declaration: Declaration) -> FederatedPlan:
+    """Return the plan whose honest parties spend the budget; opens no data.
+
+    Raises
+    ------
+    QueryError, BudgetError, Findings
+        As `resolve_federated` and `make_plan`; DP-MECH-001 if a share can't be certified.
+    """
+    spec = declaration.spec.federated or FederatedSpec(parties=2)
+    queries = resolve_federated(declaration)
+
+    def place(query: str, column: str) -> Place:
+        asked_by = declaration.spec.asked_by
+        keys = ("queries", asked_by[query], "columns", column) if query else ("budget",)
+        return declaration.place(*keys)
+
+    budget = declaration.spec.budget
+    raise_all(budget_findings(budget, lambda key: declaration.place("budget", key)))
+    inner = make_plan(queries, reduced(budget), place, shares_of(declaration.spec, queries))
+    shares = _shares(inner.columns, spec, budget)
+    trusts = trusts_of(shares, spec, budget)
+    return FederatedPlan(
+        inner.columns,
+        next(trust.guarantee for trust in trusts if trust.honest == spec.least),
+        inner.budget,
+        inner.warnings,
+        shares,
+        trusts,
+        spec.parties,
+    )
+
+
+def reduced(budget: BudgetSpec) -> BudgetSpec:
+    """Return what the noise may spend of a budget; rounding may spend the rest."""
+    epsilon = None if budget.epsilon is None else budget.epsilon * ROOM
+    return budget.model_copy(update={"epsilon": epsilon, "delta": budget.delta * ROOM})
+
+
+def _shares(
+    columns: Sequence[PlannedColumn], spec: FederatedSpec, budget: BudgetSpec
+) -> tuple[ShareColumn, ...]:
+    """Return every party's share, on a lattice that is fine enough for the room that is left."""
+    found = []
+    for column in columns:
+        law = column.mechanism
+        assert isinstance(law, SymmetricAlphaStable)  # the queries ask for nothing else
+        share = law.federated(spec.least)
+        found.append(ShareColumn(column.query, column.measure, share, 1, column.chosen_by))
+    moved = sum(share.moved for share in found)
+    room = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved)
+    return tuple(_on_finer_lattice(share, room, spec.parties) for share in found)
+
+
+def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareColumn:
+    law, refined = share.law, 1
+    while rounding_exponent(law.alpha, law.scale * refined, parties) > room:
+        refined *= 2  # a power of two: the scale stays the float that it is
+        if refined > MOST_REFINED:
+            raise BudgetError(
+                "DP-MECH-001", mechanism=law.name, least=law.scale, largest="what is finer"
+            )
+    fine = SymmetricAlphaStable(law.scale * refined, law.alpha)
+    return replace(share, law=fine, refined=refined)
+
+
+def trusts_of(
+    shares: Sequence[ShareColumn], spec: FederatedSpec, budget: BudgetSpec
+) -> tuple[Trust, ...]:
+    """Return what holds for all parties, for those that the budget counts on, and for one."""
+    numbers = sorted({spec.parties, spec.least, 1}, reverse=True)
+    return tuple(_trust(shares, honest, budget) for honest in numbers)
+
+
+def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
+    vectors = [priced(s.sum_law(honest), s.fine_sensitivity) for s in shares]
+    guarantee = guarantee_of(vectors, reduced(budget))
+    exponent = sum(
+        s.moved * Fraction(rounding_exponent(s.law.alpha, s.law.scale, honest)) for s in shares
+    )
+    # So exp(exponent) times the noise's delta is at most the budget's.
+    if exponent > (1 - ROOM) / 2:
+        raise BudgetError("DP-BUDGET-004", reason="rounding takes more than the room that it has")
+    more = round_up(2 * Fraction(exponent))
+    return Trust(
+        honest,
+        replace(
+            guarantee,
+            epsilon=round_up(Fraction(guarantee.epsilon) + Fraction(more)),
+            pure_epsilon=round_up(Fraction(guarantee.pure_epsilon) + Fraction(more)),
+            delta=budget.delta,
+        ),
+        more,
+    )

@@ -1,0 +1,105 @@
+"""What a release promises, under each definition, and whether it keeps to its budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from dprelease.errors import BudgetError, Place
+from dprelease.numerics.rounding import plain_text, round_down, round_up
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
+from dprelease.privacy.budget import Budget, Variant
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import rho_of, zcdp_epsilon
+from dprelease.schema.release import BudgetSpec
+
+LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**9), Fraction(100)
+LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**300), Fraction(1, 100)
+LEAST_RHO, LARGEST_RHO = Fraction(1, 10**12), Fraction(100)
+REPORTED_DELTA = Fraction(1, 10**9)
+"""Where the epsilon of a zero-concentrated release is reported if it declares no delta."""
+
+
+def budget_of(spec: BudgetSpec) -> Budget:
+    """Return the declared budget; its amount is 0 where none is declared."""
+    if spec.rho is not None:
+        return Budget(Variant.ZERO_CONCENTRATED, spec.rho, spec.delta or REPORTED_DELTA)
+    return Budget.of(epsilon=spec.epsilon or Fraction(0), delta=spec.delta)
+
+
+def unlimited(spec: BudgetSpec) -> bool:
+    """Return whether no amount is declared: columns settle themselves."""
+    return spec.epsilon is None and spec.rho is None
+
+
+def guarantee_of(vectors: Sequence[Priced], spec: BudgetSpec) -> Guarantee:
+    """Return the guarantee of all vectors together."""
+    budget = budget_of(spec)
+    pure = pure_epsilon(vectors)
+    epsilon = epsilon_at(vectors, budget.delta)
+    rho = None
+    accountant = "pld" if budget.delta else "pure"
+    if budget.needs_concentration:
+        rho, accountant = rho_of(vectors), "zcdp"
+        if math.isfinite(rho):
+            epsilon = min(epsilon, zcdp_epsilon(rho, round_down(budget.delta)))
+    return Guarantee(
+        epsilon=epsilon,
+        delta=budget.delta,
+        neighbours=spec.neighbours,
+        accountant=accountant,
+        pure_epsilon=math.inf if pure is None else round_up(pure),
+        rho=rho,
+    )
+
+
+def within(guarantee: Guarantee, spec: BudgetSpec) -> bool:
+    """Return whether a guarantee keeps to what is declared."""
+    if spec.rho is not None:
+        return guarantee.rho is not None and guarantee.rho <= spec.rho
+    if spec.epsilon is not None:
+        return guarantee.epsilon <= spec.epsilon
+    return guarantee.epsilon <= LARGEST_EPSILON
+
+
+def check_budget(budget: BudgetSpec, place: Place) -> None:
+    """Raise BudgetError DP-BUDGET-001, 002 or 009 for an epsilon, a delta or a rho out of range."""
+    for error in budget_findings(budget, lambda _key: place):
+        raise error
+
+
+def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[BudgetError]:
+    """Yield BudgetError DP-BUDGET-001, 002, 009; `at` gives the place of a key of the budget."""
+    if budget.epsilon is not None and not LEAST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
+        found, place = plain_text(budget.epsilon), at("epsilon")
+        yield BudgetError("DP-BUDGET-001", place=place, found=found, least="1e-9", largest=100)
+    if budget.delta != 0 and not LEAST_DELTA <= budget.delta <= LARGEST_DELTA:
+        found, place = plain_text(budget.delta), at("delta")
+        yield BudgetError("DP-BUDGET-002", place=place, found=found, least="1e-300", largest="0.01")
+    if budget.rho is not None and not LEAST_RHO <= budget.rho <= LARGEST_RHO:
+        found, place = plain_text(budget.rho), at("rho")
+        yield BudgetError("DP-BUDGET-009", place=place, found=found, least="1e-12", largest=100)
+
+
+def reading(guarantee: Guarantee) -> dict[str, Any]:
+    """Return what the guarantee means for an attacker who knows everything but one unit."""
+    growth = math.exp(guarantee.epsilon)
+    priors = (0.01, 0.1, 0.5)
+    return {
+        "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + growth),
+        "least_total_error_words": (
+            "Whoever guesses from the release whether a unit is in the data errs at least this "
+            "much: false alarms plus misses, each as a share; 1 is blind guessing, 0 certainty."
+        ),
+        "largest_posterior": [
+            {"prior": prior, "posterior": growth * prior / (1.0 - prior + growth * prior)}
+            for prior in priors
+        ],
+        "largest_posterior_words": (
+            "With this prior belief in a statement about a unit, the release can raise it to the "
+            "posterior at most, except with a probability of about delta."
+        ),
+    }

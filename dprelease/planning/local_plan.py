@@ -1,0 +1,192 @@
+"""The plan of a local release: noise and price of every column of one record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.errors import BudgetError, Place, raise_all
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.numerics.rounding import finite, plain_text
+from dprelease.planning.auto.mechanism_choice import drafts_of
+from dprelease.planning.budget_shares import flat, shares_of_records, spend
+from dprelease.planning.calibration import Draft
+from dprelease.planning.guarantee import (
+    budget_findings,
+    budget_of,
+    guarantee_of,
+    reading,
+    unlimited,
+    within,
+)
+from dprelease.planning.noise_requests import Wish
+from dprelease.planning.plan import LARGE_EPSILON, Plan, PlannedColumn
+from dprelease.privacy.budget import Budget
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.query.records import RecordColumn, Records, resolve_records
+from dprelease.schema.load import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class LocalColumn(PlannedColumn):
+    """One column of records with its noise."""
+
+    column: RecordColumn
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON values; errors are those of one record."""
+        return {
+            **self.event.to_json(),
+            "step": plain_text(self.measure.step),
+            "unit": self.measure.unit,
+            "chosen_by": self.chosen_by,
+            **one_record(self),
+        }
+
+
+def one_record(planned: LocalColumn) -> dict[str, Any]:
+    """Return what the noise does to one record: chances of an answer, or errors of a number."""
+    law = planned.mechanism
+    if isinstance(law, RandomizedResponse):
+        return {"values": planned.column.values, "keep": law.keep, "other": law.other}
+    step = planned.measure.step
+    return {
+        "lower": plain_text(planned.column.low * step),
+        "upper": plain_text(planned.column.high * step),
+        "bias": planned.bias,
+        "expected_absolute_error": finite(planned.mean_absolute_error),
+        "standard_deviation": finite(planned.standard_deviation),
+        "margin_95": plain_text(planned.margin()),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlan(Plan):
+    """All columns of all records of a release; together they cost one record the guarantee."""
+
+    records: tuple[Records, ...] = ()
+
+    @property
+    def local_columns(self) -> tuple[LocalColumn, ...]:
+        """Return the columns, in declared order."""
+        return tuple(column for column in self.columns if isinstance(column, LocalColumn))
+
+    def of_records(self, name: str) -> tuple[LocalColumn, ...]:
+        """Return the columns of one table of records, in declared order."""
+        return tuple(column for column in self.local_columns if column.query.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "mode": "local",
+            "guarantee": self.guarantee.to_json(),
+            "definitions": self.definitions(),
+            "columns": [
+                {**column.to_json(), "price_alone": finite(price)}
+                for column, price in zip(self.local_columns, self.alone(), strict=True)
+            ],
+            "reading": local_reading(self.guarantee),
+            "warnings": list(self.warnings),
+        }
+
+
+def local_reading(guarantee: Guarantee) -> dict[str, Any]:
+    """Return what the guarantee means for somebody who sees all published records."""
+    found = reading(guarantee)
+    found["least_total_error_words"] = (
+        "Whoever guesses from a published record which of two true records is behind it errs at "
+        "least this much: both kinds of mistakes added, each as a share; 1 is blind guessing."
+    )
+    found["largest_posterior_words"] = (
+        "With this prior belief in a statement about one record, what is published can raise it "
+        "to the posterior at most, except with a probability of about delta."
+    )
+    return found
+
+
+def prepare_local(declaration: Declaration) -> LocalPlan:
+    """Return the plan that spends the budget on every single record; opens no data.
+
+    All columns of all tables of records add up, as if they were about the same people.
+
+    Raises
+    ------
+    QueryError, BudgetError, Findings
+        DP-LOCAL-001 to 006 if a column can't be noised, or nothing fits the budget.
+    """
+    records = resolve_records(declaration)
+    spec = declaration.spec.budget
+    raise_all(budget_findings(spec, lambda key: declaration.place("budget", key)))
+    wishes = [
+        (part, column, Wish(column.measure, _place(declaration, part, column)))
+        for part in records
+        for column in part.columns
+    ]
+    if unlimited(spec):
+        name = wishes[0][1].name
+        raise BudgetError("DP-BUDGET-006", place=declaration.place("budget"), column=name)
+    budget = budget_of(spec)
+    drafts, how = _drafts([wish for *_, wish in wishes], budget)
+    share = shares_of_records(declaration.spec, [part.query for part in records])
+    laws = spend(share, drafts, budget)
+    columns = tuple(
+        LocalColumn(part.query, column.measure, law, chosen, column)
+        for (part, column, _), law, chosen in zip(wishes, laws, how, strict=True)
+    )
+    guarantee = guarantee_of([column.priced for column in columns], spec)
+    if not within(guarantee, spec):
+        reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
+        raise BudgetError("DP-BUDGET-004", place=declaration.place("budget"), reason=reason)
+    return LocalPlan(columns, guarantee, budget, _warnings(guarantee), records)
+
+
+def _place(declaration: Declaration, part: Records, column: RecordColumn) -> Place:
+    return declaration.place("records", part.name, "columns", column.name)
+
+
+def _warnings(guarantee: Guarantee) -> tuple[str, ...]:
+    if guarantee.epsilon <= LARGE_EPSILON:
+        return ()
+    return (f"epsilon {guarantee.epsilon:.4g} promises little to a single record.",)
+
+
+def _drafts(wishes: Sequence[Wish], budget: Budget) -> tuple[list[Draft], list[str]]:
+    """Return one draft for each column, and how it was chosen.
+
+    Families of numbers are chosen as if numbers had their weights' part of the budget alone; the
+    scales are solved afterwards for all columns together.
+    """
+    drafts = [_response(wish) if _is_response(wish) else None for wish in wishes]
+    how = ["declared"] * len(wishes)
+    places = [i for i, draft in enumerate(drafts) if draft is None]
+    if places:
+        numbers = [wishes[i] for i in places]
+        weights = [wish.measure.weight for wish in numbers]
+        total = sum((wish.measure.weight for wish in wishes), Fraction(0))
+        part = budget.but(budget.amount * sum(weights, Fraction(0)) / total)
+        for i, draft, why in zip(places, *drafts_of(numbers, flat(weights), part), strict=True):
+            drafts[i], how[i] = draft, why
+    return [draft for draft in drafts if draft is not None], how
+
+
+def _is_response(wish: Wish) -> bool:
+    return wish.measure.mechanism.name == RandomizedResponse.name
+
+
+def _response(wish: Wish) -> Draft:
+    """Return the draft of randomized response among a column's values."""
+    measure = wish.measure
+    for name in measure.mechanism.shape:
+        raise BudgetError(
+            "DP-MECH-002",
+            place=wish.place,
+            mechanism=RandomizedResponse.name,
+            name=name,
+            known="none",
+        )
+    aggregate = measure.aggregate
+    count = getattr(aggregate, "upper", 0) - getattr(aggregate, "lower", 0) + 1
+    shape = {"values": repr(float(count))}
+    return Draft(RandomizedResponse, shape, measure.sensitivity, measure.weight, wish.place)

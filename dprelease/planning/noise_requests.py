@@ -1,0 +1,182 @@
+"""What is declared about one column's noise: a mechanism and its shape, or what `auto` may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NoReturn
+
+from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.rounding import exact
+from dprelease.planning.calibration import Draft, Shape, typical_error
+from dprelease.privacy.budget import Budget
+from dprelease.query.aggregate import Partitions
+from dprelease.query.measure import Measure
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.mechanism import AUTO
+
+MEASURES: dict[str, Callable[[Randomizer], float]] = {
+    "mae": typical_error,
+    "rmse": lambda law: law.root_mean_square_error,
+    "p95": lambda law: float(law.half_width(0.95)),
+    "p999": lambda law: float(law.half_width(0.999)),
+}
+"""Errors that `auto` can make least, of one cell, in lattice steps."""
+
+CONSTRAINTS = ("pure", "bounded", "integer", "unbiased")
+OPTIONS = ("measure", *CONSTRAINTS, "allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `auto` makes least, and among which mechanisms."""
+
+    measure: str = "mae"
+    constraints: frozenset[str] = frozenset()
+    allowed: tuple[str, ...] = ()
+
+    def admit(self, kind: type[Randomizer]) -> bool:
+        """Return whether a mechanism keeps the constraints; `unbiased` is seen by its mean."""
+        if self.allowed and kind.name not in self.allowed:
+            return False
+        wanted = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
+        return all(holds for name, holds in wanted.items() if name in self.constraints)
+
+    def error(self, law: Randomizer) -> float:
+        """Return the declared error of one cell; infinity for a bias that is not wanted."""
+        if "unbiased" in self.constraints and law.mean != 0.0:
+            return float("inf")
+        return MEASURES[self.measure](law)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One column's noise as declared."""
+
+    measure: Measure
+    place: Place
+    inside: Callable[[str], Place] | None = None
+    """Gives the place of a key of the mechanism; without it, all findings are at `place`."""
+
+    @property
+    def is_auto(self) -> bool:
+        """Return whether the plan chooses the family."""
+        return self.measure.mechanism.name == AUTO
+
+    @cached_property
+    def options(self) -> Options:
+        """Return what `auto` may do.
+
+        Raises
+        ------
+        BudgetError
+            DP-MECH-002 for an option that does not exist, DP-MECH-004 for an unknown mechanism,
+            DP-MECH-005 for a value that the option does not have.
+        """
+        found = self.measure.mechanism.shape if self.is_auto else {}
+        for name in found:
+            if name not in OPTIONS:
+                known = ", ".join(OPTIONS)
+                self._refuse("DP-MECH-002", name=name, known=known)
+        measure = found.get("measure", "mae")
+        if measure not in MEASURES:
+            self._refuse("DP-MECH-005", name="measure", admissible=", ".join(MEASURES))
+        constraints = set()
+        for name in CONSTRAINTS:
+            if found.get(name, "false") not in ("true", "false"):
+                self._refuse("DP-MECH-005", name=name, admissible="true or false")
+            if found.get(name) == "true":
+                constraints.add(name)
+        allowed = tuple(part.strip() for part in found.get("allowed", "").split(",") if part)
+        for name in allowed:
+            registry.get(name, self._at("allowed"))
+        return Options(measure, frozenset(constraints), allowed)
+
+    def _refuse(self, code: str, **fields: str) -> NoReturn:
+        mechanism = self.measure.mechanism.name
+        named: dict[str, Any] = {"mechanism": mechanism, **fields}
+        raise BudgetError(code, place=self._at(fields["name"]), **named)
+
+    def _at(self, key: str) -> Place:
+        return self.place if self.inside is None else self.inside(key)
+
+    def fixes(self, draft: Draft) -> bool:
+        """Return whether the declaration leaves nothing of a draft's family and shape open."""
+        searched = {name for found in draft.kind.search for name in found}
+        return not self.is_auto and searched <= set(self.measure.mechanism.shape)
+
+    def draft(self, family: str, shape: Shape) -> Draft:
+        """Return the draft of a family and a shape."""
+        measure = self.measure
+        return Draft(
+            registry.randomizer(family, self.place),
+            shape,
+            measure.sensitivity,
+            measure.weight,
+            self.place,
+            None if measure.wanted is None else measure.wanted / measure.step,
+            float(measure.confidence or DEFAULT_CONFIDENCE),
+        )
+
+    def check(self, budget: Budget) -> None:
+        """Raise BudgetError DP-BUDGET-003 or 011, DP-MECH-002 to 005 for what can't be at all."""
+        if self.is_auto:
+            _ = self.options
+            return
+        kind = registry.randomizer(self.measure.mechanism.name, self.place)
+        if budget.needs_pure_noise and isinstance(self.measure.aggregate, Partitions):
+            raise BudgetError("DP-BUDGET-011", place=self.place)
+        if budget.needs_pure_noise and not kind.pure:
+            raise BudgetError(
+                "DP-BUDGET-003",
+                place=self.place,
+                column=self.measure.name,
+                mechanism=kind.name,
+                pure=", ".join(registry.pure_names()),
+            )
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Return the declared shape, checked by name; lengths become lattice steps.
+
+        Raises
+        ------
+        BudgetError
+            DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for what is no
+            number and for a key without a best value that is left out, DP-MECH-005 for a word that
+            is not one of the choices.
+        """
+        if self.is_auto:
+            return {}
+        spec = self.measure.mechanism
+        known = {shape.name: shape for shape in registry.randomizer(spec.name, self.place).shapes}
+        found: dict[str, str | float] = {}
+        for name, text in spec.shape.items():
+            if name not in known:
+                self._refuse("DP-MECH-002", name=name, known=", ".join(known) or "none")
+            shape = known[name]
+            if shape.choices and text not in shape.choices:
+                self._refuse("DP-MECH-005", name=name, admissible=" or ".join(shape.choices))
+            number = None if shape.choices else _number(text)
+            if number is None and not shape.choices:
+                place = self._at(name)
+                raise BudgetError("DP-MECH-003", place=place, mechanism=spec.name, known=name)
+            found[name] = text
+            if shape.in_units and number is not None:
+                found[name] = float(number / self.measure.step)
+        left_out = registry.randomizer(spec.name).needed - found.keys()
+        if left_out:
+            keys = ", ".join(sorted(left_out))
+            raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=keys)
+        return found
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        return exact(text)
+    except ValueError:
+        return None

@@ -1,0 +1,313 @@
+"""The plan: mechanism, scale and price of every column, decided before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.errors import BudgetError, Place
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.rounding import finite, plain_text
+from dprelease.planning.aggregate_words import aggregate_words
+from dprelease.planning.auto.ledger_cost import Charged, beside
+from dprelease.planning.auto.mechanism_choice import drafts_of
+from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.budget_shares import Share, flat, spend
+from dprelease.planning.calibration import Factors, priced
+from dprelease.planning.guarantee import (
+    budget_of,
+    check_budget,
+    guarantee_of,
+    reading,
+    unlimited,
+    within,
+)
+from dprelease.planning.noise_requests import Wish
+from dprelease.planning.quantile_target import rows_inside
+from dprelease.planning.tree_error import path_width
+from dprelease.postprocess.derived_values import evenly_spread, sum_margin
+from dprelease.privacy.budget import Budget
+from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.priced import Priced, kinds_of
+from dprelease.privacy.renyi import renyi_of, rho_of
+from dprelease.query.aggregate import Quantile, Tree
+from dprelease.query.measure import FRACTIONS, Form, Measure, Published
+from dprelease.query.resolve import Query
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.release import BudgetSpec
+
+LARGE_EPSILON = 10.0
+NEARLY = Fraction(999, 1000)
+"""Noise that is 0 with this probability is told as such."""
+
+FEW_KINDS = 16
+"""Kinds of columns up to which a plan shows the guarantee in definitions that nobody asked for."""
+
+ORDERS = (2, 8, 32)
+
+Placer = Callable[[str, str], Place]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """One column with its noise; errors and margins are in the column's own unit."""
+
+    query: Query
+    measure: Measure
+    mechanism: Randomizer
+    chosen_by: str
+
+    @property
+    def event(self) -> Event:
+        """Return the record of what will run."""
+        return Event(
+            query=self.query.name,
+            column=self.measure.name,
+            mechanism=self.mechanism.name,
+            parameters=self.mechanism.parameters,
+            sensitivity=self.measure.sensitivity,
+        )
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether it is of bounded rows: of a unit that has more, not all of them count."""
+        return self.query.unit.id is not None
+
+    @property
+    def priced(self) -> Priced:
+        """Return what the accountant needs."""
+        return priced(self.mechanism, self.measure.sensitivity)
+
+    @property
+    def bias(self) -> float:
+        """Return the mean of one cell's noise, in the column's unit."""
+        return self.mechanism.mean * float(self.measure.error_step)
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Return the expected absolute error of one cell, in `error_unit`; maybe infinite."""
+        error = self.mechanism.mean_absolute_error * float(self.measure.error_step)
+        if self._levels > 1:
+            return min(self._levels * error, self.standard_deviation)
+        return error + self._rows_inside
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return the standard deviation of one cell's noise, in the column's unit."""
+        error = self.mechanism.standard_deviation * float(self.measure.error_step)
+        return error * math.sqrt(self._levels) + self._rows_inside
+
+    @property
+    def confidence(self) -> Fraction:
+        """Return the declared confidence of the margin of error, or 95 %."""
+        return self.measure.confidence or DEFAULT_CONFIDENCE
+
+    def margin(self, confidence: float = 0.95) -> Fraction:
+        """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
+        if self._levels > 1 and isinstance(self.mechanism, Mechanism):
+            return Fraction(path_width(self.mechanism, self._levels, confidence))
+        return self.mechanism.half_width(confidence) * self.measure.error_step + self._rows_inside
+
+    @property
+    def _levels(self) -> int:
+        """Return on how many levels of a tree noise is met; 1 without a tree."""
+        aggregate = self.measure.aggregate
+        return aggregate.levels if isinstance(aggregate, Tree) else 1
+
+    @property
+    def _rows_inside(self) -> int:
+        """Return how many rows lie beyond what is looked for in place of an end; else 0."""
+        aggregate = self.measure.aggregate
+        if not isinstance(aggregate, Quantile):
+            return 0
+        return max(0, rows_inside(aggregate, self.mechanism) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All columns of a release and their common guarantee."""
+
+    columns: tuple[PlannedColumn, ...]
+    guarantee: Guarantee
+    budget: Budget
+    warnings: tuple[str, ...] = ()
+
+    def alone(self) -> list[float]:
+        """Return what each column costs without the others, epsilon or rho as the budget has it."""
+        known: dict[object, float] = {}
+        for column in self.columns:
+            key = (column.priced.key, column.priced.sensitivity)
+            if key not in known:
+                known[key] = self.budget.price([column.priced])
+        return [known[c.priced.key, c.priced.sensitivity] for c in self.columns]
+
+    def rho(self) -> float | None:
+        """Return the zero-concentrated guarantee; None where there is none, or many kinds."""
+        vectors = [column.priced for column in self.columns]
+        return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
+
+    def definitions(self) -> dict[str, Any]:
+        """Return the guarantee under each definition; None where there is none, or many kinds."""
+        vectors = [column.priced for column in self.columns]
+        few = len(kinds_of(vectors)) <= FEW_KINDS
+        orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
+        return {
+            "pure_epsilon": finite(self.guarantee.pure_epsilon),
+            "epsilon_at_delta": [self.guarantee.epsilon, float(self.guarantee.delta)],
+            "rho": self.rho(),
+            "renyi": {order: finite(found) for order, found in orders.items()},
+        }
+
+    def computed(self) -> Iterator[tuple[Query, Published, float | None]]:
+        """Yield columns that are computed from several vectors, with a margin of error (95 %).
+
+        That of a cell of 1,000 rows spread evenly between the bounds; of a sum, that of any cell.
+        None where it depends on more.
+        """
+        for query in {column.query.name: column.query for column in self.columns}.values():
+            laws = {c.measure.name: c.mechanism for c in self.of_query(query.name)}
+            for column in query.columns:
+                if column.form is Form.SUM:
+                    step = float(column.step or 1)
+                    yield query, column, sum_margin(column, laws, 0.95) * step
+                elif column.form in FRACTIONS:
+                    yield query, column, evenly_spread(column, laws, 0.95)
+
+    def bounded_rows(self) -> list[str]:
+        """Return, for each query that leaves rows out, which of them count, in words."""
+        queries = {column.query.name: column.query for column in self.columns}
+        return [
+            f"{name}: values are {bounded_words(query)}."
+            for name, query in queries.items()
+            if bounded_words(query)
+        ]
+
+    def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
+        """Return the columns of one query, in declared order."""
+        return tuple(column for column in self.columns if column.query.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "guarantee": self.guarantee.to_json(),
+            "definitions": self.definitions(),
+            "columns": [
+                {**_column_json(column), "price_alone": finite(price)}
+                for column, price in zip(self.columns, self.alone(), strict=True)
+            ],
+            "computed": [
+                {
+                    "query": query.name,
+                    "column": column.name,
+                    "formula": column.formula,
+                    "unit": column.unit,
+                    "margin_95": margin,
+                }
+                for query, column, margin in self.computed()
+            ],
+            "bounded_rows": self.bounded_rows(),
+            "reading": reading(self.guarantee),
+            "warnings": list(self.warnings),
+        }
+
+
+def _column_json(column: PlannedColumn) -> dict[str, Any]:
+    return {
+        **column.event.to_json(),
+        "aggregate": aggregate_words(column.measure),
+        "cells": column.query.cells,
+        "rows": "bounded" if column.is_bounded else "all",
+        "step": plain_text(column.measure.step),
+        "unit": column.measure.unit,
+        "error_unit": column.measure.error_unit,
+        "chosen_by": column.chosen_by,
+        "bias": column.bias,
+        "expected_absolute_error": finite(column.mean_absolute_error),
+        "standard_deviation": finite(column.standard_deviation),
+        "margin_95": float(column.margin()),
+    }
+
+
+def make_plan(
+    queries: Sequence[Query],
+    budget: BudgetSpec,
+    place: Placer | None = None,
+    share: Share | None = None,
+    charged: Charged | None = None,
+) -> Plan:
+    """Return the plan that spends the budget to within 0.1 %, and never more.
+
+    `share` divides the budget; without one, columns share it by their weights. `charged`: what a
+    ledger counts; `auto` then makes errors least for what the ledger will charge.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-001 to 010, DP-MECH-001 to 005; `place` gives the place of a column.
+    """
+    where = place or (lambda query, column: Place(key=f"queries.{query}.columns.{column}"))
+    check_budget(budget, where("", ""))
+    wishes = [
+        (query, Wish(measure, where(query.name, measure.asked_by)))
+        for query in queries
+        for measure in query.measures
+    ]
+    share = share or flat([wish.measure.weight for _, wish in wishes])
+    limit, is_open = budget_of(budget), unlimited(budget)
+    known: Factors = {}
+    drafts, how = drafts_of(
+        [wish for _, wish in wishes],
+        share,
+        limit,
+        unlimited=is_open,
+        charged=beside(charged, limit),
+        known=known,
+    )
+    mechanisms = spend(share, drafts, limit, unlimited=is_open, known=known)
+    columns = []
+    for (query, wish), chosen, mechanism in zip(wishes, how, mechanisms, strict=True):
+        columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))
+    guarantee = guarantee_of([column.priced for column in columns], budget)
+    if not within(guarantee, budget):
+        reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
+        raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
+    warnings = (*_warnings(queries, guarantee), *_told_truths(columns))
+    return Plan(tuple(columns), guarantee, limit, warnings)
+
+
+def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
+    """Yield the columns whose noise is hardly ever anything but 0."""
+    for column in columns:
+        law = column.mechanism
+        if isinstance(law, Mechanism) and law.half_width(float(NEARLY)) == 0:
+            yield (
+                f"the noise of '{column.query.name}.{column.measure.name}' is 0 with a probability "
+                f"above {100 * float(NEARLY):g} %: the true numbers are published, but for that."
+            )
+
+
+def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
+    """Yield what is allowed, but hardly meant."""
+    for table in {query.table.name: query.table for query in queries}.values():
+        if table.size is not None and guarantee.delta * table.size >= 1:
+            yield (
+                f"delta {float(guarantee.delta):g} is not below 1 / {table.size:,}, the declared "
+                f"size of '{table.name}': publishing a few whole records would satisfy it."
+            )
+    if guarantee.epsilon > LARGE_EPSILON:
+        yield (
+            f"epsilon {guarantee.epsilon:.4g} promises little: a belief of 1 % may rise to "
+            f"{100 * reading(guarantee)['largest_posterior'][0]['posterior']:.4g} %."
+        )
+
+
+def price(events: Sequence[Event], budget: BudgetSpec) -> Guarantee:
+    """Return the guarantee of recorded events, from the records alone."""
+    vectors = [priced(registry.law_of(event), event.sensitivity) for event in events]
+    return guarantee_of(vectors, budget)

@@ -1,0 +1,56 @@
+"""From a declaration to queries and a plan; loads no database and opens no data."""
+
+from __future__ import annotations
+
+from dprelease.errors import DpReleaseError, Place, raise_all
+from dprelease.planning.auto.ledger_cost import Charged, counted_by
+from dprelease.planning.budget_shares import shares_of
+from dprelease.planning.findings import queries_and_findings, several, sharpened
+from dprelease.planning.plan import Plan, make_plan
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+from dprelease.schema.release import PRIVATE_KEYS
+
+
+def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+    """Return the queries and the plan of a declaration.
+
+    Raises
+    ------
+    QueryError, BudgetError, Findings
+        If a query has no bounded meaning, or nothing fits the budget.
+    """
+    if declaration.spec.mode == "local":
+        from dprelease.planning.local_plan import prepare_local
+
+        local = prepare_local(declaration)
+        return tuple(part.query for part in local.records), local
+    if declaration.spec.federated is not None:
+        from dprelease.planning.federated_plan import prepare_federated, resolve_federated
+
+        return resolve_federated(declaration), prepare_federated(declaration)
+    queries, errors = queries_and_findings(declaration)
+    raise_all(errors)
+    asked_by = declaration.spec.asked_by
+
+    def place(query: str, column: str) -> Place:
+        if not query:
+            return declaration.place("budget")
+        within = (column,) if column == PRIVATE_KEYS else ("columns", column)
+        return declaration.place("queries", asked_by[query], *within)
+
+    shares, charged = shares_of(declaration.spec, queries), _charged(declaration, queries)
+    try:
+        return queries, make_plan(queries, declaration.spec.budget, place, shares, charged=charged)
+    except DpReleaseError as error:
+        sharpened(several(error), declaration)
+        raise
+
+
+def _charged(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | None:
+    """Return what the release's ledger counts; None without one."""
+    spec = declaration.spec
+    if spec.ledger is None:
+        return None
+    pure = spec.budget.rho is None and spec.budget.delta == 0
+    return counted_by(declaration.folder / spec.ledger, queries, pure=pure)

@@ -1,0 +1,181 @@
+"""Columns computed from several noised vectors: post-processing, with margins of error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import LIMIT, Floats, Integers
+from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
+from dprelease.postprocess.variance_margins import Spread
+from dprelease.query.aggregate import SquareSum, Sum
+from dprelease.query.measure import Form, Published
+
+Laws = Mapping[str, Randomizer]
+Vectors = Mapping[str, Integers]
+
+EVENLY = 1000
+"""Rows of the cell for which a plan shows the margin of a fraction."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A centred sum and its count, in lattice steps; NaN where the noised count is below 1."""
+
+    total: Sum
+    count: Floats
+    mean: Floats
+    """Of x - center, within the bounds."""
+
+    @classmethod
+    def of(cls, total: Sum, sums: Integers, counts: Integers) -> Moments:
+        """Return the moments of noised vectors."""
+        count = counts.astype(np.float64)
+        known = np.where(count >= 1.0, count, math.nan)
+        mean = np.clip(sums / known, total.least, total.most)
+        return cls(total, count, mean)
+
+
+def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
+    """Return sums + center * counts, saturated at +-2^62 lattice steps."""
+    largest = int(np.abs(counts).max(initial=0)) * abs(total.center)
+    if largest >= LIMIT:  # beyond 64 bits on the way
+        wide = sums.astype(object) + counts.astype(object) * total.center
+        found: Integers = np.clip(wide, -LIMIT, LIMIT).astype(np.int64)
+        return found
+    found = np.clip(sums + counts * total.center, -LIMIT, LIMIT)
+    return found
+
+
+def fractions_of(column: Published, vectors: Vectors) -> Floats:
+    """Return means, ratios, variances or standard deviations (n,), in the column's unit."""
+    match column.form:
+        case Form.MEAN:
+            total, moments = _moments(column, vectors)
+            return (moments.mean + total.center) * float(total.step)
+        case Form.RATIO:
+            over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
+            return _ratio(over, under) * float(column.parts[0].step / column.parts[1].step)
+    total, _ = _moments(column, vectors)
+    variance = _variance(column, vectors)[1]
+    step = float(total.step)
+    return variance * step**2 if column.form is Form.VARIANCE else np.sqrt(variance) * step
+
+
+def margins_of(column: Published, vectors: Vectors, laws: Laws, confidence: float) -> Floats:
+    """Return margins of error (n,) of fractions, in the column's unit; NaN where there is none."""
+    parts = _noise(column, laws)
+    match column.form:
+        case Form.MEAN:
+            total, moments = _moments(column, vectors)
+            ends = float(total.least), float(total.most)
+            pivot = pivot_of(parts[0], parts[1], confidence, max(map(abs, ends)))
+            return ratio_margins(moments.mean, moments.count, pivot, ends) * float(total.step)
+        case Form.RATIO:
+            return _ratio_margins(column, vectors, parts, confidence)
+    return _spread_margins(column, vectors, parts, confidence)
+
+
+def sum_margin(column: Published, laws: Laws, confidence: float) -> int:
+    """Return the margin of a sum that is computed from a centred one, lattice steps."""
+    total = column.parts[0].aggregate
+    if not isinstance(total, Sum):
+        raise TypeError("only sums have a center")
+    parts = _noise(column, laws)
+    return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
+
+
+def evenly_spread(column: Published, laws: Laws, confidence: float) -> float | None:
+    """Return the margin in a cell of 1,000 rows spread evenly between the bounds.
+
+    None for a ratio of sums: its margin depends on more than the number of rows.
+    """
+    if column.form is Form.RATIO:
+        return None
+    known = {part.name: part.aggregate for part in column.parts}
+    vectors = {}
+    for name, aggregate in known.items():
+        typical = 0
+        if not isinstance(aggregate, Sum | SquareSum):
+            typical = EVENLY
+        elif isinstance(aggregate, SquareSum):
+            third = (aggregate.most + aggregate.offset) // 3
+            typical = EVENLY * (third - aggregate.offset)
+        vectors[name] = np.array([typical], dtype=np.int64)
+    found = float(margins_of(column, vectors, laws, confidence)[0])
+    return found if math.isfinite(found) else None
+
+
+def _noise(column: Published, laws: Laws) -> list[Mechanism]:
+    """Return the noise of every part of a column."""
+    found = [laws[part.name] for part in column.parts]
+    return [law for law in found if isinstance(law, Mechanism)]
+
+
+def _moments(column: Published, vectors: Vectors) -> tuple[Sum, Moments]:
+    *_, total, count = column.parts
+    if not isinstance(total.aggregate, Sum):
+        raise TypeError("moments are taken of sums")
+    moments = Moments.of(total.aggregate, vectors[total.name], vectors[count.name])
+    return total.aggregate, moments
+
+
+def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
+    """Return the moments, and sample variances in squared steps: NaN below two rows."""
+    squares = column.parts[0].aggregate
+    if not isinstance(squares, SquareSum):
+        raise TypeError("variances are taken of squares")
+    total, moments = _moments(column, vectors)
+    count = np.where(moments.count >= 2.0, moments.count, math.nan)
+    held = vectors[column.parts[0].name].astype(np.float64)
+    mean_square = (held / count + squares.offset) * squares.coarse
+    population = np.clip(mean_square - moments.mean**2, 0.0, _widest(total) / 2)
+    return moments, population * count / (count - 1.0)
+
+
+def _widest(total: Sum) -> float:
+    """Return the largest sample variance of two rows or more, squared steps: that of two rows."""
+    return (total.upper - total.lower) ** 2 / 2
+
+
+def _spread_margins(
+    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+) -> Floats:
+    """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
+    squares, total = (part.aggregate for part in column.parts[:2])
+    if not isinstance(squares, SquareSum) or not isinstance(total, Sum):
+        raise TypeError("variances are taken of squares and a sum")
+    ends = float(total.least), float(total.most)
+    spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
+    held = [vectors[part.name].astype(np.float64) for part in column.parts]
+    low, high = spread.ranges(held[0], held[1], held[2], confidence)
+    value, step = _variance(column, vectors)[1], float(total.step) ** 2
+    if column.form is Form.STDDEV:
+        low, high, value, step = np.sqrt(low), np.sqrt(high), np.sqrt(value), float(total.step)
+    return np.maximum(np.maximum(value - low, high - value), 0.0) * step
+
+
+def _ratio(over: Floats, under: Floats) -> Floats:
+    return over / np.where(under == 0.0, math.nan, under)
+
+
+def _ratio_margins(
+    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+) -> Floats:
+    over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
+    ratio = _ratio(over, under)
+    found = np.full(ratio.shape, math.nan)
+    # A pivot reaches a few times as far as the ratios it serves: by size, so that no cell's margin
+    # depends on another's.
+    size = np.ceil(np.log2(np.maximum(np.abs(ratio), 1.0)) / 2)
+    for power in np.unique(size[np.isfinite(size)]).tolist():
+        cells = size == power
+        pivot = pivot_of(parts[0], parts[1], confidence, 4.0 * 4.0**power)
+        found[cells] = ratio_margins(ratio[cells], under[cells], pivot, None)
+    found[~np.isfinite(found)] = math.nan
+    return found * float(column.parts[0].step / column.parts[1].step)

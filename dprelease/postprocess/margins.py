@@ -1,0 +1,127 @@
+"""Margins of error of what is computed from several noised vectors.
+
+For a ratio of noised values S + K over N + M the difference from the true ratio t = S / N is
+(K - t M) / (N + M), exactly: its quantiles follow from the laws of the noise, once t is known
+(Fieller 1954). All t that are compatible with the answer are looked at, so coverage is the declared
+one, and above it only in cells whose noise is as large as their count. The laws are those in the
+manifest; tails are tables of floats whose relative error is below 1e-3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.noise_table import table_of
+
+GRID = 33
+
+
+@dataclass(frozen=True, eq=False)
+class Pivot:
+    """`widths[i]`: the quantile of |K - t M| at t = `places[i]`, ascending."""
+
+    places: Floats
+    widths: Floats
+
+    @property
+    def slope(self) -> float:
+        """Return how fast widths grow beyond the last place, at most."""
+        reach = float(self.places[-1])
+        return float(self.widths.max()) / reach if reach else 0.0
+
+    def width(self, t: Floats) -> Floats:
+        """Return the quantile at t; beyond the last place it grows on as there."""
+        found: Floats = np.interp(t, self.places, self.widths)
+        found += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
+        return found
+
+
+@lru_cache(maxsize=256)
+def pivot_of(over: Mechanism, under: Mechanism, confidence: float, largest: float) -> Pivot:
+    """Return the quantiles of |K - t M| for |t| up to `largest`, steps of K over steps of M."""
+    grid = np.linspace(-1.0, 1.0, GRID)
+    places = largest * grid * np.abs(grid)
+    widths = [_width(over, under, t, confidence) for t in places.tolist()]
+    return Pivot(places, np.array(widths))
+
+
+def _width(over: Mechanism, under: Mechanism, t: float, confidence: float) -> float:
+    """Return the least w with P(|K - t M| > w) <= 1 - confidence."""
+    k, m = table_of(over), table_of(under)
+    moved, miss = t * m.nodes, 1.0 - confidence
+    if t == 0.0:
+        moved, weights = np.zeros(1), np.ones(1)
+    else:
+        weights = m.weights
+
+    def too_narrow(w: float) -> bool:
+        outside = k.beyond(w + moved) + 1.0 - k.beyond(moved - w)
+        return bool(outside @ weights > miss)
+
+    low, high = 0.0, max(1.0, float(k.places[-1]))
+    while too_narrow(high):
+        low, high = high, 2 * high
+        if high > 2.0**80:
+            return math.inf
+    for _ in range(48):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_narrow(middle) else (low, middle)
+    return high
+
+
+def sum_width(total: Mechanism, count: Mechanism, center: int, confidence: float) -> float:
+    """Return the margin of total + center count, lattice steps, rounded up to whole ones."""
+    return math.ceil(_width(total, count, -float(center), confidence))
+
+
+def ratio_margins(
+    ratio: Floats, under: Floats, pivot: Pivot, ends: tuple[float, float] | None
+) -> Floats:
+    """Return margins (n,) of ratios over the noised `under`; infinity where nothing bounds them.
+
+    `ends`: the range that the true ratio can't leave.
+    """
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        reach = [_reach(ratio, np.abs(under), pivot, sign, ends) for sign in (1.0, -1.0)]
+    return np.maximum(reach[0], reach[1])
+
+
+def mean_range(
+    mean: Floats, under: Floats, pivot: Pivot, ends: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return the ends (n,) of the means that are compatible with sums over the noised `under`."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        below, above = (_reach(mean, np.abs(under), pivot, sign, ends) for sign in (-1.0, 1.0))
+    return np.maximum(mean - below, ends[0]), np.minimum(mean + above, ends[1])
+
+
+def _reach(
+    ratio: Floats, under: Floats, pivot: Pivot, sign: float, ends: tuple[float, float] | None
+) -> Floats:
+    """Return how far on one side the farthest ratio lies that is compatible with the answer.
+
+    Widths are linear between places, and so is what they have to spare over `under` times the
+    way: where that ends is solved for, each cell by itself. Infinity where it never ends.
+    """
+    reach, here = np.zeros_like(ratio), np.zeros_like(ratio)
+    spare = pivot.width(ratio)
+    for place in (sign * pivot.places[:: int(sign)]).tolist():
+        there = np.maximum(place - sign * ratio, 0.0)
+        left = pivot.width(ratio + sign * there) - under * there
+        crossing = here + (there - here) * spare / (spare - left)
+        found = np.where(left >= 0.0, there, np.where(spare >= 0.0, crossing, reach))
+        reach = np.where(there > here, found, reach)
+        here, spare = there, left
+    beyond = np.where(under > pivot.slope, spare / (under - pivot.slope), math.inf)
+    reach = np.where(spare >= 0.0, here + beyond, reach)
+    if ends is not None:  # the end itself may be compatible although something before it is not
+        limit = np.abs((ends[1] if sign > 0 else ends[0]) - ratio)
+        reach = np.minimum(reach, limit)
+        reach = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, reach)
+    return np.where(np.isnan(ratio), math.nan, reach)

@@ -1,0 +1,174 @@
+"""Variances that are compatible with noised squares, sums and counts.
+
+With t the true mean and v the true sample variance of N rows, Q - 2 t S + t^2 N = (N - 1) v for the
+true sums Q of squares and S. So of the noised ones, q, s and n with noise K, L and M,
+
+    q - 2 t s + t^2 n - v (n - 1) = K - 2 t L + (t^2 - v) M   and   s - t n = L - t M,
+
+exactly: the laws of both sides on the right are known once t and v are, whatever N is. All pairs
+(t, v) are looked at for which the second lies within its quantile at a confidence close to one, and
+the first within its own at the rest; the truth is among them with the confidence that was asked for
+at least. That is Fieller's way with ratios, for two unknowns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.margins import mean_range, pivot_of
+from dprelease.postprocess.noise_table import spread_draws
+
+FOR_THE_MEAN = 1 / 50
+"""Part of the chance of a miss that is left to the mean: it matters in small cells alone."""
+
+DRAWS = 2**16
+IN_THE_TAIL = 64
+"""Draws that a quantile leaves above itself; where there are fewer, bounds are added up."""
+
+TABLED_MEANS, TABLED_FACTORS = 9, 33
+MEANS, VARIANCES = 9, 33
+"""Means that are tried for each cell, and variances between which widths are taken as linear."""
+
+BLOCK = 256
+"""Cells that are looked at together, for a bounded memory."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The noise of squares, sums and counts, in steps of the column (squares: their square)."""
+
+    squares: Mechanism
+    total: Mechanism
+    count: Mechanism
+    coarse: int
+    offset: int
+    ends: tuple[float, float]
+    """Of x - center, lattice steps."""
+
+    @property
+    def widest(self) -> float:
+        """Return the largest sample variance of two rows or more: that of two at the bounds."""
+        return (self.ends[1] - self.ends[0]) ** 2 / 2
+
+    def ranges(
+        self, squares: Floats, sums: Floats, counts: Floats, confidence: float
+    ) -> tuple[Floats, Floats]:
+        """Return least and largest (n,) compatible variances; NaN where the count is below 2."""
+        low, high = (np.full(counts.shape, math.nan) for _ in range(2))
+        known = np.flatnonzero(counts >= 2)
+        miss = 1.0 - confidence
+        pivot = pivot_of(
+            self.total, self.count, 1.0 - miss * FOR_THE_MEAN, max(map(abs, self.ends))
+        )
+        widths = widths_of(self, 1.0 - miss * (1.0 - FOR_THE_MEAN))
+        for start in range(0, len(known), BLOCK):
+            cells = known[start : start + BLOCK]
+            n, s = counts[cells], sums[cells]
+            q = (squares[cells] + self.offset * n) * self.coarse
+            mean = np.clip(s / n, *self.ends)
+            first, last = mean_range(mean, n, pivot, self.ends)
+            part = np.linspace(0.0, 1.0, MEANS)
+            t = np.concatenate((first[:, None] + (last - first)[:, None] * part, mean[:, None]), 1)
+            point = q[:, None] - 2 * t * s[:, None] + t * t * n[:, None]
+            low[cells], high[cells] = self._compatible(t, point, n, widths)
+        return low, high
+
+    def _compatible(
+        self, t: Floats, point: Floats, n: Floats, widths: Widths
+    ) -> tuple[Floats, Floats]:
+        """Return least and largest v with |point - v (n - 1)| <= width(t, v), for any of the t.
+
+        Between two variances that are tried the width is taken as linear. Of several stretches the
+        whole of what lies between them counts as well.
+        """
+        v = np.linspace(0.0, self.widest, VARIANCES)
+        middle = v * (n[:, None, None] - 1.0) - point[:, :, None]
+        width = widths.at(t, v, float(self.coarse * self.offset))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            last = _last_below_zero(v, middle - width)
+            first = self.widest - _last_below_zero(v, -(middle + width)[:, :, ::-1])
+        low = np.clip(first, 0.0, self.widest).min(axis=1)
+        return low, np.clip(last, 0.0, self.widest).max(axis=1)
+
+
+def _last_below_zero(v: Floats, values: Floats) -> Floats:
+    """Return where (..., places) piecewise linear values are last <= 0; minus infinity if never."""
+    size = len(v)
+    last = size - 1 - np.argmax((values <= 0.0)[..., ::-1], axis=-1)[..., None]
+    here = np.take_along_axis(values, last, -1)
+    there = np.take_along_axis(values, np.minimum(last + 1, size - 1), -1)
+    passed = np.where(there > here, -here / (there - here), 0.0)
+    found: Floats = np.where(here <= 0.0, v[last] + passed * (v[1] - v[0]), -math.inf)[..., 0]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """Quantiles of |coarse K - 2 t L + f M|.
+
+    `table[i, j]`: those at t = `means[i]`, f = `factors[j]`, over the root of the sum of squares of
+    `sizes` times 1, t and f: nearly the same everywhere, and the same for normal noise.
+    """
+
+    sizes: tuple[float, float, float]
+    means: Floats
+    factors: Floats
+    table: Floats
+
+    def at(self, t: Floats, v: Floats, moved: float) -> Floats:
+        """Return (..., v) quantiles for means (...) and variances; K of squares less `moved`."""
+        t = t[..., None]
+        factor = t * t + moved - v
+        i, x = _between(t, self.means)
+        j, y = _between(factor, self.factors)
+        below = self.table[i, j] * (1.0 - y) + self.table[i, j + 1] * y
+        above = self.table[i + 1, j] * (1.0 - y) + self.table[i + 1, j + 1] * y
+        found: Floats = (below * (1.0 - x) + above * x) * _size(self.sizes, t, factor)
+        return found
+
+
+def _size(sizes: tuple[float, float, float], t: Floats, factor: Floats) -> Floats:
+    found: Floats = np.sqrt(sizes[0] ** 2 + (sizes[1] * t) ** 2 + (sizes[2] * factor) ** 2)
+    return found
+
+
+def _between(x: Floats, nodes: Floats) -> tuple[np.ndarray, Floats]:
+    """Return the node before x, and how far x lies on the way to the next one."""
+    place = np.clip((x - nodes[0]) / (nodes[1] - nodes[0]), 0.0, len(nodes) - 1.0)
+    node = np.minimum(place.astype(np.int64), len(nodes) - 2)
+    return node, place - node
+
+
+@lru_cache(maxsize=64)
+def widths_of(spread: Spread, confidence: float) -> Widths:
+    """Return the quantiles for all means and variances that the bounds allow."""
+    moved = float(spread.coarse * spread.offset)
+    largest = max(map(abs, spread.ends)) ** 2
+    means = np.linspace(*spread.ends, TABLED_MEANS)
+    factors = np.linspace(moved - spread.widest, moved + largest, TABLED_FACTORS)
+    miss = 1.0 - confidence
+    laws = (spread.squares, spread.total, spread.count)
+    each = [max(1.0, float(law.half_width(1.0 - miss / 3))) for law in laws]
+    sizes = (spread.coarse * each[0], 2 * each[1], each[2])
+    if miss * DRAWS < IN_THE_TAIL:  # each by itself, a third of the chance to each
+        table = sizes[0] + sizes[1] * np.abs(means)[:, None] + sizes[2] * np.abs(factors)
+    else:
+        table = _by_draws(spread, means, factors, confidence)
+    return Widths(sizes, means, factors, table / _size(sizes, means[:, None], factors))
+
+
+def _by_draws(spread: Spread, means: Floats, factors: Floats, confidence: float) -> Floats:
+    """Return the quantiles (means, factors), of evenly spread draws."""
+    squares, sums, counts = spread_draws((spread.squares, spread.total, spread.count), DRAWS)
+    place = math.ceil(confidence * DRAWS) - 1
+    table = np.empty((len(means), len(factors)))
+    for i, t in enumerate(means.tolist()):
+        error = np.abs(spread.coarse * squares - 2 * t * sums + factors[:, None] * counts)
+        table[i] = np.partition(error, place, axis=1)[:, place]
+    return table

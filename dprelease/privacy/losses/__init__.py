@@ -1,0 +1,1 @@
+"""Losses of one noisy cell: a file for each family of laws."""

@@ -1,0 +1,155 @@
+"""The one order of a run, whatever it publishes.
+
+Claim the target, charge, note that rows are read, read and draw, store, note that the release is
+published, publish, note that it is. Each note is on the disk before what it tells of happens, and
+nothing is charged before the target is this run's alone. What a kill leaves behind is told by the
+notes: without the first there is nothing that depends on a row, with it the run is charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents.encoding import pieces
+from dprelease.documents.manifest import canonical
+from dprelease.errors import DeclarationError, Place, RunState
+from dprelease.exact.engines import open_engine
+from dprelease.noise.answers import answered
+from dprelease.numerics.entropy import Entropy
+from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.query.resolve import Query
+from dprelease.release.charging import Charged, charging
+from dprelease.release.folder import Claim, claimed
+from dprelease.release.own_source import refuse_own_source
+from dprelease.release.replaceable import MANIFEST
+from dprelease.schema.load import Declaration
+from dprelease.system.files import in_mebibytes
+from dprelease.system.json_text import MOST_BYTES
+from dprelease.tables.parquet import to_arrow
+
+ROOM = 1 << 20
+"""Bytes for what a draft lacks: digests, numbers of rows, the entry of the ledger."""
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A release under way: its private folder, its price, and its last steps."""
+
+    claim: Claim
+    charged: Charged
+    state: RunState
+
+    @property
+    def folder(self) -> Path:
+        """Return the private folder that is filled."""
+        return self.claim.folder
+
+    def read(self) -> None:
+        """Note that rows are about to be read; nothing about people may be read before."""
+        self.charged.read()
+
+    def publish(self, record: dict[str, Any]) -> None:
+        """Add a manifest, and make all of it readable in one step.
+
+        Raises
+        ------
+        LedgerError, OSError
+            If the system refuses; the state tells whether the release is readable all the same.
+        """
+        (self.folder / MANIFEST).write_bytes(canonical(record))
+        self.claim.store()
+        self.charged.publish()
+        try:
+            self.claim.publish(self.state)
+        finally:
+            if self.state.released:
+                self.charged.commit(record["digest"])
+
+
+@contextmanager
+def publishing(
+    declaration: Declaration,
+    queries: Sequence[Query],
+    plan: Plan,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    state: RunState | None,
+    draft: dict[str, Any],
+) -> Iterator[Publication]:
+    """Yield the release that a declaration is about to publish, claimed and charged.
+
+    `output` stands in for the declared folder. `draft`: the manifest, but for what is only known
+    when rows were read. `state` is advanced, and told by what the block
+    raises. Afterwards nothing is left but what was published.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`.
+    DeclarationError, BudgetError, LedgerError
+        As `charging`.
+    """
+    state = RunState() if state is None else state
+    refuse_own_source(declaration, queries, output)
+    _refuse_large(declaration, draft)
+    target = output or declaration.folder / declaration.spec.output
+    with (
+        state.told_by_failures(),
+        claimed(target, overwrite, state) as claim,
+        charging(declaration, queries, plan, state, claim.target) as charged,
+    ):
+        yield Publication(claim, charged, state)
+
+
+def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> None:
+    """Raise DP-RELEASE-019 for a manifest that no reader of manifests takes.
+
+    Readers have a limit, for anybody may have written what they are given; a release that they
+    refuse would have been paid for in vain.
+    """
+    if sum(map(len, pieces(draft))) > MOST_BYTES - ROOM:
+        place, limit = Place(declaration.document.path.name), in_mebibytes(MOST_BYTES)
+        raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)
+
+
+@contextmanager
+def answering(
+    declaration: Declaration, queries: Sequence[Query], plan: Plan, state: RunState
+) -> Iterator[None]:
+    """Charge a ledger for an answer that stays in memory; raises as `charging`.
+
+    Whoever asks shares a process with the noise, and could end it after a look: there is no way
+    back from the first row that is read.
+    """
+    with charging(declaration, queries, plan, state) as charged:
+        charged.read()
+        yield
+        charged.commit("")
+
+
+def answer(
+    columns: Sequence[PlannedColumn], frame: object | None, charged: AbstractContextManager[None]
+) -> pa.Table:
+    """Return the noised table of one query, which is compiled, charged, and only then read.
+
+    `columns`: all that is planned of the query. `frame` stands in for its source. `charged`: what
+    pays for the answer while it is drawn.
+
+    Raises
+    ------
+    DataError
+        Before the charge if a source is not as declared; afterwards as `Engine.run`.
+    """
+    query = columns[0].query
+    with open_engine(query.declared, frame) as engine:
+        engine.compile(query)  # a missing column or an unreadable type is refused without a charge
+        with charged:
+            return to_arrow(answered(engine, columns, Entropy()))

@@ -1,0 +1,76 @@
+"""The steps of one party's run: its own rows, its own share of the noise, its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.documents import party_manifest as manifest
+from dprelease.documents.manifest import sha256
+from dprelease.errors import RunState
+from dprelease.exact.engines import open_engines
+from dprelease.exact.settings import Settings
+from dprelease.noise.noise_shares import messages
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.numerics.lattice import Integers
+from dprelease.planning.federated_plan import prepare_federated, resolve_federated
+from dprelease.query.resolve import Query
+from dprelease.release.execute import publishing
+from dprelease.release.party import party_of
+from dprelease.schema.load import Declaration
+from dprelease.tables.arrays import key_values, taken, wrapped
+from dprelease.tables.parquet import write_parquet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def run_federated(
+    declaration: Declaration,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    bits: BitSource | None,
+    frames: Mapping[str, object],
+    progress: Callable[[str], None],
+    state: RunState | None,
+) -> Path:
+    """Write one party's messages and return their folder; raises as `pipeline.run`."""
+    queries, plan = resolve_federated(declaration), prepare_federated(declaration)
+    party = party_of(declaration)
+    source = bits or Entropy()
+    blank = dict.fromkeys((query.name for query in queries), "")
+    draft = manifest.build(declaration, queries, plan, blank, party)
+    with publishing(
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
+    ) as release:
+        settings = Settings.of(declaration)
+        digests: dict[str, str] = {}
+        with open_engines(queries, frames, declaration.spec, settings) as engines:
+            release.read()
+            for query in queries:
+                progress(query.name)
+                shares = plan.of_shares(query.name)
+                found = messages(engines[query.name].run(query), shares, plan.parties, source)
+                path = release.folder / f"{query.name}.parquet"
+                write_parquet(_to_arrow(query, found), path)
+                digests[query.name] = sha256(path.read_bytes())
+        progress("manifest")
+        release.publish(manifest.build(declaration, queries, plan, digests, party))
+    return release.claim.target
+
+
+def _to_arrow(query: Query, found: dict[str, Integers]) -> pa.Table:
+    """Return keys and messages, one row for each cell in key order."""
+    import pyarrow as pa
+
+    arrays = {}
+    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
+        codes = np.arange(query.keys.size) // stride % len(key.values)
+        arrays[key.column] = taken(key_values(key), codes)
+    for name, values in found.items():
+        arrays[name] = wrapped(pa.int64(), values)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))

@@ -1,0 +1,62 @@
+"""One query published by batches of cells, in a memory that does not grow with their number.
+
+True vectors are held whole (see `exact/vectors.py`), and so are choices and private keys. Noise,
+post-processing and Arrow arrays are made a batch at a time in one worker thread, while the batch
+before is being encoded and written. All that draws randomness or works with balls is in that one
+thread: one stream of bits in one order, whatever the threads' timing, and one precision context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dprelease.exact.engine import Answering, Spreading
+from dprelease.noise.answers import answered
+from dprelease.noise.vectors import perturbed
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.plan import PlannedColumn
+from dprelease.tables.parquet import ROW_GROUP, Tables, to_arrow
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pyarrow as pa
+
+
+@contextmanager
+def streaming(
+    engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource, most: int = ROW_GROUP
+) -> Iterator[Iterator[pa.Table]]:
+    """Yield the published table of one query as tables of `most` rows, in key order.
+
+    All planned columns of the query are given. Put together the tables are what `answered` and
+    `to_arrow` make, to the bit, for the same stream of bits. On leaving no thread is left running.
+
+    Raises
+    ------
+    DataError
+        As `Engine.run`.
+    """
+    if columns[0].query.private is not None or isinstance(engine, Spreading):
+        yield iter([to_arrow(answered(engine, columns, bits))])
+        return
+    exact = engine.run(columns[0].query)
+    tables = Tables(columns)
+    made = (tables.of(noisy) for noisy in perturbed(exact, columns, bits, most))
+    if exact.size <= most:
+        yield made
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, "dprelease-noise") as worker:
+        yield _one_ahead(made, worker)
+
+
+def _one_ahead(made: Iterator[pa.Table], worker: ThreadPoolExecutor) -> Iterator[pa.Table]:
+    """Yield tables, the next one being made meanwhile."""
+    coming = worker.submit(next, made, None)
+    while (table := coming.result()) is not None:
+        coming = worker.submit(next, made, None)
+        yield table

@@ -1,0 +1,73 @@
+"""A table schema whose open places are proposed from the data, each marked as such.
+
+A bound that is the largest value in the data tells of whoever has it, and a key list made from the
+data tells who is there: with them no release keeps its guarantee. So every proposal carries a mark,
+and a schema with a mark is refused until its keeper has confirmed or replaced what stands there.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from dprelease.errors import RunState
+from dprelease.exact.reading.peek import Peeked, peek
+from dprelease.numerics.rounding import plain_text
+from dprelease.scaffold.sketch import quoted, sketch
+from dprelease.schema.load import PEEKED
+
+WARNING = """\
+WARNING: --peek READ THE VALUES. What it proposes is taken from the data and is not public.
+  - Bounds and key lists from the data VOID THE GUARANTEE of every release that uses them.
+  - Confirm each one from what everybody may know (a code list, a tariff, the law), or replace it.
+  - The schema is as confidential as the data until then; do not publish or commit it.
+  - A schema that still has a PEEKED mark is refused by every command.
+"""
+HEAD = """\
+# THIS FILE HOLDS VALUES FROM THE DATA: lines with the mark "PEEKED". It is as confidential as the
+# data. Bounds and key lists that are taken from the data are not public knowledge: the largest
+# income is some person's income, and a rare value is there because some person has it. A release
+# with them does NOT keep its guarantee, whatever its manifest says.
+#
+# For every marked line: find the bound or the list in what everybody may know (a code list, a
+# tariff, the law). Write that down, or confirm that it says the same; then remove the mark
+# with its words. A schema with a mark is refused.
+"""
+MARK = f"  {PEEKED}: from the data; confirm or replace from public knowledge, then remove this"
+
+
+def peeked_sketch(
+    source: Path,
+    unit: str | None = None,
+    folder: Path | None = None,
+    state: RunState | None = None,
+) -> str:
+    """Return the text of a table schema with marked proposals from the values of a file.
+
+    `state` is told that rows are read.
+
+    Raises
+    ------
+    DataError
+        As `sketch`; DP-DATA-013 if the values can't be read.
+    """
+    sketch(source, unit, folder)  # what names and types refuse is refused before a value is read
+    if state is not None:
+        state.rows = True
+    shown = {name: _body(found) for name, found in peek(source).items() if name != unit}
+    proposals = {name: body for name, body in shown.items() if body}
+    return sketch(source, unit, folder, head=HEAD, proposals=proposals)
+
+
+def _body(found: Peeked) -> str:
+    """Return what stands at a column; empty where its values propose nothing."""
+    if found.values is not None:
+        values = ", ".join(quoted(value) for value in found.values)
+        return f"{{type: category, values: [{values}]}}{MARK}"
+    if found.lower is None or found.upper is None:
+        return ""
+    lower, upper = (
+        end.isoformat() if isinstance(end, date) else plain_text(end)
+        for end in (found.lower, found.upper)
+    )
+    return f"{{type: {found.kind}, lower: {lower}, upper: {upper}}}{MARK}"

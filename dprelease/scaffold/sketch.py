@@ -1,0 +1,226 @@
+"""A first table schema from names and types, and how a text file is written.
+
+No value is told: a Parquet file tells its types in its metadata, a CSV file its names in its first
+line, a JSON lines file in its first rows, and their first bytes how texts, numbers and days are
+written. What must come from public knowledge is left open: bounds and key lists that are read off
+the data would make the guarantee untrue.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from dprelease.errors import DataError, Place
+from dprelease.errors.printable import one_line
+from dprelease.exact.reading.dialect import Form, Kind, form_of
+from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
+from dprelease.numerics.rounding import exact
+from dprelease.schema.table import Source
+
+HEAD = """\
+# A sketch from names and types alone: no row was looked at. Whatever is marked FILL IN has to come
+# from what everybody may know (a code list, a tariff, the law), never from the data.
+"""
+CSV_HEAD = """\
+# A sketch from the names, and from how the first rows are written: no value of theirs is in it.
+# What stands in `source`, and the types, are proposals: check them, for what is not written as it
+# is declared counts as missing, or is left out. Whatever is marked FILL IN has to come from what
+# everybody may know (a code list, a tariff, the law), never from the data.
+"""
+INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
+NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
+TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
+DATE = "{type: date}  # FILL IN lower and upper, to group by it"
+YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
+
+
+def sketch(
+    source: Path,
+    unit: str | None = None,
+    folder: Path | None = None,
+    *,
+    head: str | None = None,
+    proposals: Mapping[str, str] | None = None,
+) -> str:
+    """Return the text of a table schema for a Parquet, CSV or JSON lines file.
+
+    `unit`: the column that names the privacy units. `folder`: where the schema will be, if that is
+    not beside the file. `head`: the comment at its top. `proposals`: what stands at some columns in
+    place of what their types say.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-018 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
+        none of them.
+    """
+    place = Place(file=source.name)
+    if not source.is_file():
+        raise DataError("DP-DATA-018", place=place, path=source)
+    form = _form(source)
+    columns = list(_columns(source, form))
+    if not columns:
+        raise DataError("DP-DATA-010", place=place, path=source.name)
+    names = [name for name, _ in columns]
+    if unit is not None and unit not in names:
+        raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
+    path = source.name if folder is None else os.path.relpath(source, folder)
+    head = head or (HEAD if form is None else CSV_HEAD)
+    lines = [head.rstrip(), f"table: {_name(source.name.split('.')[0])}"]
+    lines += _source(path, form)
+    if unit is None:
+        lines.append(
+            "# Every row is a privacy unit of its own. If people have several rows, say which"
+        )
+        lines.append(
+            "# column names them: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}"
+        )
+    else:
+        lines += [
+            "privacy_unit:",
+            f"  id: {_text(unit)}",
+            "  # max_groups: FILL IN, groups that one unit may touch in one query",
+            "  # max_rows_per_group: FILL IN, rows of one unit that are kept in one group",
+            "  # Rows beyond them are left out: lower bounds mean less noise, and a larger bias.",
+        ]
+    lines.append("columns:")
+    for name, kind in columns:
+        body = _declared(kind, is_unit=name == unit)
+        if form is not None and name != unit:
+            body = _written(form.columns[name], form)
+        body = _proposed(name, proposals or {}, form) or body
+        lines.append(f"  {_text(name)}: {body}" if body else f"  # {_text(name)}: left out, {kind}")
+    return "\n".join(lines) + "\n"
+
+
+def _form(source: Path) -> Form | None:
+    """Return how a text file is written; None for other files, and for one that can't be read."""
+    try:
+        kind = Source(path=source.name).kind
+        forms = {"csv": form_of, "json_lines": form_of_json_lines}
+        return forms[kind](source) if kind in forms else None
+    except (OSError, ValueError):
+        return None
+
+
+def _source(path: str, form: Form | None) -> list[str]:
+    if form is None or not form.source:
+        lines = [f"source: {_text(path)}"]
+    else:
+        kept = [f"  {key}: {json.dumps(value)}" for key, value in form.source.items()]
+        lines = ["source:", f"  path: {_text(path)}", *kept]
+    if form is not None and "nulls" in form.source:
+        lines.append(
+            "# Texts that stand in `nulls` are missing in every column: check that none is a value."
+        )
+    if form is not None and form.is_ascii:
+        lines.append(
+            "# The first rows are plain ASCII. If later ones are not UTF-8, say `encoding`."
+        )
+    return lines
+
+
+def _proposed(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
+    """Return what values propose, unless they are numbers or days that only look like texts."""
+    found = proposals.get(name, "")
+    kind = "text" if form is None else form.columns[name].name
+    return "" if kind != "text" and found.startswith("{type: category") else found
+
+
+def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
+    if source.suffix.lower() in (".parquet", ".pq"):
+        yield from _parquet(source)
+    elif form is not None:
+        for name, kind in form.columns.items():
+            yield name, "lists and objects can't be used" if kind == NESTED else "text or number"
+
+
+def _written(kind: Kind, form: Form) -> str:
+    """Return what stands at a column of a text file by how its first cells are written."""
+    if kind.name == "text":
+        return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
+    body = _declared(kind.name, is_unit=False)
+    if kind.layout is not None and f"{kind.name}_format" not in form.source:
+        inside = f"{{type: {kind.name}"
+        body = body.replace(inside, f"{inside}, format: {json.dumps(kind.layout)}")
+    if kind.is_unsure:
+        body += "  # FILL IN" * ("#" not in body) + "; which is first, the day or the month?"
+    return body
+
+
+def _parquet(source: Path) -> Iterator[tuple[str, str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        held = pq.read_schema(source)
+    except (pa.ArrowException, OSError):
+        return
+    for field in held:
+        yield field.name, _kind(str(field.type))
+
+
+def _kind(arrow: str) -> str:
+    """Return the declared type that fits an Arrow type, by its name."""
+    # What follows the first mark may hold names, such as those of a struct's parts.
+    value = re.split(r"[<,(\[]", arrow.removeprefix("dictionary<values="))[0]
+    starts = {
+        ("int", "uint"): "integer",
+        ("float", "double", "halffloat", "decimal"): "number",
+        ("bool",): "boolean",
+        ("date",): "date",
+        ("timestamp",): "timestamp",
+        ("string", "large_string", "string_view"): "text",
+    }
+    for words, kind in starts.items():
+        if value.startswith(words):
+            return kind
+    return f"{value} columns can't be used"
+
+
+def _declared(kind: str, *, is_unit: bool) -> str:
+    if kind == "text or number":
+        if is_unit:
+            return "{type: text}  # or {type: integer}, if all ids are whole numbers"
+        return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
+    if is_unit:
+        return f"{{type: {kind}}}" if kind in ("integer", "text") else "{type: text}"
+    known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
+    return known.get(kind, "")
+
+
+def _name(stem: str) -> str:
+    cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
+    return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
+
+
+def _text(text: str) -> str:
+    """Return a text as YAML reads it back: bare where it is a plain word, else quoted."""
+    plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
+    word = (
+        plain
+        and text[0].isalpha()
+        and text.lower() not in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    )
+    try:
+        exact(text)
+    except ValueError:
+        return text if word else quoted(text)
+    return json.dumps(text)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes as YAML reads it back; a terminal shows all of it, too."""
+    return "".join(map(_shown, json.dumps(text, ensure_ascii=False)))
+
+
+def _shown(character: str) -> str:
+    if one_line(character) == character:
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

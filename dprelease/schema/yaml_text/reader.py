@@ -1,0 +1,254 @@
+"""YAML to plain mappings of text, with the line of every value, under strict limits.
+
+Every scalar stays text (YAML 1.2 thinking: `no`, 010 and 1e-9 mean what they say) and is converted
+by its declared type. Anchors, aliases, tags, merge keys and duplicate keys are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from dprelease.errors import DeclarationError, Place
+from dprelease.schema.yaml_text.syntax import flaw_of
+from dprelease.system.files import TooLarge, in_mebibytes, read_file
+
+SIZE_LIMIT = 1 << 20
+DEPTH_LIMIT = 32
+NODE_LIMIT = 200_000
+MOST_FINDINGS = 100
+"""What is told of one document before its keys are looked at."""
+LONGEST_KEY = 1000
+"""Characters, as of any other text that is declared."""
+
+PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+"""What shells and templates fill in, and nothing here does."""
+
+Plain = str | list["Plain"] | dict[str, "Plain"] | None
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: its exact text, its values, and the line of each key path.
+
+    `findings`: what is wrong with it whatever its keys mean, by key path; `validate` raises them
+    beside its own.
+    """
+
+    path: Path
+    text: str
+    values: dict[str, Plain]
+    lines: dict[KeyPath, int]
+    findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
+
+    def place(self, *keys: str | int) -> Place:
+        """Return the place of a key path; its nearest known ancestor's line if it has none."""
+        for length in range(len(keys), -1, -1):
+            if keys[:length] in self.lines:
+                line = self.lines[keys[:length]]
+                return Place(self.path.name, line, dotted(keys))
+        return Place(self.path.name, None, dotted(keys))
+
+
+def dotted(keys: KeyPath) -> str:
+    """Return a key path as text, such as queries.by_state.group_by[0]."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
+
+
+def read_document(path: Path) -> Document:
+    """Return the document of a YAML (or JSON) file.
+
+    Raises
+    ------
+    DeclarationError
+        DP-YAML-001 to 007, but for 005; that one, 008 and 010 are the document's findings.
+    """
+    here = Place(path.name)
+    try:
+        raw = read_file(path, SIZE_LIMIT)
+    except TooLarge:
+        raise too_large(here) from None
+    except OSError as problem:
+        is_folder = isinstance(problem, IsADirectoryError)
+        reason = "it is a folder" if is_folder else (problem.strerror or "not readable").lower()
+        raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
+    reason = ""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        reason = f"it is {not_utf8(problem)}"
+    if reason:
+        raise DeclarationError("DP-YAML-001", place=here, reason=reason)
+    return parse(text, path)
+
+
+def too_large(place: Place) -> DeclarationError:
+    """Return the error of a document that is larger than any that is needed."""
+    return DeclarationError("DP-YAML-002", place=place, limit=in_mebibytes(SIZE_LIMIT))
+
+
+def not_utf8(problem: UnicodeDecodeError) -> str:
+    """Return in words why a text is not read, by its first two bytes alone."""
+    utf16 = problem.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return "UTF-16: save it as UTF-8" if utf16 else "not UTF-8: save it as UTF-8"
+
+
+def parse(text: str, path: Path) -> Document:
+    """Return the document of a text; `path` is only named in messages."""
+    here = Place(path.name)
+    if len(text) > SIZE_LIMIT:
+        raise too_large(here)
+    events = iter(_checked_events(text, here))
+    # The stream starts, and its only document; anything may follow.
+    _, _, root = next(events), next(events), next(events)
+    if not isinstance(root, yaml.MappingStartEvent):
+        raise DeclarationError("DP-YAML-007", place=here)
+    building = _Building(events, here)
+    values = building.plain(root, ())
+    if not isinstance(values, dict):
+        raise DeclarationError("DP-YAML-007", place=here)
+    return Document(path, text, values, building.lines, building.findings)
+
+
+def _checked_events(text: str, here: Place) -> list[yaml.Event]:
+    """Refuse what is not plain before anything is built, so that nothing can explode."""
+    depth = documents = 0
+    found: list[yaml.Event] = []
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            found.append(event)
+            documents += isinstance(event, yaml.DocumentStartEvent)
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > DEPTH_LIMIT or len(found) > NODE_LIMIT:
+                raise DeclarationError(
+                    "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
+                )
+            if isinstance(event, yaml.NodeEvent) and _is_special(event):
+                place = Place(here.file, _line(event.start_mark))
+                raise DeclarationError("DP-YAML-004", place=place)
+    except yaml.YAMLError as problem:
+        flaw = flaw_of(problem, text)
+        place = Place(here.file, flaw.line)
+        raise DeclarationError(
+            "DP-YAML-003", place=place, problem=flaw.problem, mend=flaw.mend
+        ) from None
+    if documents != 1:
+        raise DeclarationError("DP-YAML-007", place=here)
+    return found
+
+
+def _line(mark: object) -> int | None:
+    line = getattr(mark, "line", None)
+    return None if line is None else line + 1
+
+
+def _starts(event: yaml.Event) -> int:
+    line = _line(event.start_mark)
+    if line is None:
+        raise TypeError("the reader marks every event")
+    return line
+
+
+def _is_special(event: yaml.NodeEvent) -> bool:
+    return (
+        isinstance(event, yaml.AliasEvent)
+        or event.anchor is not None
+        or getattr(event, "tag", None) is not None
+    )
+
+
+@dataclass
+class _Building:
+    """Takes events one by one, and makes of them values, lines and findings."""
+
+    events: Iterator[yaml.Event]
+    here: Place
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
+
+    def plain(self, event: yaml.Event, keys: KeyPath, *, flow: bool = False) -> Plain:
+        """Return the value that starts with `event`; `flow`: whether it stands in braces."""
+        self.lines.setdefault(keys, _starts(event))
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, keys, flow=flow)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[Plain] = []
+            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+                items.append(self.plain(item, (*keys, len(items))))
+            return items
+        values: dict[str, Plain] = {}
+        braces = bool(getattr(event, "flow_style", False))
+        while not isinstance(key := next(self.events), yaml.MappingEndEvent):
+            name = self._name(key, keys)
+            inner = (*keys, name)
+            if name in values:  # the first one stands
+                place = Place(self.here.file, _starts(key), dotted(inner))
+                again = DeclarationError("DP-YAML-005", place=place, name=name)
+                self._found((*inner, len(self.findings)), again)
+                self._skip(next(self.events))
+                continue
+            self.lines[inner] = _starts(key)
+            values[name] = self.plain(next(self.events), inner, flow=braces)
+        return values
+
+    def _name(self, key: yaml.Event, keys: KeyPath) -> str:
+        place = Place(self.here.file, _starts(key), dotted(keys))
+        if not isinstance(key, yaml.ScalarEvent):
+            raise DeclarationError("DP-YAML-007", place=place)
+        if len(key.value) > LONGEST_KEY:
+            raise DeclarationError("DP-YAML-009", place=place, limit=LONGEST_KEY)
+        if key.value == "<<":
+            raise DeclarationError("DP-YAML-004", place=place)
+        return str(key.value)
+
+    def _scalar(self, event: yaml.ScalarEvent, keys: KeyPath, *, flow: bool) -> Plain:
+        place = Place(self.here.file, self.lines[keys], dotted(keys))
+        found = PLACEHOLDER.search(event.value)
+        if found is not None:
+            place = Place(self.here.file, _starts(event), dotted(keys))
+            told = DeclarationError("DP-YAML-008", place=place, found=found.group())
+            self._found(keys, told)
+        if not event.style and event.value == "" and keys:
+            problem, mend = _unwritten(keys[-1], flow=flow)
+            told = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
+            self._found(keys, told)
+        empty = not event.style and event.value in ("", "~", "null")
+        return None if empty else str(event.value)
+
+    def _found(self, keys: KeyPath, told: DeclarationError) -> None:
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings[keys] = told
+
+    def _skip(self, event: yaml.Event) -> None:
+        """Pass over one value."""
+        depth = int(isinstance(event, yaml.CollectionStartEvent))
+        while depth:
+            event = next(self.events)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+
+
+def _unwritten(key: str | int, *, flow: bool) -> tuple[str, str]:
+    """Return what is wrong with a key whose value is not written, and what mends it."""
+    if isinstance(key, int):
+        return "An item of the list has no value", "write one, or leave it out"
+    if not flow:
+        return f"The key '{key}' has no value", "write one, or leave it out"
+    if ":" in key:
+        return f"'{key}' has no space after its colon", "write one, as in key: value"
+    mend = (
+        "a comma starts a new key there: write decimals with a point, as in 0.5, lists in "
+        "brackets, as in [a, b], and texts with a comma in quotes"
+    )
+    return f"'{key}' stands between braces as a key without a value", mend

@@ -1,0 +1,75 @@
+"""Noised tables as Parquet: keys from the plan, types from the plan, no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.noise.answers import Answer
+from dprelease.noise.vectors import NoisyTable
+from dprelease.planning.plan import PlannedColumn
+from dprelease.query.resolve import Query
+from dprelease.tables.key_columns import KeyArrays
+from dprelease.tables.published_columns import published_arrays, published_types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW_GROUP = 1 << 20
+"""Rows of a row group, and of a batch that is made while another one is written."""
+
+
+class Tables:
+    """Published tables of one query from noised ones: all cells at once, or batch after batch."""
+
+    def __init__(self, columns: Sequence[PlannedColumn]) -> None:
+        self._query = columns[0].query
+        self._laws = {column.measure.name: column.mechanism for column in columns}
+        self._keys = KeyArrays(self._query)
+        self._done = 0
+
+    def of(self, noisy: NoisyTable) -> pa.Table:
+        """Return keys, published columns and what stands beside them, for the cells that follow."""
+        import pyarrow as pa
+
+        arrays = self._keys.of(self._done, self._done + noisy.size)
+        self._done += noisy.size
+        for published in self._query.columns:
+            arrays |= published_arrays(self._query, published, noisy.columns, self._laws)
+        return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def to_arrow(answer: Answer) -> pa.Table:
+    """Return keys, published columns and what stands beside them, a row a cell in key order."""
+    return Tables(answer.columns).of(answer.noisy)
+
+
+def schema_of(query: Query) -> list[tuple[str, str]]:
+    """Return name and Arrow type of every column that a query publishes."""
+    names = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
+    found = [(key.column, names[key.kind]) for key in query.key_columns]
+    for published in query.columns:
+        found += published_types(query, published)
+    return found
+
+
+def write_parquet(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
+    """Write a table, or tables one after the other; return the number of rows.
+
+    Nothing is in the file that the noised table does not say. There is at least one table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = iter([table] if isinstance(table, pa.Table) else table)
+    first = next(tables)
+    rows = 0
+    with pq.ParquetWriter(
+        path, first.schema, compression="zstd", write_statistics=False, store_schema=False
+    ) as writer:
+        for part in chain([first], tables):
+            writer.write_table(part, row_group_size=ROW_GROUP)
+            rows += len(part)
+    return rows

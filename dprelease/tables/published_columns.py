@@ -1,0 +1,153 @@
+"""Published columns as Arrow arrays: the value, and its margin, label and flag beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.noise.quantile_tree import read_at
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.numerics.rounding import plain_text
+from dprelease.postprocess.derived_values import fractions_of, margins_of, sum_margin, with_center
+from dprelease.postprocess.finishing import finished, finished_fractions
+from dprelease.postprocess.monotone import ascending
+from dprelease.query.aggregate import Quantile, Sum
+from dprelease.query.keys import Key, key_of
+from dprelease.query.measure import FRACTIONS, Form, Published
+from dprelease.query.resolve import Query
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Laws = Mapping[str, Randomizer]
+Vectors = Mapping[str, Integers]
+
+
+def published_types(query: Query, column: Published) -> list[tuple[str, str]]:
+    """Return name and Arrow type of a column and of what stands beside it."""
+    if column.form is Form.CANDIDATE:
+        kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
+        return [(column.name, kinds[_candidates(query, column).kind])]
+    kind = kind_of(column.step)
+    found = [(column.name, kind)]
+    if column.margin is not None:
+        found.append((f"{column.name}_moe", kind))
+    if column.post.labels:
+        found.append((f"{column.name}_label", "string"))
+    if column.post.flag_above is not None:
+        found.append((f"{column.name}_unreliable", "bool"))
+    return found
+
+
+def published_arrays(
+    query: Query, column: Published, vectors: Vectors, laws: Laws
+) -> dict[str, pa.Array]:
+    """Return a published column and what stands beside it, by name."""
+    if column.form is Form.CANDIDATE:
+        candidates = key_values(_candidates(query, column))
+        return {column.name: taken(candidates, vectors[column.parts[0].name])}
+    found = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
+    values = found or _on_lattice(query, column, vectors, laws)
+    arrays = {column.name: values.array}
+    if column.margin is not None:
+        arrays[f"{column.name}_moe"] = values.margin
+    if column.post.labels:
+        arrays[f"{column.name}_label"] = _labels(column, values.array)
+    if column.post.flag_above is not None:
+        arrays[f"{column.name}_unreliable"] = _flags(column, values)
+    return arrays
+
+
+@dataclass(frozen=True)
+class _Values:
+    array: pa.Array
+    margin: pa.Array | None
+
+
+def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -> _Values:
+    steps, step = _steps(query, column, vectors), column.step or Fraction(1)
+    steps, empty = finished(steps, column.post, step)
+    array = scaled(steps, step)
+    margin = None
+    if _needs_margin(column):
+        if column.form is Form.SUM:
+            width = sum_margin(column, laws, _confidence(column))
+        else:
+            width = laws[column.parts[0].name].half_width(_confidence(column))
+        margin = scaled(np.full(len(steps), width), step)
+    return _Values(array if empty is None else without(array, empty), margin)
+
+
+def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
+    first = column.parts[0]
+    if column.form is Form.SUM and isinstance(first.aggregate, Sum):
+        return with_center(first.aggregate, vectors[first.name], vectors[column.parts[1].name])
+    if column.at is not None:
+        return vectors[read_at(first.name, column.at)]
+    if isinstance(first.aggregate, Quantile):
+        return ascending(query, first, vectors)
+    return vectors[first.name]
+
+
+def _fractions(column: Published, vectors: Vectors, laws: Laws) -> _Values:
+    values = fractions_of(column, vectors)
+    margin = None
+    if _needs_margin(column):
+        margin = fractions(margins_of(column, vectors, laws, _confidence(column)))
+    return _Values(fractions(finished_fractions(values, column.post)), margin)
+
+
+def _needs_margin(column: Published) -> bool:
+    return column.margin is not None or column.post.flag_above is not None
+
+
+def _confidence(column: Published) -> float:
+    return float(column.margin or DEFAULT_CONFIDENCE)
+
+
+def _labels(column: Published, array: pa.Array) -> pa.Array:
+    """Return every value as a text, and the ends as what they stand for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = array.cast(pa.string())
+    ends = ((column.post.bottom_code, "or less"), (column.post.top_code, "or more"))
+    for end, words in ends:
+        if end is not None:
+            at_end = pc.equal(array.cast(pa.float64()), float(end))
+            found = pc.if_else(at_end, f"{plain_text(end)} {words}", found)
+    return found
+
+
+def _flags(column: Published, values: _Values) -> pa.Array:
+    """Return where the margin of error is above the declared part of the value."""
+    import pyarrow as pa
+
+    found, margin = _floats(values.array), _floats(values.margin)
+    with np.errstate(invalid="ignore"):
+        flags: Flags = ~(margin <= np.abs(found) * float(column.post.flag_above or 0))
+    return pa.array(flags.tolist(), type=pa.bool_())
+
+
+def _floats(array: pa.Array | None) -> Floats:
+    import pyarrow as pa
+
+    if array is None:
+        raise TypeError("a flag needs a margin")
+    found: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _candidates(query: Query, column: Published) -> Key:
+    name = column.parts[0].aggregate.column or ""
+    key = key_of(name, query.table.columns[name])
+    if isinstance(key, str):
+        raise TypeError("candidates are declared values")
+    return key

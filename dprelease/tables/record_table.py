@@ -1,0 +1,74 @@
+"""Noised records as Parquet: nothing but the declared columns, in the order of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.numerics.lattice import LIMIT, Integers
+from dprelease.numerics.rounding import decimal_digits
+from dprelease.query.records import RecordColumn, Records
+from dprelease.tables.arrays import key_values, scaled, taken
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = {"text": "string", "boolean": "bool", "date": "date32[day]", "integer": "int64"}
+
+
+def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColumn]) -> pa.Table:
+    """Return one row for each record, one column for each declared one."""
+    import pyarrow as pa
+
+    arrays = []
+    for column in columns:
+        steps = noisy[column.name]
+        if column.key is None:
+            arrays.append(scaled(steps, column.measure.step))
+        else:
+            arrays.append(taken(key_values(column.key), steps))
+    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def schema_of_records(records: Records) -> list[tuple[str, str]]:
+    """Return name and Arrow type of every published column."""
+    found = []
+    for column in records.columns:
+        if column.key is not None:
+            kind = KINDS[column.key.kind]
+        elif column.measure.step == 1:
+            kind = "int64"
+        else:
+            kind = f"decimal128(38, {decimal_digits(column.measure.step) or 0})"
+        found.append((column.name, kind))
+    return found
+
+
+def public_values(column: RecordColumn) -> pa.Array:
+    """Return every value that randomized response among a column's values can answer, in order."""
+    if column.key is not None:
+        return key_values(column.key)
+    steps = np.arange(column.low, column.high + 1, dtype=np.int64)
+    return scaled(steps, column.measure.step)
+
+
+def declared_values(held: pa.ChunkedArray, column: RecordColumn) -> bool:
+    """Return whether no value is missing, and all are ones that the column can publish.
+
+    Those are the declared values for randomized response, and else whole lattice steps.
+    """
+    import pyarrow.compute as pc
+
+    if held.null_count:
+        return False
+    if column.is_response:
+        known = public_values(column)
+        return bool(pc.all(pc.is_in(held, value_set=known), min_count=0).as_py())
+    step, digits = column.measure.step, decimal_digits(column.measure.step) or 0
+    if step * 10**digits == 1:
+        return True  # the type of the column holds nothing but whole steps
+    steps = [Fraction(value) / step for value in pc.unique(held).to_pylist()]
+    return all(found.denominator == 1 and abs(found) <= LIMIT for found in steps)

@@ -1,0 +1,109 @@
+"""Checks a release of aggregates: its manifest made again, its tables' keys, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.mechanisms import registry
+from dprelease.planning.guarantee import budget_of
+from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.query.resolve import Query, resolve
+from dprelease.tables.parquet import schema_of
+from dprelease.verification.published_keys import has_keys
+from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
+from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.verification.report import Report, is_written, resolved_again
+
+
+def check_central(report: Report, record: dict[str, Any]) -> None:
+    """Add to a report what is found about a release whose digests have been checked."""
+    found = resolved_again(
+        report,
+        record,
+        declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
+        other="it declares another mode",
+        resolve=resolve,
+    )
+    if found is None:
+        return
+    declaration, queries = found
+    written = _written(record, queries)
+    _check_tables(report, queries, written)
+    columns = _columns(report, record, queries)
+    if columns is None:
+        return
+    guarantee = priced_again(report, record, columns, declaration.spec.budget)
+    if guarantee is None:
+        return
+    report.checked.append("the events cost what the guarantee says, within the budget")
+    plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
+    paid = ledger_record(declaration, record)
+    check_rebuilt(report, record, manifest.build(declaration, queries, plan, written, paid))
+    if report.ok:  # what is refused already needs no second price
+        ask_again(report, [column.event for column in columns], guarantee)
+
+
+def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, manifest.Written]:
+    """Return digests, and numbers of rows: those of keys that are not public are noised."""
+    recorded = {file["query"]: file for file in record["files"]}
+    found = {}
+    for query in queries:
+        file = recorded.get(query.name, {"sha256": "", "rows": 0})
+        rows = file["rows"] if query.cells is None else query.keys.size
+        found[query.name] = manifest.Written(file["sha256"], rows)
+    return found
+
+
+def _check_tables(
+    report: Report, queries: Sequence[Query], written: dict[str, manifest.Written]
+) -> None:
+    for query in queries:
+        rows = written[query.name].rows
+        there = is_written(report.path, query.name, schema_of(query), rows)
+        if not there or not has_keys(report.path / f"{query.name}.parquet", query):
+            report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
+    report.checked.append("rows, columns and keys of every table follow from the declaration")
+
+
+def _columns(
+    report: Report, record: dict[str, Any], queries: Sequence[Query]
+) -> tuple[PlannedColumn, ...] | None:
+    """Return the declared vectors with the recorded noise; None if one has none that it may have.
+
+    Sensitivities are those that follow from the declaration, whatever is recorded.
+    """
+    wanted = [(query, measure) for query in queries for measure in query.measures]
+    found = []
+    for (query, measure), held in zip(
+        wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
+    ):
+        law = None if held is None else recorded_law(held, registry.law_of)
+        if held is None or law is None or not is_asked_for(law, measure):
+            name = {"query": query.name, "column": measure.name}
+            report.found("DP-VERIFY-007", "measurements", what="mechanism", **name)
+            continue
+        if not is_chosen_so(held["chosen_by"], law, measure):
+            name = {"query": query.name, "column": measure.name}
+            report.found("DP-VERIFY-007", "measurements", what="choice", **name)
+        found.append(PlannedColumn(query, measure, law, held["chosen_by"]))
+    return tuple(found) if len(found) == len(wanted) else None
+
+
+def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
+    """Price the release from the masses of its integers, by code that the plan does not use."""
+    from dprelease.verification.second_opinion import second_opinion
+
+    opinion = report.opinion = second_opinion(events, claimed)
+    if opinion.contradicted:
+        found = f"{opinion.at_least:.6g}"
+        report.found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
+    report.checked.append(
+        f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
+        f"{opinion.counted} claimed"
+    )
+    report.checked += [f"certified: {ground}" for ground in opinion.certified]
+    report.checked += [f"rests on floating point: {ground}" for ground in opinion.floating]

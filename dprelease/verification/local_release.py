@@ -1,0 +1,150 @@
+"""Checks a local release: its manifest made again, its records' values, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flint import ctx
+
+from dprelease.documents import local_manifest as manifest
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.planning.guarantee import budget_of
+from dprelease.planning.local_plan import LocalColumn, LocalPlan
+from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.query.records import RecordColumn, Records, resolve_records
+from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
+from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.verification.report import Report, is_written, resolved_again
+
+
+def check_local(report: Report, record: dict[str, Any]) -> None:
+    """Add to a report what is found about a local release whose digests have been checked.
+
+    Its manifest is made again from the declaration and the recorded laws, which are declared ones;
+    files have its columns and types, as many records as the manifest says, and only values that can
+    be published; the events cost what the guarantee says, within the budget.
+    """
+    found = resolved_again(
+        report,
+        record,
+        declares=lambda declaration: declaration.spec.mode == "local",
+        other="it declares no mode local",
+        resolve=resolve_records,
+    )
+    if found is None:
+        return
+    declaration, parts = found
+    files = {file["query"]: file for file in record["files"]}
+    sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
+    digests = {part.name: files.get(part.name, {"sha256": ""})["sha256"] for part in parts}
+    is_whole = _check_files(report, parts, sizes)
+    columns = _columns(report, record, parts)
+    if columns is None or not is_whole:
+        return
+    budget = declaration.spec.budget
+    guarantee = priced_again(report, record, columns, budget)
+    if guarantee is None:
+        return
+    report.checked.append("one record costs what the guarantee says, within the budget")
+    plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
+    paid = ledger_record(declaration, record)
+    check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
+    if report.ok:  # what is refused already needs no second price
+        _ask_again(report, [column.event for column in columns], guarantee)
+
+
+def _check_files(report: Report, parts: Sequence[Records], sizes: dict[str, int]) -> bool:
+    """Return whether all files are there, with what can be published."""
+    wrong = [part for part in parts if not holds_records(report.path, part, sizes[part.name])]
+    for part in wrong:
+        report.found("DP-VERIFY-006", name=f"{part.name}.parquet")
+    report.checked.append("columns, values and numbers of records follow from the declaration")
+    return not wrong
+
+
+def holds_records(folder: Path, part: Records, rows: int) -> bool:
+    """Return whether a file has the declared columns, the recorded rows, and declared values."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dprelease.tables.record_table import declared_values, schema_of_records
+
+    if not is_written(folder, part.name, schema_of_records(part), rows):
+        return False
+    try:
+        table = pq.ParquetFile(folder / f"{part.name}.parquet").read()
+    except (OSError, pa.ArrowException):
+        return False
+    return all(declared_values(table.column(column.name), column) for column in part.columns)
+
+
+def _columns(
+    report: Report, record: dict[str, Any], parts: Sequence[Records]
+) -> tuple[LocalColumn, ...] | None:
+    """Return the declared columns with the recorded noise; None if one has none it may have."""
+    wanted = [(part, column) for part in parts for column in part.columns]
+    found = []
+    for (part, column), held in zip(
+        wanted, matched(report, record, [(p.name, c.name) for p, c in wanted]), strict=True
+    ):
+        law = None if held is None else recorded_law(held, registry.record_law_of)
+        name = {"query": part.name, "column": column.name}
+        if held is None or law is None or not _is_declared(law, column):
+            report.found("DP-VERIFY-007", "measurements", what="mechanism", **name)
+            continue
+        if not _is_chosen_so(held["chosen_by"], law, column):
+            report.found("DP-VERIFY-007", "measurements", what="choice", **name)
+        found.append(LocalColumn(part.query, column.measure, law, held["chosen_by"], column))
+    return tuple(found) if len(found) == len(wanted) else None
+
+
+def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
+    """Return whether a law is the declared one, with the declared shape or number of values."""
+    if isinstance(law, RandomizedResponse) or column.is_response:
+        is_response = isinstance(law, RandomizedResponse) and column.is_response
+        return is_response and getattr(law, "values", 0) == column.values
+    return is_asked_for(law, column.measure)
+
+
+def _is_chosen_so(words: str, law: Mechanism, column: RecordColumn) -> bool:
+    if column.is_response:  # the number of values is declared, and nothing else is open
+        return words == "declared"
+    return is_chosen_so(words, law, column.measure)
+
+
+def _ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
+    """Price the noise a second time, from the masses of what is answered.
+
+    Numbers as `second_opinion` does; for a pure claim, randomized response by the ratio of two
+    masses, rounded down. Leaving out answers can only lower the price.
+    """
+    from dprelease.verification.second_opinion import second_opinion
+
+    numbers = [event for event in events if event.mechanism not in registry.RECORD_NAMES]
+    price = 0.0
+    if numbers:
+        opinion = report.opinion = second_opinion(numbers, claimed)
+        price = opinion.at_least
+    if claimed.accountant == "pure":
+        price += sum(_response_price(event) for event in events if event not in numbers)
+    counted = "rho" if claimed.rho is not None else "epsilon"
+    limit = claimed.epsilon if claimed.rho is None else claimed.rho
+    if price > limit * (1 + 1e-9):
+        report.found("DP-VERIFY-011", found=f"{price:.6g}", claimed=f"{limit:.6g}")
+    report.checked.append(
+        f"what one record answers costs at least {price:.6g} of the {limit:.6g} {counted} claimed"
+    )
+
+
+def _response_price(event: Event) -> float:
+    """Return ln P(K = 0) / P(K = 1), rounded down."""
+    law = registry.record_law_of(event)
+    with ctx.workprec(128):
+        kept = law.tail(0, upper=False)
+        other = law.tail(1, upper=False) - kept
+        return float((kept / other).log().lower()) * (1 - 2.0**-50)

@@ -1,0 +1,156 @@
+"""Checks one party's messages: their manifest made again, and what holds for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents import party_manifest as manifest
+from dprelease.documents.manifest import sha256_of
+from dprelease.errors import DpReleaseError
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.planning.federated_plan import (
+    MOST_REFINED,
+    FederatedPlan,
+    ShareColumn,
+    resolve_federated,
+    trusts_of,
+)
+from dprelease.planning.guarantee import budget_of, within
+from dprelease.query.measure import Measure
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.verification.central import ask_again
+from dprelease.verification.published_keys import has_keys, has_nulls
+from dprelease.verification.rebuilt import check_rebuilt, matched
+from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.verification.report import Report, is_written, resolved_again
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_federated(report: Report, record: dict[str, Any]) -> None:
+    """Add to a report what is found about a party's messages whose digests have been checked.
+
+    Their manifest is made again from the declaration and the recorded shares, which are ones that
+    it admits; files have its keys and columns; and what holds for how many honest parties is priced
+    again, rounding included, within the budget.
+    """
+    found = resolved_again(
+        report,
+        record,
+        declares=lambda declaration: declaration.spec.federated is not None,
+        other="it declares no parties",
+        resolve=resolve_federated,
+    )
+    if found is None:
+        return
+    declaration, queries = found
+    check_messages(report, queries)
+    shares = _shares(report, record, queries)
+    plan = None if shares is None else _plan(report, record, declaration, shares)
+    if plan is None:
+        return
+    files = {file["query"]: file["sha256"] for file in record["files"]}
+    digests = {query.name: files.get(query.name, "") for query in queries}
+    party = min(max(record["party"], 1), plan.parties)  # any of them: only the party knows
+    check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
+    if report.ok:  # what is refused already needs no second price
+        _ask_again(report, plan)
+
+
+def _ask_again(report: Report, plan: FederatedPlan) -> None:
+    """Price the messages of this party alone, from the masses of the integers that it sends."""
+    alone = [share.fine_event for share in plan.shares]
+    ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
+
+
+def check_messages(report: Report, queries: Sequence[Query]) -> None:
+    """Compare rows, types and keys of a party's files with the declared ones."""
+    for query in queries:
+        if not _is_message(report.path, query):
+            report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
+    report.checked.append("rows, columns and keys of every table follow from the declaration")
+
+
+def _is_message(folder: Path, query: Query) -> bool:
+    path = folder / f"{query.name}.parquet"
+    columns = manifest.messages_schema(query)
+    there = is_written(folder, query.name, columns, query.keys.size)
+    return there and has_keys(path, query) and not has_nulls(path)
+
+
+def declared_queries(record: dict[str, Any]) -> tuple[Query, ...]:
+    """Return the queries of a manifest that was verified."""
+    held = record["declaration"]
+    return resolve_federated(declaration_from_texts(held["texts"], held["release"]))
+
+
+def checked_messages(folder: Path, record: dict[str, Any], query: Query) -> pa.Table | None:
+    """Return a party's messages to one query; None unless they are what its manifest says."""
+    import pyarrow.parquet as pq
+
+    (file,) = (file for file in record["files"] if file["query"] == query.name)
+    path = folder / f"{query.name}.parquet"
+    if not _is_message(folder, query) or sha256_of(path) != file["sha256"]:
+        return None
+    return pq.read_table(path)
+
+
+def _shares(
+    report: Report, record: dict[str, Any], queries: Sequence[Query]
+) -> tuple[ShareColumn, ...] | None:
+    """Return the recorded shares; None if one does not follow from the declaration."""
+    wanted = [(query, measure) for query in queries for measure in query.measures]
+    found = []
+    for (query, measure), held in zip(
+        wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
+    ):
+        share = None if held is None else _share(query, measure, held)
+        if share is None:
+            name = {"query": query.name, "column": measure.name}
+            report.found("DP-VERIFY-007", "measurements", what="noise", **name)
+        else:
+            found.append(share)
+    return tuple(found) if len(found) == len(wanted) else None
+
+
+def _share(query: Query, measure: Measure, held: dict[str, Any]) -> ShareColumn | None:
+    law, refined = recorded_law(held, registry.law_of), held["refined"]
+    power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
+    if not isinstance(law, SymmetricAlphaStable) or not power:
+        return None
+    if not is_asked_for(law, measure) or not is_chosen_so(held["chosen_by"], law, measure):
+        return None
+    return ShareColumn(query, measure, law, refined, held["chosen_by"])
+
+
+def _plan(
+    report: Report,
+    record: dict[str, Any],
+    declaration: Declaration,
+    shares: tuple[ShareColumn, ...],
+) -> FederatedPlan | None:
+    """Return what holds for whom; None, and a finding, if that is not within the budget."""
+    spec, budget = declaration.spec.federated, declaration.spec.budget
+    assert spec is not None  # looked at before
+    recorded = record["trust"][0]["guarantee"]["epsilon"] if record["trust"] else "nothing"
+    try:
+        trusts = trusts_of(shares, spec, budget)
+    except (DpReleaseError, OverflowError):
+        report.found("DP-VERIFY-008", "trust", found="too much for rounding", recorded=recorded)
+        return None
+    counted = next(trust for trust in trusts if trust.honest == spec.least)
+    report.guarantee = counted.guarantee
+    if not within(counted.guarantee, budget):
+        found = repr(counted.guarantee.epsilon)
+        report.found("DP-VERIFY-008", "trust", found=found, recorded=recorded)
+        return None
+    report.checked.append(
+        f"the sum costs what is said if {spec.least} of {spec.parties} parties are honest, "
+        "within the budget"
+    )
+    return FederatedPlan((), counted.guarantee, budget_of(budget), (), shares, trusts, spec.parties)

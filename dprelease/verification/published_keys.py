@@ -1,0 +1,76 @@
+"""Whether the keys of a published file are the declared ones, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.query.resolve import Query
+from dprelease.tables.key_columns import KeyArrays
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 1 << 18
+"""Rows that are compared at once."""
+
+
+def has_keys(path: Path, query: Query) -> bool:
+    """Return whether a file of the right columns has its query's keys.
+
+    Public keys: every cell. Keys that are not public: whatever was told, in order, each cell once.
+    """
+    import pyarrow as pa
+
+    if not query.key_columns:
+        return True
+    try:
+        if query.private is not None:
+            return _ascend(path, query)
+        wanted, done = KeyArrays(query), 0
+        for held in _batches(path, query):
+            arrays = wanted.of(done, done + held.num_rows)
+            if any(not held.column(name).equals(array) for name, array in arrays.items()):
+                return False
+            done += held.num_rows
+    except (OSError, pa.ArrowException):
+        return False
+    return done == query.keys.size
+
+
+def has_nulls(path: Path) -> bool:
+    """Return whether anything is missing in a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        held = pq.ParquetFile(path)
+        return any(
+            column.null_count
+            for batch in held.iter_batches(batch_size=BATCH)
+            for column in batch.columns
+        )
+    except (OSError, pa.ArrowException):
+        return True
+
+
+def _batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    names = [key.column for key in query.key_columns]
+    yield from pq.ParquetFile(path).iter_batches(batch_size=BATCH, columns=names)
+
+
+def _ascend(path: Path, query: Query) -> bool:
+    """Return whether rows are in the strict order of their keys, none of which is missing."""
+    before: tuple[Any, ...] | None = None
+    for held in _batches(path, query):
+        columns = [held.column(key.column) for key in query.key_columns]
+        if any(column.null_count for column in columns):
+            return False
+        for row in zip(*(column.to_pylist() for column in columns), strict=True):
+            if before is not None and not before < row:
+                return False
+            before = row
+    return True

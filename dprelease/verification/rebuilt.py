@@ -1,0 +1,125 @@
+"""Compares a manifest with the one that its declaration and its events give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.errors import DpReleaseError
+from dprelease.planning.guarantee import guarantee_of, within
+from dprelease.planning.plan import PlannedColumn
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.schema.load import Declaration
+from dprelease.schema.release import BudgetSpec
+from dprelease.verification.report import Report
+
+PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
+"""Parts of a manifest that say what the release costs."""
+
+
+def matched(
+    report: Report, record: Mapping[str, Any], wanted: Sequence[tuple[str, str]]
+) -> list[dict[str, Any] | None]:
+    """Return the recorded measurement of each declared vector; None, and a finding, without one.
+
+    What is recorded of a vector that is not declared is a finding too. `wanted`: names of query and
+    column.
+    """
+    recorded = {(held["query"], held["column"]): held for held in record["measurements"]}
+    if len(recorded) != len(record["measurements"]):
+        report.found("DP-VERIFY-002", "measurements", problem="a column is recorded twice")
+    for query, column in sorted(recorded.keys() ^ {*wanted}):
+        report.found("DP-VERIFY-007", "measurements", what="noise", query=query, column=column)
+    return [recorded.get(name) for name in wanted]
+
+
+def ledger_record(declaration: Declaration, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the manifest has to say of the ledger: the declared file, or nothing.
+
+    Reservation, entry and digest are the ledger's own; with it at hand they are compared.
+    """
+    if declaration.spec.ledger is None:
+        return None
+    name = (declaration.folder / declaration.spec.ledger).name
+    return {**(record["ledger"] or {}), "file": name}
+
+
+def priced_again(
+    report: Report, record: Mapping[str, Any], columns: Sequence[PlannedColumn], budget: BudgetSpec
+) -> Guarantee | None:
+    """Return what the columns cost; None, and a finding, if that is not within the budget."""
+    recorded = _epsilon(record)
+    try:
+        found = guarantee_of([column.priced for column in columns], budget)
+    except (DpReleaseError, OverflowError):  # so little noise that no float holds its price
+        report.found("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
+        return None
+    report.guarantee = found
+    if not within(found, budget):
+        report.found("DP-VERIFY-008", "guarantee", found=repr(found.epsilon), recorded=recorded)
+        return None
+    return found
+
+
+def check_rebuilt(report: Report, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Compare a whole manifest with the one that its declaration and its events give.
+
+    Not compared is what says on which versions it was made (`tool`), and the digest of all, which
+    was looked at before. What was found already is not told twice.
+    """
+    rebuilt = json.loads(manifest.canonical(dict(wanted)))
+    told = {finding.place.key for finding in report.findings}
+    for name in sorted({*record, *rebuilt} - {"tool", "digest"}):
+        for path in differences(record.get(name), rebuilt.get(name), name):
+            if not any(path.startswith(key) for key in told if key):
+                _tell(report, record, rebuilt, path)
+    report.checked.append("all that it says follows from the declaration and the events")
+
+
+def differences(held: object, wanted: object, path: str) -> Iterator[str]:
+    """Yield the paths at which two JSON values differ, types included."""
+    if isinstance(held, dict) and isinstance(wanted, dict):
+        for name in sorted({*held, *wanted}):
+            inner = f"{path}.{name}"
+            if name in held and name in wanted:
+                yield from differences(held[name], wanted[name], inner)
+            else:
+                yield inner
+    elif isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
+        for i, (one, other) in enumerate(zip(held, wanted, strict=True)):
+            yield from differences(one, other, f"{path}[{i}]")
+    elif type(held) is not type(wanted) or held != wanted:
+        yield path
+
+
+def _tell(report: Report, record: Mapping[str, Any], rebuilt: Mapping[str, Any], path: str) -> None:
+    """Add the finding that a part of the manifest is another one than follows."""
+    part = path.split(".")[0].split("[")[0]
+    if part == "files":
+        report.found("DP-VERIFY-006", path, name=_named(rebuilt, path, "name"))
+    elif part in PRICES:
+        found = report.guarantee.epsilon if report.guarantee else "nothing"
+        report.found("DP-VERIFY-008", path, found=repr(found), recorded=_epsilon(record))
+    elif part == "measurements":
+        what = path.partition(".")[2] or "noise"
+        query, column = (_named(rebuilt, path, name) for name in ("query", "column"))
+        report.found("DP-VERIFY-007", path, what=what, query=query, column=column)
+    else:
+        report.found("DP-VERIFY-002", path, problem=f"`{path}` is not what follows from the rest")
+
+
+def _named(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
+    """Return a name of the item of a list that a path goes through."""
+    part, _, rest = path.partition("[")
+    if not rest:
+        return part
+    return str(rebuilt[part][int(rest.split("]")[0])][name])
+
+
+def _epsilon(record: Mapping[str, Any]) -> str:
+    """Return the epsilon that is recorded, or the first of several."""
+    if "guarantee" in record:
+        return str(record["guarantee"]["epsilon"])
+    return str(record["trust"][0]["guarantee"]["epsilon"]) if record["trust"] else "nothing"

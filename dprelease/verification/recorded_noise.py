@@ -1,0 +1,90 @@
+"""Whether the noise that a manifest records is what its declaration asks for, or leaves open."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from dprelease.errors import DpReleaseError, Place
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.planning.noise_requests import Wish
+from dprelease.privacy.event import Event
+from dprelease.query.measure import Measure
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+
+Law = TypeVar("Law", bound=Randomizer)
+
+CHOSEN_SHAPE = "declared; its shape: least expected error"
+WORDS = frozenset(
+    {"auto", "beside", "it", "release", "gains", "over", "the", "least"}
+    | {"for", "rho", "epsilon", "that", "ledger", "counts"}
+)
+"""What `auto` says of its choice, beside numbers, errors and names of mechanisms."""
+
+NUMBER = re.compile(r"[+-]?[0-9.]{1,24}(e[+-]?[0-9]{1,3})?%?|%")
+
+
+def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law | None:
+    """Return the noise of a recorded measurement; None for a record that is none of ours."""
+    try:
+        return law_of(Event.from_json(held))
+    except DpReleaseError:
+        return None
+
+
+def is_asked_for(law: Randomizer, measure: Measure) -> bool:
+    """Return whether a column may have this noise: declared, or what `auto` may choose.
+
+    With the declared shape, as far as a law records it, and within a declared margin of error.
+    """
+    wish = Wish(measure, Place())
+    try:
+        if wish.is_auto:
+            kept = law.name in registry.names() and wish.options.admit(type(law))
+            kept = kept and math.isfinite(wish.options.error(law))
+        else:
+            kept = law.name == measure.mechanism.name and _has_shape(law, wish)
+    except DpReleaseError:
+        return False
+    return kept and is_accurate(law, measure)
+
+
+def _has_shape(law: Randomizer, wish: Wish) -> bool:
+    """Return whether the declared shape parameters that a law records are the declared ones."""
+    recorded = dict(law.parameters)
+    return all(
+        math.isclose(float(wanted), float(recorded[name]), rel_tol=1e-12)
+        for name, wanted in wish.shape.items()
+        if name in recorded
+    )
+
+
+def is_accurate(law: Randomizer, measure: Measure) -> bool:
+    """Return whether a law keeps the margin of error that its column declares, if it does."""
+    if measure.wanted is None:
+        return True
+    confidence = float(measure.confidence or DEFAULT_CONFIDENCE)
+    return law.half_width(confidence) <= measure.wanted / measure.step
+
+
+def is_chosen_so(words: str, law: Randomizer, measure: Measure) -> bool:
+    """Return whether `chosen_by` says what the declaration left open.
+
+    Of what `auto` says the errors of other mechanisms are not computed again: that would be a
+    second plan, and no guarantee rests on them.
+    """
+    wish = Wish(measure, Place())
+    if not wish.is_auto:
+        searched = {name for found in type(law).search for name in found}
+        is_fixed = searched <= set(measure.mechanism.shape)
+        return words == ("declared" if is_fixed else CHOSEN_SHAPE)
+    said = re.sub(r"[;:,]", " ", words).split()
+    known = {*WORDS, *registry.names()}
+    start = f"auto: least {wish.options.measure}"
+    is_started = words == start or words.startswith(f"{start};")
+    return is_started and all(
+        word in known or NUMBER.fullmatch(word) for word in said if word != wish.options.measure
+    )

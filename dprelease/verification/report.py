@@ -1,0 +1,95 @@
+"""What verification finds, and the checks that releases of every kind have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dprelease.documents import manifest
+from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.schema.load import Declaration, declaration_from_texts
+
+if TYPE_CHECKING:
+    from dprelease.verification.second_opinion import Opinion
+
+Resolved = TypeVar("Resolved")
+
+
+@dataclass
+class Report:
+    """What was checked, what was found wrong, and the guarantee that was recomputed."""
+
+    path: Path
+    checked: list[str] = field(default_factory=list)
+    findings: list[VerificationError] = field(default_factory=list)
+    guarantee: Guarantee | None = None
+    opinion: Opinion | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Return whether nothing was found wrong."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "ok": self.ok,
+            "checked": self.checked,
+            "findings": [finding.to_json() for finding in self.findings],
+            "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
+            "second_opinion": None if self.opinion is None else self.opinion.to_json(),
+        }
+
+    def found(self, code: str, key: str = "", **fields: object) -> None:
+        """Add a finding, at a key of the manifest."""
+        place = Place(manifest.NAME, None, key)
+        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
+
+
+def resolved_again(
+    report: Report,
+    record: Mapping[str, Any],
+    *,
+    declares: Callable[[Declaration], bool],
+    other: str,
+    resolve: Callable[[Declaration], Resolved],
+) -> tuple[Declaration, Resolved] | None:
+    """Return a manifest's declaration and what it resolves to; None if that can't be.
+
+    `declares`: whether it declares a release of the manifest's kind; `other` says that it does not.
+    """
+    held = record["declaration"]
+    for name, text in held["texts"].items():
+        if held["sha256"].get(name) != manifest.sha256(text.encode()):
+            report.found("DP-VERIFY-002", problem="a declared text has another digest")
+            return None
+    try:
+        declaration = declaration_from_texts(held["texts"], held["release"])
+        if declares(declaration):
+            return declaration, resolve(declaration)
+        report.found("DP-VERIFY-009", why=other)
+    except DpReleaseError as error:
+        code = error.errors[0].code if isinstance(error, Findings) else error.code
+        report.found("DP-VERIFY-009", why=code)
+    except KeyError:
+        report.found("DP-VERIFY-009", why="a file is missing")
+    return None
+
+
+def is_written(folder: Path, query: str, columns: Sequence[tuple[str, str]], rows: int) -> bool:
+    """Return whether a query's file has these columns, name and Arrow type, and so many rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = folder / f"{query}.parquet"
+    try:
+        if not path.is_file():
+            return False
+        held = pq.ParquetFile(path)
+        found = [(column.name, str(column.type)) for column in held.schema_arrow]
+        return found == list(columns) and held.metadata.num_rows == rows
+    except (OSError, pa.ArrowException):
+        return False

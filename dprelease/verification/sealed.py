@@ -1,0 +1,84 @@
+"""Reads the manifest of a folder that anybody may have written: strict, total, no blocking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from dprelease.documents import manifest
+from dprelease.documents.encoding import digest_of, is_canonical
+from dprelease.documents.json_schemas import Manifest
+from dprelease.documents.local_manifest import FORMAT as LOCAL
+from dprelease.documents.local_schema import LocalManifest
+from dprelease.documents.party_manifest import FORMAT as FEDERATED
+from dprelease.documents.party_schema import FederatedManifest
+from dprelease.errors import Place, State, VerificationError
+from dprelease.system.files import TooLarge, read_file
+from dprelease.system.json_text import MOST_BYTES, parsed
+
+FORMS: dict[str, tuple[str, type[BaseModel]]] = {
+    manifest.FORMAT: ("manifest", Manifest),
+    LOCAL: ("local_manifest", LocalManifest),
+    FEDERATED: ("federated_manifest", FederatedManifest),
+}
+"""The forms of manifests that are known, and the name of each one's JSON Schema."""
+
+
+def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
+    """Return the manifest of a folder: canonical bytes with their own digest, of a known form.
+
+    `forms`: the formats that are expected; any known one without them.
+
+    Raises
+    ------
+    VerificationError
+        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for another
+        format. Nothing else is raised, whatever is in the folder.
+    """
+    raw = _raw(folder / manifest.NAME)
+    try:
+        record: Any = parsed(raw, _refuse_constant)
+        same = isinstance(record, dict) and is_canonical(record, raw)
+    except (ValueError, RecursionError):
+        raise _refused("DP-VERIFY-002", problem="it is not strict JSON") from None
+    if not same:
+        raise _refused("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+    if record.get("digest") != digest_of(record):
+        raise _refused("DP-VERIFY-002", problem="its digest does not match")
+    found, known = record.get("format"), forms or tuple(FORMS)
+    if not isinstance(found, str) or found not in known:
+        raise _refused("DP-VERIFY-003", found=str(found)[:40], known=", ".join(known))
+    name, form = FORMS[found]
+    try:
+        form.model_validate(record)
+    except (ValidationError, RecursionError):
+        problem = f"it does not fit what `dprelease schema {name}` prints"
+        raise _refused("DP-VERIFY-002", problem=problem) from None
+    return dict(record)
+
+
+def _raw(path: Path) -> bytes:
+    """Return the bytes of a regular file that is no larger than any manifest."""
+    problem = ""
+    try:
+        return read_file(path, MOST_BYTES)
+    except TooLarge as refused:
+        problem = str(refused.strerror)
+    except OSError:
+        pass
+    if problem:
+        raise _refused("DP-VERIFY-002", problem=problem)
+    raise _refused("DP-VERIFY-001")
+
+
+def _refused(code: str, **fields: str) -> VerificationError:
+    named: dict[str, Any] = dict(fields)
+    # Where there is no manifest, nobody knows whether there was a release.
+    state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED
+    return VerificationError(code, place=Place(manifest.NAME), state=state, **named)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)

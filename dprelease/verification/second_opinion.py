@@ -1,0 +1,231 @@
+"""A second opinion on a price: from the masses of the published integers, by another way.
+
+Nothing of the planner's accountant is used: no loss, no curve, none of its compositions. All
+outputs are grouped into blocks, whose masses under two neighbors come from ball arithmetic; the
+distributions of their losses are composed by dp-accounting. That is post-processing, and every
+rounding here goes down: the result is a price that the release has *at least*. A claim below it is
+false; how near it comes shows that little was given away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flint import ctx
+
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats
+from dprelease.numerics.rounding import round_down
+from dprelease.privacy.budget import Variant
+from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.unit import Move, Sensitivity
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
+
+MOST_KINDS = 12
+"""Kinds of vectors that are looked at; leaving out the others can only lower the price."""
+
+NEAR_BLOCKS, FAR_BLOCKS = 160, 40
+LEAST_TAIL = 1e-18
+LEAST_MASS = 1e-290
+"""Floats below have fewer bits: smaller masses of one law are left out, of the other raised."""
+
+LARGEST_GRID = 2**18
+TRUNCATED = 1e-15
+"""What dp-accounting may move to infinity in each power."""
+
+ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
+SUM_NOISE = 2.0**-40
+"""More than floats err in a sum of some hundred masses."""
+
+FLOAT_NOISE = 1e-12
+"""What Fourier transforms, and `TRUNCATED` for all kinds, may put into a delta here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """`at_least`: what the integers cost at least, in what `claimed` counts."""
+
+    counted: str
+    claimed: float
+    at_least: float
+    contradicted: bool
+    certified: tuple[str, ...]
+    floating: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the opinion as JSON values."""
+        return {
+            "counted": self.counted,
+            "claimed": self.claimed,
+            "at_least": self.at_least,
+            "contradicted": self.contradicted,
+            "certified": list(self.certified),
+            "floating_point": list(self.floating),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Masses of blocks of outputs under one law and under the law moved; `times` coordinates."""
+
+    p: Floats
+    q: Floats
+    times: int
+
+    @property
+    def loss(self) -> Floats:
+        """Return ln(p / q), rounded down; infinity where q is zero."""
+        with np.errstate(divide="ignore"):
+            found = np.log(self.p) - np.log(self.q)
+        return found - 2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(found), found, 0.0)))
+
+
+def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
+    """Return what the integers of a release say of its guarantee."""
+    kinds: Counter[tuple[Mechanism, Sensitivity]] = Counter()
+    for event in events:
+        law = registry.law_of(event)
+        if isinstance(law, Mechanism):  # choices are left out, which can only lower the price
+            kinds[law, event.sensitivity] += event.sensitivity.slots
+    parts = [
+        _worst(law, sensitivity, slots)
+        for (law, sensitivity), slots in kinds.most_common(MOST_KINDS)
+    ]
+    if guarantee.rho is not None:
+        counted, claimed, price = "rho", guarantee.rho, _least_rho(parts)
+    elif guarantee.accountant == Variant.PURE:
+        counted, claimed, price = "epsilon", guarantee.epsilon, _least_pure(parts)
+    else:
+        delta = round_down(guarantee.delta)
+        counted, claimed = "epsilon", guarantee.epsilon
+        price = _least_epsilon(parts, delta, claimed)
+    contradicted = price > claimed * (1 + 1e-9)
+    return Opinion(counted, claimed, price, contradicted, *_grounds(guarantee))
+
+
+def _grounds(guarantee: Guarantee) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    certified = ["every mass of the noise: ball arithmetic", "every sensitivity: whole numbers"]
+    floating = []
+    if guarantee.accountant == "pure":
+        certified.append("the sum of all largest losses: exact, each rounded up")
+    elif guarantee.accountant == "zcdp":
+        floating.append("the sum of Rényi divergences, each rounded up; their largest ratio")
+    if guarantee.delta:
+        certified.append("the composition of privacy-loss distributions: sums of positive floats")
+    return tuple(certified), tuple(floating)
+
+
+def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
+    """Return the blocks of the move, up or down, that tells neighbors apart best."""
+    found = []
+    for move in sensitivity.moves:
+        for sign in (1, -1):
+            found.append(_blocks(law, move, sign, slots))
+    return max(found, key=_divergence)
+
+
+def _divergence(blocks: _Blocks) -> float:
+    """Return the Kullback-Leibler divergence of all coordinates together."""
+    finite = np.isfinite(blocks.loss)
+    if not finite.all():
+        return math.inf
+    return blocks.times * float(np.sum(blocks.p * blocks.loss))
+
+
+def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _Blocks:
+    edges = _edges(law, move.shift)
+    with ctx.workprec(128):
+        own = [_split(law, edge) for edge in edges]
+        moved = [_split(law, edge - sign * move.shift) for edge in edges]
+        p = [float(_between(a, b).lower()) for a, b in pairwise(own)]
+        q = [_float_above(_between(a, b)) for a, b in pairwise(moved)]
+    masses = np.maximum(np.array(p), 0.0)
+    seen = masses > LEAST_MASS
+    return _Blocks(masses[seen], np.array(q)[seen], slots * move.cells)
+
+
+def _float_above(mass: Any) -> float:
+    """Return a float that is no less, but for its last bits; only a true zero becomes zero."""
+    return 0.0 if mass.is_zero() else max(float(mass.upper()), LEAST_MASS)
+
+
+def _split(law: Mechanism, edge: int) -> tuple[Any, Any]:
+    """Return balls around P(K < edge) and P(K >= edge)."""
+    return law.tail(edge - 1, False), law.tail(edge, True)
+
+
+def _between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
+    """Return a ball around the mass between two edges, from the side where less cancels."""
+    below, above = high[0] - low[0], low[1] - high[1]
+    return below if below.rad() < above.rad() else above
+
+
+def _edges(law: Mechanism, shift: int) -> list[int]:
+    """Return the ends of blocks: close together near the middle, then ever farther apart."""
+    near = max(1.0, 4.0 * law.half_width(0.5) + shift)
+    step = max(1, round(near / NEAR_BLOCKS))
+    middle = [step * i for i in range(-NEAR_BLOCKS, NEAR_BLOCKS + 1)]
+    far = []
+    edge = step * NEAR_BLOCKS
+    growth = 1.15
+    for _ in range(4 * FAR_BLOCKS):
+        with ctx.workprec(64):
+            if float(law.tail(edge, True)) < LEAST_TAIL or edge > 2**60:
+                break
+        edge = max(edge + step, round(edge * growth))
+        far.append(edge)
+    return [-edge for edge in reversed(far)] + middle + far
+
+
+def _least_pure(parts: Sequence[_Blocks]) -> float:
+    return sum(part.times * float(np.max(part.loss)) for part in parts)
+
+
+def _least_rho(parts: Sequence[_Blocks]) -> float:
+    """Return the largest ratio, over some orders, of divergence and order."""
+    found = 0.0
+    for order in ORDERS:
+        total = 0.0
+        for part in parts:
+            exponents = (order - 1) * np.minimum(part.loss, 700.0 / order)
+            moment = math.log(float(np.sum(part.p * np.exp(exponents)))) - SUM_NOISE
+            total += part.times * moment / (order - 1)
+        found = max(found, total / order)
+    return found * (1 - 1e-9)
+
+
+def _least_epsilon(parts: Sequence[_Blocks], delta: float, claimed: float) -> float:
+    """Return an epsilon below which delta is certainly larger: losses rounded down, composed."""
+    if not parts:
+        return 0.0
+    times = sum(part.times for part in parts)
+    reach = 4.0 * claimed + 1.0
+    width = max(2e-3 * claimed / times, 2.0 * reach / LARGEST_GRID)
+    laws = [_law(part, width, math.ceil(reach / width)) for part in parts]
+    total = laws[0].self_compose(parts[0].times, TRUNCATED)
+    for law, part in zip(laws[1:], parts[1:], strict=True):
+        total = total.compose(law.self_compose(part.times, TRUNCATED))
+    return float(total.get_epsilon_for_delta(delta + FLOAT_NOISE))
+
+
+def _law(part: _Blocks, width: float, half: int) -> PLDPmf:
+    """Return P masses at losses rounded down to the grid, and at infinity; the rest is dropped."""
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+    endless = ~np.isfinite(part.loss)
+    places = np.floor(np.where(endless, 0.0, part.loss) / width)
+    kept = ~endless & (np.abs(places) <= half)
+    found = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], minlength=1)
+    lowest = int(np.argmax(found > 0))
+    infinite = float(np.sum(part.p[endless]))
+    return DensePLDPmf(width, lowest - half, found[lowest:], infinite, False)

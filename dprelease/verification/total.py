@@ -1,0 +1,142 @@
+"""The sum of all parties' messages: what is published of a federated release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from dprelease.documents import manifest
+from dprelease.documents.party_manifest import FORMAT
+from dprelease.errors import BudgetError, Place, VerificationError
+from dprelease.numerics.lattice import LIMIT, Integers
+from dprelease.numerics.rounding import exact
+from dprelease.query.resolve import Query
+from dprelease.verification.party_messages import checked_messages, declared_queries
+from dprelease.verification.rebuilt import differences
+from dprelease.verification.sealed import read_sealed
+from dprelease.verification.verify import verify
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW = 4
+"""Messages from which on two parties never have the very same ones by chance."""
+
+
+def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd.DataFrame:
+    """Return keys, sums and margins of error (95 %, `<column>_moe`) of all parties together.
+
+    Whoever calls this sees every party's messages, and so has the guarantee of a single share
+    alone. It is for parties that trust whoever sums, and a model of what secure aggregation
+    computes: sums modulo 2^64, cell by cell. `attrs["dprelease"]` holds what was promised.
+
+    One folder is verified; the others have to say the same but for the number of their party and
+    the digests of their files, and to hold the same keys in the same order, and whole numbers.
+
+    Parameters
+    ----------
+    folders
+        One folder of messages of each party, in any order.
+    query
+        The name of the query, where the release has several.
+
+    Raises
+    ------
+    BudgetError
+        DP-FED-003 unless there is one whole folder of every party, all of the same release and
+        version, and all sums fit 64 bits.
+    """
+    paths = [Path(folder) for folder in folders]
+    if not paths:
+        _refuse("no folder is given")
+    records = [_record(path) for path in paths]
+    report = verify(paths[0])
+    if not report.ok:
+        _refuse(f"{paths[0].name} does not verify ({report.findings[0].code})")
+    _compare(paths, records)
+    _check_parties(records)
+    declared = {found.name: found for found in declared_queries(records[0])}
+    chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
+    if chosen not in declared:
+        _refuse(f"name one of the queries {', '.join(declared)}")
+    return _summed(paths, records, declared[chosen])
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    try:
+        return read_sealed(path, FORMAT)
+    except VerificationError as error:
+        code = error.code
+    _refuse(f"{path.name} holds no messages, or others than were written ({code})")
+
+
+def _shared(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what the manifests of all parties have in common."""
+    files = [{**file, "sha256": ""} for file in record["files"]]
+    tool = {**record["tool"], "dependencies": {}}
+    return {**record, "files": files, "tool": tool, "party": 0, "digest": ""}
+
+
+def _compare(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
+    first = _shared(records[0])
+    for path, record in zip(paths, records, strict=True):
+        for found in differences(_shared(record), first, "manifest"):
+            _refuse(f"{path.name} and {paths[0].name} differ at {found.partition('.')[2]}")
+
+
+def _check_parties(records: Sequence[dict[str, Any]]) -> None:
+    """Refuse unless there is one folder of every party, as many as were verified to be declared."""
+    wanted, found = range(1, records[0]["parties"] + 1), Counter(r["party"] for r in records)
+    for party, times in found.items():
+        if times > 1 or party not in wanted:
+            _refuse(f"party {party} stands there {'twice' if times > 1 else 'and is none'}")
+    for party in wanted:
+        if party not in found:
+            _refuse(f"party {party} is missing: {len(records)} are given of {len(wanted)}")
+    sent = [tuple(file["sha256"] for file in record["files"]) for record in records]
+    values = sum(f["rows"] for f in records[0]["files"]) * len(records[0]["measurements"])
+    if values >= FEW and len(set(sent)) != len(sent):
+        _refuse("two parties have the very same messages")
+
+
+def _summed(paths: Sequence[Path], records: Sequence[dict[str, Any]], query: Query) -> pd.DataFrame:
+    columns = {m["column"]: m for m in records[0]["measurements"] if m["query"] == query.name}
+    shown: pd.DataFrame | None = None
+    totals: dict[str, Any] = {}
+    for path, record in zip(paths, records, strict=True):
+        table = checked_messages(path, record, query)
+        if table is None:
+            _refuse(f"a file of {path.name} is missing, or another one than was written")
+        if shown is None:
+            keys = [name for name in table.column_names if name not in columns]
+            shown = table.select(keys).to_pandas()
+        for name in columns:
+            values = table.column(name).to_numpy().view(np.uint64)
+            totals[name] = totals[name] + values if name in totals else values.copy()
+    assert shown is not None  # a release has two parties at least
+    for name, held in columns.items():
+        unit = exact(held["step"]) / held["refined"]
+        shown[name] = _numbers(name, totals[name].view(np.int64), unit)
+        shown[f"{name}_moe"] = float(exact(held["sum_margin_95"]))
+    shown.attrs["dprelease"] = {"trust": records[0]["trust"], "words": records[0]["trust_words"]}
+    return shown
+
+
+def _numbers(name: str, sums: Integers, unit: Fraction) -> list[float]:
+    """Return sums in the column's unit; those that may be others, less a power, are refused.
+
+    What decides is the sum modulo 2^64 and nothing else: nobody learns more than from the sum.
+    """
+    whole = [int(value) for value in sums.tolist()]
+    if any(abs(value) >= LIMIT for value in whole):
+        _refuse(f"the sums of {name} do not fit 64 bits")
+    return [float(value * unit) for value in whole]

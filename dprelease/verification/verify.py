@@ -1,0 +1,94 @@
+"""Checks a release from its folder alone: bytes, digests, the whole manifest and the price."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.documents.local_manifest import FORMAT as LOCAL
+from dprelease.documents.party_manifest import FORMAT as FEDERATED
+from dprelease.errors import LedgerError, VerificationError
+from dprelease.verification.report import Report
+from dprelease.verification.sealed import read_sealed
+
+
+def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
+    """Return the report on a release folder; it never raises for what is in the folder.
+
+    Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
+    file has its digest, and no other file is there. The manifest is made again from its declaration
+    and from the laws of the noise that it records, which are ones that the declaration admits: all
+    of it has to be the same, but for the versions of the tool, what other mechanisms would have
+    cost, and what only the ledger knows. Rows, columns, types and keys of every table follow from
+    the declaration. The events cost what the guarantee says, and no more than the budget; and they
+    are priced a second time, by other code.
+
+    With a ledger also: it holds the reservation that paid for the release, so it was not rolled
+    back since; it was charged for the very noise that the manifest records; and the digest of the
+    manifest is the one that it wrote down, so that no table was exchanged since.
+
+    Whoever can write the folder and the ledger can forge both.
+    """
+    report = Report(Path(path))
+    try:
+        record = read_sealed(report.path)
+    except VerificationError as error:
+        report.findings.append(error)
+        return report
+    report.checked.append("the manifest is the canonical encoding with its own digest")
+    _check_files(report, record)
+    _check_rest(report, record)
+    if ledger is not None:
+        _check_ledger(report, record, Path(ledger))
+    return report
+
+
+def _check_files(report: Report, record: dict[str, Any]) -> None:
+    """Compare digests; names of the manifest are looked for in the folder, and never opened."""
+    expected = {file["name"]: file["sha256"] for file in record["files"]}
+    there = {path.name: path for path in report.path.iterdir()}
+    for name, digest in expected.items():
+        path = there.get(name)
+        is_file = path is not None and not path.is_symlink() and path.is_file()
+        if path is None or not is_file or _digest_of(path) != digest:
+            report.found("DP-VERIFY-004", name=name)
+    for name in sorted(there.keys() - {*expected, manifest.NAME}):
+        report.found("DP-VERIFY-005", name=name)
+    report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
+
+
+def _digest_of(path: Path) -> str | None:
+    try:
+        return manifest.sha256_of(path)
+    except OSError:
+        return None
+
+
+def _check_rest(report: Report, record: dict[str, Any]) -> None:
+    """Make the manifest again: of aggregates, of single records, or of one party's messages."""
+    if record["format"] == LOCAL:
+        from dprelease.verification.local_release import check_local
+
+        check_local(report, record)
+    elif record["format"] == FEDERATED:
+        from dprelease.verification.party_messages import check_federated
+
+        check_federated(report, record)
+    else:
+        from dprelease.verification.central import check_central
+
+        check_central(report, record)
+
+
+def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
+    from dprelease.verification.paid import paid_for
+
+    try:
+        problem, words = paid_for(path, record)
+    except LedgerError as error:
+        problem, words = error.cause, ""
+    if problem is not None:
+        report.found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
+    else:
+        report.checked.append(words)
