@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import dprelease
@@ -14,6 +15,7 @@ from dprelease import mechanisms
 from dprelease.mechanisms import registry
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
+from dprelease.tables import formats
 from tests.release.build import write
 
 QUIET = """
@@ -60,3 +62,38 @@ def test_a_mechanism_is_one_file(quiet: str, noise: str, tmp_path: Path) -> None
     assert quiet in json.dumps(record)
     assert dprelease.verify(folder).ok
     assert quiet in registry.names()
+
+
+class ArrowFiles:
+    """Another format: Arrow's own files."""
+
+    extension = "arrow"
+
+    def write(self, tables: Iterable[pa.Table], path: Path) -> int:
+        held = pa.concat_tables(tables)
+        with pa.ipc.new_file(path, held.schema) as writer:
+            writer.write_table(held)
+        return len(held)
+
+    def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+        held = pa.ipc.open_file(path.read_bytes()).read_all()
+        return held if columns is None else held.select(columns)
+
+    def shape(self, path: Path) -> tuple[pa.Schema, int]:
+        held = self.read(path)
+        return held.schema, len(held)
+
+    def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        yield from self.read(path, columns).to_batches()
+
+
+def test_a_format_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is published, listed by its digest, and verified down to keys and rows."""
+    monkeypatch.setattr(formats, "PUBLISHED", ArrowFiles())
+    folder = run(read_declaration(write(tmp_path)), output=tmp_path / "out own")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "all.arrow", "by_city.arrow", "manifest.json",
+    ]  # fmt: skip
+    assert dprelease.verify(folder).ok
+    (folder / "all.arrow").write_bytes((folder / "by_city.arrow").read_bytes())
+    assert not dprelease.verify(folder).ok

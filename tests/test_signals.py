@@ -58,7 +58,7 @@ match place:
     case "plan": ends(pipeline, "prepare", True)
     case "reserved": ends(Ledger, "reserve", False)
     case "query": Engine.run = turned
-    case "staged": ends(pipeline, "write_parquet", False)
+    case "staged": ends(pipeline, "write_table", False)
     case "renamed": ends(folder, "rename_new", False)
 from dprelease.cli import main
 sys.argv = ["dprelease", "run", sys.argv[3], "--json"]

@@ -13,6 +13,7 @@ from dprelease.postprocess.record_laws import of_all
 from dprelease.query.records import Records
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
+from dprelease.tables import formats
 from dprelease.tables.record_table import schema_of_records
 
 FORMAT = "dprelease-local-manifest/1"
@@ -93,7 +94,7 @@ def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
 def file_record(part: Records, digest: str, size: int) -> dict[str, Any]:
     """Return the record of one published file; its number of rows is that of the source."""
     return {
-        "name": f"{part.name}.parquet",
+        "name": formats.file_of(part.name),
         "query": part.name,
         "rows": size,
         "columns": [{"name": name, "type": kind} for name, kind in schema_of_records(part)],

@@ -23,7 +23,8 @@ from dprelease.query.aggregate import CountDistinct, Frequent, Quantile, SquareS
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.schema.values import DROP
-from dprelease.tables.parquet import schema_of
+from dprelease.tables import formats
+from dprelease.tables.published_tables import schema_of
 from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"
@@ -254,7 +255,7 @@ def _treatment(query: Query) -> dict[str, Any]:
 def file_record(query: Query, written: Written) -> dict[str, Any]:
     """Return the record of one published file; its number of rows is public, or noised."""
     return {
-        "name": f"{query.name}.parquet",
+        "name": formats.file_of(query.name),
         "query": query.name,
         "rows": written.rows,
         "columns": [{"name": name, "type": kind} for name, kind in schema_of(query)],

@@ -12,7 +12,8 @@ from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, Trust
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-from dprelease.tables.parquet import schema_of
+from dprelease.tables import formats
+from dprelease.tables.published_tables import schema_of
 
 FORMAT = "dprelease-federated-manifest/1"
 
@@ -97,7 +98,7 @@ def messages_schema(query: Query) -> list[tuple[str, str]]:
 def file_record(query: Query, digest: str) -> dict[str, Any]:
     """Return the record of one file of messages; its number of rows is public."""
     return {
-        "name": f"{query.name}.parquet",
+        "name": formats.file_of(query.name),
         "query": query.name,
         "rows": query.keys.size,
         "columns": [{"name": name, "type": kind} for name, kind in messages_schema(query)],

@@ -29,7 +29,7 @@ from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
 from dprelease.system.files import in_mebibytes
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.tables.parquet import to_arrow
+from dprelease.tables.published_tables import to_arrow
 
 ROOM = 1 << 20
 """Bytes for what a draft lacks: digests, numbers of rows, the entry of the ledger."""

@@ -18,7 +18,7 @@ from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.query.records import Records
 from dprelease.release.execute import publishing
 from dprelease.schema.load import Declaration
-from dprelease.tables.parquet import write_parquet
+from dprelease.tables.formats import file_of, write_table
 from dprelease.tables.record_table import records_to_arrow
 
 
@@ -80,6 +80,6 @@ def _publish_records(
     """Write one file of noised records; return its digest and the number of records."""
     exact = engine.records(part)
     noisy = perturb_records(exact, plan.of_records(part.name), bits)
-    path = folder / f"{part.name}.parquet"
-    write_parquet(records_to_arrow(noisy, part.columns), path)
+    path = folder / file_of(part.name)
+    write_table(records_to_arrow(noisy, part.columns), path)
     return sha256(path.read_bytes()), exact.size

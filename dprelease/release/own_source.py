@@ -19,6 +19,7 @@ from dprelease.errors import OutputError, Place
 from dprelease.query.resolve import Query
 from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
+from dprelease.tables import formats
 
 EVERYWHERE = "**"
 """The part of a pattern that stands for any number of folders."""
@@ -44,7 +45,7 @@ def refuse_own_source(
         DP-OUTPUT-012 if a source is in the folder, or has a pattern that files in it would fit.
     """
     target = output or declaration.folder / declaration.spec.output
-    written = [MANIFEST, *(f"{query.name}.parquet" for query in queries)]
+    written = [MANIFEST, *(formats.file_of(query.name) for query in queries)]
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source

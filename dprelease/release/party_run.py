@@ -22,7 +22,7 @@ from dprelease.release.execute import publishing
 from dprelease.release.party import party_of
 from dprelease.schema.load import Declaration
 from dprelease.tables.arrays import key_values, taken, wrapped
-from dprelease.tables.parquet import write_parquet
+from dprelease.tables.formats import file_of, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,8 +55,8 @@ def run_federated(
                 progress(query.name)
                 shares = plan.of_shares(query.name)
                 found = messages(engines[query.name].run(query), shares, plan.parties, source)
-                path = release.folder / f"{query.name}.parquet"
-                write_parquet(_to_arrow(query, found), path)
+                path = release.folder / file_of(query.name)
+                write_table(_to_arrow(query, found), path)
                 digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
         release.publish(manifest.build(declaration, queries, plan, digests, party))

@@ -17,7 +17,7 @@ from dprelease.query.resolve import Query
 from dprelease.release.execute import publishing
 from dprelease.release.streaming import streaming
 from dprelease.schema.load import Declaration
-from dprelease.tables.parquet import write_parquet
+from dprelease.tables.formats import file_of, write_table
 
 Progress = Callable[[str], None]
 
@@ -93,7 +93,7 @@ def _publish_query(
     engine: Answering, query: Query, plan: Plan, bits: BitSource, folder: Path
 ) -> manifest.Written:
     """Write one noised table and return its digest and its number of rows."""
-    path = folder / f"{query.name}.parquet"
+    path = folder / file_of(query.name)
     with streaming(engine, plan.of_query(query.name), bits) as tables:
-        rows = write_parquet(tables, path)
+        rows = write_table(tables, path)
     return manifest.Written(manifest.sha256_of(path), rows)

@@ -20,6 +20,7 @@ from dprelease.query.select import NOISED, Selected, select
 from dprelease.release.execute import answer, answering
 from dprelease.release.pipeline import run
 from dprelease.schema.load import Declaration, declaration_of, read_table
+from dprelease.tables import formats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,12 +104,10 @@ def sql(
         if output is None:
             noised = _in_memory(declaration, plan, frames or {}, state)
         else:
-            import pyarrow.parquet as pq
-
             folder = run(
                 declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
             )
-            noised = pq.read_table(folder / f"{ANSWER}.parquet")
+            noised = formats.PUBLISHED.read(folder / formats.file_of(ANSWER))
         shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
         shown.attrs["dprelease"] = attributes(plan)
     return shown

@@ -17,7 +17,8 @@ from dprelease.noise.answers import answered
 from dprelease.noise.vectors import perturbed
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn
-from dprelease.tables.parquet import ROW_GROUP, Tables, to_arrow
+from dprelease.tables.formats import ROW_GROUP
+from dprelease.tables.published_tables import Tables, to_arrow
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

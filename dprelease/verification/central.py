@@ -12,7 +12,8 @@ from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query, resolve
-from dprelease.tables.parquet import schema_of
+from dprelease.tables import formats
+from dprelease.tables.published_tables import schema_of
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
@@ -64,8 +65,8 @@ def _check_tables(
     for query in queries:
         rows = written[query.name].rows
         there = is_written(report.path, query.name, schema_of(query), rows)
-        if not there or not has_keys(report.path / f"{query.name}.parquet", query):
-            report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
+        if not there or not has_keys(report.path / formats.file_of(query.name), query):
+            report.found("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 

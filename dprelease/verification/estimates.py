@@ -20,6 +20,7 @@ from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
 from dprelease.privacy.event import Event
 from dprelease.query.records import RecordColumn, Records, resolve_records
 from dprelease.schema.load import declaration_from_texts
+from dprelease.tables import formats
 from dprelease.tables.record_table import public_values
 from dprelease.verification.local_release import holds_records
 from dprelease.verification.sealed import read_sealed
@@ -130,14 +131,12 @@ def _law(event: Event) -> Mechanism:
 
 
 def _read(folder: Path, held: dict[str, Any], part: Records, name: str) -> pa.ChunkedArray:
-    import pyarrow.parquet as pq
-
-    path = folder / f"{part.name}.parquet"
+    path = folder / formats.file_of(part.name)
     for file in held["files"]:
         if file["query"] != part.name or not holds_records(folder, part, file["rows"]):
             continue
         if manifest.sha256_of(path) == file["sha256"]:
-            return pq.read_table(path, columns=[name]).column(0)
+            return formats.PUBLISHED.read(path, [name]).column(0)
     _refuse("DP-VERIFY-004", name=path.name)
 
 

@@ -17,6 +17,7 @@ from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.records import RecordColumn, Records, resolve_records
+from dprelease.tables import formats
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, is_written, resolved_again
@@ -62,7 +63,7 @@ def _check_files(report: Report, parts: Sequence[Records], sizes: dict[str, int]
     """Return whether all files are there, with what can be published."""
     wrong = [part for part in parts if not holds_records(report.path, part, sizes[part.name])]
     for part in wrong:
-        report.found("DP-VERIFY-006", name=f"{part.name}.parquet")
+        report.found("DP-VERIFY-006", name=formats.file_of(part.name))
     report.checked.append("columns, values and numbers of records follow from the declaration")
     return not wrong
 
@@ -70,14 +71,13 @@ def _check_files(report: Report, parts: Sequence[Records], sizes: dict[str, int]
 def holds_records(folder: Path, part: Records, rows: int) -> bool:
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from dprelease.tables.record_table import declared_values, schema_of_records
 
     if not is_written(folder, part.name, schema_of_records(part), rows):
         return False
     try:
-        table = pq.ParquetFile(folder / f"{part.name}.parquet").read()
+        table = formats.PUBLISHED.read(folder / formats.file_of(part.name))
     except (OSError, pa.ArrowException):
         return False
     return all(declared_values(table.column(column.name), column) for column in part.columns)

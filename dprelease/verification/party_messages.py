@@ -22,6 +22,7 @@ from dprelease.planning.guarantee import budget_of, within
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.tables import formats
 from dprelease.verification.central import ask_again
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.rebuilt import check_rebuilt, matched
@@ -72,12 +73,12 @@ def check_messages(report: Report, queries: Sequence[Query]) -> None:
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
         if not _is_message(report.path, query):
-            report.found("DP-VERIFY-006", name=f"{query.name}.parquet")
+            report.found("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
 def _is_message(folder: Path, query: Query) -> bool:
-    path = folder / f"{query.name}.parquet"
+    path = folder / formats.file_of(query.name)
     columns = manifest.messages_schema(query)
     there = is_written(folder, query.name, columns, query.keys.size)
     return there and has_keys(path, query) and not has_nulls(path)
@@ -91,13 +92,11 @@ def declared_queries(record: dict[str, Any]) -> tuple[Query, ...]:
 
 def checked_messages(folder: Path, record: dict[str, Any], query: Query) -> pa.Table | None:
     """Return a party's messages to one query; None unless they are what its manifest says."""
-    import pyarrow.parquet as pq
-
     (file,) = (file for file in record["files"] if file["query"] == query.name)
-    path = folder / f"{query.name}.parquet"
+    path = folder / formats.file_of(query.name)
     if not _is_message(folder, query) or sha256_of(path) != file["sha256"]:
         return None
-    return pq.read_table(path)
+    return formats.PUBLISHED.read(path)
 
 
 def _shares(

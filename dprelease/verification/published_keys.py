@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.query.resolve import Query
+from dprelease.tables import formats
 from dprelease.tables.key_columns import KeyArrays
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-BATCH = 1 << 18
-"""Rows that are compared at once."""
 
 
 def has_keys(path: Path, query: Query) -> bool:
@@ -42,13 +40,11 @@ def has_keys(path: Path, query: Query) -> bool:
 def has_nulls(path: Path) -> bool:
     """Return whether anything is missing in a file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        held = pq.ParquetFile(path)
         return any(
             column.null_count
-            for batch in held.iter_batches(batch_size=BATCH)
+            for batch in formats.PUBLISHED.batches(path, None)
             for column in batch.columns
         )
     except (OSError, pa.ArrowException):
@@ -56,10 +52,7 @@ def has_nulls(path: Path) -> bool:
 
 
 def _batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
-    import pyarrow.parquet as pq
-
-    names = [key.column for key in query.key_columns]
-    yield from pq.ParquetFile(path).iter_batches(batch_size=BATCH, columns=names)
+    yield from formats.PUBLISHED.batches(path, [key.column for key in query.key_columns])
 
 
 def _ascend(path: Path, query: Query) -> bool:

@@ -11,6 +11,7 @@ from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.tables import formats
 
 if TYPE_CHECKING:
     from dprelease.verification.second_opinion import Opinion
@@ -82,14 +83,13 @@ def resolved_again(
 def is_written(folder: Path, query: str, columns: Sequence[tuple[str, str]], rows: int) -> bool:
     """Return whether a query's file has these columns, name and Arrow type, and so many rows."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    path = folder / f"{query}.parquet"
+    path = folder / formats.file_of(query)
     try:
         if not path.is_file():
             return False
-        held = pq.ParquetFile(path)
-        found = [(column.name, str(column.type)) for column in held.schema_arrow]
-        return found == list(columns) and held.metadata.num_rows == rows
+        schema, there = formats.PUBLISHED.shape(path)
+        found = [(column.name, str(column.type)) for column in schema]
+        return found == list(columns) and there == rows
     except (OSError, pa.ArrowException):
         return False

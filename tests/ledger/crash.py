@@ -49,7 +49,7 @@ def run_with_steps(release: Path, target: int) -> int:
     """Run the release, dying at one step; return the number of steps of a whole run."""
     count = [0]
     for owner, names in (
-        (pipeline, ("streaming", "write_parquet", "publishing", "open_engines")),
+        (pipeline, ("streaming", "write_table", "publishing", "open_engines")),
         (staged, ("_sync", "exchange", "rename_new")),
         (Ledger, ("reserve", "read", "publish", "commit", "cancel")),
         (Store, ("append", "entries")),

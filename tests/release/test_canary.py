@@ -44,7 +44,7 @@ def stepping(function):
         return found
     return wrapped
 
-for name in ("publishing", "streaming", "write_parquet", "open_engines", "_publish_query"):
+for name in ("publishing", "streaming", "write_table", "open_engines", "_publish_query"):
     setattr(pipeline, name, stepping(getattr(pipeline, name)))
 folder._sync = stepping(folder._sync)
 folder.exchange = stepping(folder.exchange)

@@ -50,7 +50,7 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
     assert caught.value.state is State.NOTHING
 
 
-@pytest.mark.parametrize("step", ["write_parquet", "rename_new", "_sync", "streaming"])
+@pytest.mark.parametrize("step", ["write_table", "rename_new", "_sync", "streaming"])
 def test_a_full_disk_leaves_nothing(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

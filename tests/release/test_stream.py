@@ -18,7 +18,8 @@ from dprelease.planning.prepare import prepare
 from dprelease.release import streaming as stream
 from dprelease.release.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
-from dprelease.tables.parquet import schema_of, to_arrow, write_parquet
+from dprelease.tables.formats import write_table
+from dprelease.tables.published_tables import schema_of, to_arrow
 from tests import processes
 from tests.replay import Keyed
 from tests.wide import release_of
@@ -125,9 +126,9 @@ def test_vectors_on_disk_make_the_same_table(
 def test_a_file_of_batches_is_the_file_of_the_table(tmp_path: Path) -> None:
     """Row groups of one size, no statistics, no schema of Arrow's: the same bytes."""
     table = pa.table({"n": pa.array(range(3 * 2**20 + 5), pa.int64())})
-    write_parquet(table, tmp_path / "whole.parquet")
+    write_table(table, tmp_path / "whole.parquet")
     parts = (table.slice(i, 2**20) for i in range(0, len(table), 2**20))
-    assert write_parquet(parts, tmp_path / "parts.parquet") == len(table)
+    assert write_table(parts, tmp_path / "parts.parquet") == len(table)
     whole, found = (tmp_path / f"{name}.parquet" for name in ("whole", "parts"))
     assert whole.read_bytes() == found.read_bytes()
     held = pq.ParquetFile(found)
@@ -143,7 +144,7 @@ def test_a_writer_that_fails_leaves_no_thread(
         next(tables)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dprelease.release.pipeline.write_parquet", full)
+    monkeypatch.setattr("dprelease.release.pipeline.write_table", full)
     monkeypatch.setattr(stream, "ROW_GROUP", 64)
     monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64,))
     with pytest.raises(Exception, match="no space left"):
@@ -158,7 +159,7 @@ def test_an_error_in_the_noise_reaches_the_caller(
         raise MemoryError
 
     given = declaration(tmp_path)
-    monkeypatch.setattr("dprelease.tables.parquet.published_arrays", fails)
+    monkeypatch.setattr("dprelease.tables.published_tables.published_arrays", fails)
     with pytest.raises(MemoryError):
         streamed(given, "many", 64)
 

@@ -1,10 +1,8 @@
-"""Noised tables as Parquet: keys from the plan, types from the plan, no statistics."""
+"""Noised tables as they are published: keys from the plan, types from the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dprelease.noise.answers import Answer
@@ -16,9 +14,6 @@ from dprelease.tables.published_columns import published_arrays, published_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-ROW_GROUP = 1 << 20
-"""Rows of a row group, and of a batch that is made while another one is written."""
 
 
 class Tables:
@@ -53,23 +48,3 @@ def schema_of(query: Query) -> list[tuple[str, str]]:
     for published in query.columns:
         found += published_types(query, published)
     return found
-
-
-def write_parquet(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
-    """Write a table, or tables one after the other; return the number of rows.
-
-    Nothing is in the file that the noised table does not say. There is at least one table.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    tables = iter([table] if isinstance(table, pa.Table) else table)
-    first = next(tables)
-    rows = 0
-    with pq.ParquetWriter(
-        path, first.schema, compression="zstd", write_statistics=False, store_schema=False
-    ) as writer:
-        for part in chain([first], tables):
-            writer.write_table(part, row_group_size=ROW_GROUP)
-            rows += len(part)
-    return rows
