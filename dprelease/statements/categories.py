@@ -30,9 +30,14 @@ def category(source: str, stored: str, values: Sequence[str]) -> str | None:
     text = text_of(source, stored)
     if FAMILY_OF[stored] == "texts":
         return _found(text, said)
-    if len(set(said.values())) < len(said):
+    if not is_told_by_value(values):
         return None
     return _spelled(text, said)
+
+
+def is_told_by_value(values: Sequence[str]) -> bool:
+    """Return whether no two declared values say the same, as 1 and 01 do."""
+    return len({_said(value) for value in values}) == len(values)
 
 
 def is_beyond_floats(values: Sequence[str], stored: str) -> bool:

