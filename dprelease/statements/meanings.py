@@ -93,29 +93,11 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
         source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
     found = None if meaning is None else meaning(Held(source, stored, column, zone))
-    if found is None:
+    if found is None or (is_stored(column) and _is_respelled(column, stored)):
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
-    if is_stored(column):  # what is computed is a float anyhow
-        refuse_loss(name, column, stored)
-    return found
-
-
-def refuse_loss(name: str, column: Column, stored: str) -> None:
-    """Refuse a stored type, of a column or of one of its cells, that may have lost what was said.
-
-    A row can turn the values of others into such a type: a missing number makes floats of them.
-
-    Raises
-    ------
-    DataError
-        DP-DATA-004 if several texts are one value of the type, DP-DATA-015 if several declared
-        numbers are one float.
-    """
-    if _is_respelled(column, stored):
-        kind = getattr(column, "type", "cut")
-        raise DataError("DP-DATA-004", column=name, physical=stored, declared=kind)
-    if _is_inexact(column, stored):
+    if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
         raise DataError("DP-DATA-015", column=name)
+    return found
 
 
 def _is_respelled(column: Column, stored: str) -> bool:
@@ -123,16 +105,28 @@ def _is_respelled(column: Column, stored: str) -> bool:
 
     One row with a letter turns such a column into texts, and then all others would read otherwise.
     """
-    family = FAMILY_OF[stored]
-    if isinstance(column, CategoryColumn) and family not in ("texts", "nothing"):
-        return not is_told_by_value(column.values or ())
-    return isinstance(column, TextColumn) and family not in ("texts", "identifiers", "nothing")
+    return isinstance(column, TextColumn) and FAMILY_OF[stored] not in (
+        "texts",
+        "identifiers",
+        "nothing",
+    )
 
 
 def _is_inexact(column: Column, stored: str) -> bool:
     if isinstance(column, CategoryColumn):
         return is_beyond_floats(column.values or (), stored)
     return is_any_integer(column) and stored in FLOATS
+
+
+def loses(column: Column, stored: str) -> bool:
+    """Return whether a stored type, of a column or of one of its cells, may lose what was said.
+
+    Several texts are one value of it, or several declared numbers one float: what is stored in it
+    is refused, for a row can turn the values of others into it, as a missing number makes floats.
+    """
+    if isinstance(column, CategoryColumn) and not is_told_by_value(column.values or ()):
+        return FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
+    return _is_respelled(column, stored) or _is_inexact(column, stored)
 
 
 def is_any_integer(column: Column) -> bool:

@@ -10,7 +10,7 @@ from dprelease.exact.reading.arrow import readable
 from dprelease.exact.reading.cells import stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
-from dprelease.statements.meanings import refuse_loss
+from dprelease.statements.meanings import loses
 from dprelease.statements.physical import FLOATS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     ------
     DataError
         DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
-        Arrow does not know, and as `_texts` for a column of Python objects.
+        Arrow does not know.
     FrameError
         DP-DATA-017 if it is not a frame.
     """
@@ -71,7 +71,7 @@ def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.Ch
 
     series = _dense(series)
     if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
-        return pa.array(_texts(series, name, declared), type=pa.string())
+        return _objects(series, name, declared)
     if getattr(series.dtype, "name", "") == "category":
         return _categories(series, name, declared)
     failed = False
@@ -84,23 +84,29 @@ def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.Ch
     return found
 
 
-def _texts(series: pd.Series, name: str, declared: Declared) -> list[str | None]:
-    """Return the texts of Python objects, of no kind of which a column would be refused.
+def _objects(series: pd.Series, name: str, declared: Declared) -> pa.Array:
+    """Return the texts of Python objects; nothing, of the type of a cell that may have lost its.
 
     pandas reads a long file by parts, each with types of its own: one row with a letter, or without
-    a value, makes texts or floats of thousands beside it, and objects of the column.
-
-    Raises
-    ------
-    DataError
-        DP-DATA-004, 005 or 015 for a kind of cells that may have lost what their texts said.
+    a value, makes texts or floats of thousands beside it, and objects of the column. As such a type
+    it is refused where it is asked of, like a column that was stored in it.
     """
+    import pyarrow as pa
+
     texts, column = texts_of(series), declared.table.columns[name]
+    types = {
+        "BOOLEAN": pa.bool_(),
+        "BIGINT": pa.int64(),
+        "DOUBLE": pa.float64(),
+        "DECIMAL": pa.decimal128(38, 0),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us"),
+    }
     for stored in stored_as(series, texts):
-        if name == declared.table.privacy_unit.id and stored in FLOATS:
-            raise DataError("DP-DATA-005", column=name)
-        refuse_loss(name, column, stored)
-    return texts
+        is_id = name == declared.table.privacy_unit.id
+        if loses(column, stored) or (is_id and stored in FLOATS):
+            return pa.nulls(len(series), types[stored])
+    return pa.array(texts, type=pa.string())
 
 
 def _categories(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
