@@ -134,13 +134,18 @@ def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
         f"CASE WHEN NOT {matches(text, WORDS_FOR_DAYS)} "
         f"THEN try_strptime({text}, {quoting.text(layout)}) END"
     )
-    if layout.startswith("%Y-%d"):  # a format that tells month and day by their places alone
+    if is_other_order(layout):
         return declared
     said = f"trim({text})"
     iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(said, 'TIMESTAMPTZ')}"
     if zone != UTC:
         iso = f"WHEN {matches(text, FAR_TEXT)} THEN {instant(said, 'TIMESTAMPTZ', zone)} {iso}"
     return f"coalesce({declared}, CASE {iso} END)"
+
+
+def is_other_order(layout: str) -> bool:
+    """Return whether a format reads days of ISO 8601 as others: the month stands at their end."""
+    return layout.startswith("%Y-%d")
 
 
 def says_numbers(layout: str) -> bool:

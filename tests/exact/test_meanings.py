@@ -65,7 +65,7 @@ def meanings(
     found: dict[str, list[Any]] = {}
     with Engine.open(table, frame) as engine:
         parts = {
-            name: f"CAST(({typed(name, column, engine.physical[name])}) AS {_shown(column)})"
+            name: f"CAST(({typed(name, column, engine.physical[name], table.table.time_zone)}) AS {_shown(column)})"
             for name, column in table.table.columns.items()
         }
         for start in range(0, len(parts), 20):
@@ -352,6 +352,42 @@ def test_instants_in_every_column() -> None:
     noon = {"type": "category", "values": ["2024-02-29 12:30:00.5"]}
     said = meanings(dict.fromkeys(as_texts, noon), pd.DataFrame(as_texts))
     assert {value for (value,) in said.values()} == {"2024-02-29 12:30:00.5"}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna", "America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("layout", [None, "%Y-%d-%m %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S"])
+@pytest.mark.parametrize("local", [False, True])
+def test_an_odd_cell_moves_no_instant(zone: str, layout: str | None, local: bool) -> None:
+    """It makes Python objects of all others, whose zone and format are those of the column."""
+    stamps = pd.to_datetime(
+        ["2024-07-01 23:30:00.5", "2024-02-01", "2023-12-31 19:00", "1960-03-04 22:00", None],
+        format="ISO8601",
+        utc=None if local else True,
+    )
+    form = {} if layout is None else {"format": layout}
+    columns = {
+        "at": {"type": "timestamp", **form},
+        "day": {"type": "date", **form},
+        "free": {"type": "date", **form, "lower": "2024-01-01", "upper": "2024-12-31"},
+        "code": {"type": "category", "values": ["2024-02-01", "2024-07-01 23:30:00.5"]},
+    }
+    plain = pd.DataFrame(dict.fromkeys(columns, pd.Series(stamps)))
+    odd = pd.DataFrame(dict.fromkeys(columns, objects([*stamps, "unknown"])))
+    source = {"frame": "t", "time_zone": zone}
+    wanted, found = meanings(columns, plain, source), meanings(columns, odd, source)
+    assert wanted["at"][:4] != [None] * 4
+    assert {name: cells[:-1] for name, cells in found.items()} == wanted
+
+
+@pytest.mark.parametrize("layout", ["%Y-%d-%m", "%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
+def test_days_of_python_have_no_format(layout: str) -> None:
+    column = {"v": {"type": "date", "format": layout}}
+    days = ["2024-02-01", "2024-12-31"]
+    wanted = meanings(column, pd.DataFrame({"v": pd.to_datetime(days)}))["v"]
+    held = [datetime.date.fromisoformat(day) for day in days]
+    for cells in (held, [np.datetime64(day) for day in days], map(pd.Timestamp, days)):
+        found = meanings(column, pd.DataFrame({"v": objects([*cells, held[0].strftime(layout)])}))
+        assert found["v"] == [*wanted, wanted[0]]
 
 
 def test_digits_are_days_where_the_format_has_nothing_else() -> None:

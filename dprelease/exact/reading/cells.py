@@ -11,8 +11,14 @@ import decimal
 import math
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+from zoneinfo import ZoneInfo
 
 import numpy as np
+
+from dprelease.schema.columns import Column, DateColumn, TimestampColumn
+from dprelease.statements.spelling import UTC, is_other_order
 
 WIDEST = 2**13
 """Bits of an integer that is written out; what is longer is as good as infinite to all readers."""
@@ -39,9 +45,30 @@ STORED: tuple[tuple[tuple[type, ...], str], ...] = (
 an integer, too."""
 
 
-def texts_of(cells: Iterable[object]) -> list[str | None]:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the texts of a column will be read, so that days and instants are written likewise.
+
+    `zone`: where instants are local. `is_timely`: by their texts, days and instants are told, how
+    far they are from Greenwich included. `layout`: a format by which texts of ISO 8601 would be
+    read as other days.
+    """
+
+    zone: str = UTC
+    is_timely: bool = False
+    layout: str | None = None
+
+    @classmethod
+    def of(cls, column: Column, zone: str) -> Self:
+        """Return how texts are read as a declared column."""
+        if not isinstance(column, DateColumn | TimestampColumn):
+            return cls(zone)
+        return cls(zone, True, column.format if is_other_order(column.format) else None)
+
+
+def texts_of(cells: Iterable[object], reading: Reading = Reading()) -> list[str | None]:
     """Return each cell as a text, or None where it has no value; never raises."""
-    return [_text(cell) for cell in cells]
+    return [_text(cell, reading) for cell in cells]
 
 
 def stored_as(cells: Iterable[object], texts: Iterable[str | None]) -> list[str]:
@@ -57,20 +84,20 @@ def _stored(kind: type) -> str:
     return next(stored for kinds, stored in STORED if issubclass(kind, kinds))
 
 
-def _text(cell: object) -> str | None:
+def _text(cell: object, reading: Reading) -> str | None:
     """Return what a cell says; None if it says nothing, or can't be asked."""
     try:
-        return _telling(cell)
+        return _telling(cell, reading)
     except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
         return None
 
 
-def _telling(value: object) -> str | None:
+def _telling(value: object, reading: Reading) -> str | None:
     if isinstance(value, str):
         text = str.__str__(value)
         return text if _is_unicode(text) else None
     if isinstance(value, np.datetime64):
-        return _numpy_instant(value)
+        return _numpy_instant(value, reading)
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, bool):
@@ -82,9 +109,9 @@ def _telling(value: object) -> str | None:
     if isinstance(value, decimal.Decimal):
         return _decimal(value)
     if isinstance(value, datetime.datetime):
-        return _instant(value)
+        return _instant(value, reading)
     if isinstance(value, datetime.date):
-        return datetime.date.isoformat(value)
+        return _day(value, reading)
     return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
 
 
@@ -115,7 +142,7 @@ def _decimal(value: decimal.Decimal) -> str | None:
     return "0" if short in ("-0", "") else short
 
 
-def _instant(value: datetime.datetime) -> str | None:
+def _instant(value: datetime.datetime, reading: Reading) -> str | None:
     # pandas' NaT passes as a datetime, and is the only one that differs from itself.
     if value != value or not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:
         return None
@@ -124,26 +151,43 @@ def _instant(value: datetime.datetime) -> str | None:
         value.year, value.month, value.day, value.hour, value.minute, value.second,
         value.microsecond,
     )  # fmt: skip
-    return _plain(plain if offset is None else plain - offset)
+    return _plain(plain, reading) if offset is None else _zoned(plain - offset, reading)
 
 
-def _plain(instant: datetime.datetime) -> str:
+def _zoned(instant: datetime.datetime, reading: Reading) -> str:
+    """Return an instant of Greenwich, as one that is local where the column's instants are."""
+    if reading.zone == UTC:
+        return _plain(instant, reading)
+    if reading.is_timely and reading.layout is None:  # the engine turns it as it turns columns
+        return f"{instant.isoformat(sep=' ')}+00:00"
+    there = instant.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(reading.zone))
+    return _plain(there.replace(tzinfo=None), reading)
+
+
+def _plain(instant: datetime.datetime, reading: Reading) -> str:
     """Return an instant as the engine writes it; its day alone at midnight."""
+    if reading.layout is not None:
+        return instant.strftime(reading.layout)
     text = instant.isoformat(sep=" ").removesuffix(" 00:00:00")
     return text.rstrip("0") if "." in text else text
 
 
-def _numpy_instant(value: np.datetime64) -> str | None:
+def _day(day: datetime.date, reading: Reading) -> str:
+    iso = reading.layout is None
+    return datetime.date.isoformat(day) if iso else day.strftime(reading.layout or "")
+
+
+def _numpy_instant(value: np.datetime64, reading: Reading) -> str | None:
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * count
     if unit == "ns":
-        return _plain(EPOCH + datetime.timedelta(microseconds=ticks // 1000))
+        return _plain(EPOCH + datetime.timedelta(microseconds=ticks // 1000), reading)
     if unit in ("M", "Y"):
         months = ticks * (12 if unit == "Y" else 1)
-        return datetime.date(1970 + months // 12, months % 12 + 1, 1).isoformat()
-    return _plain(EPOCH + datetime.timedelta(microseconds=ticks * MICROSECONDS[unit]))
+        return _day(datetime.date(1970 + months // 12, months % 12 + 1, 1), reading)
+    return _plain(EPOCH + datetime.timedelta(microseconds=ticks * MICROSECONDS[unit]), reading)
 
 
 def _is_unicode(text: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError, FrameError
 from dprelease.exact.reading.arrow import readable
-from dprelease.exact.reading.cells import stored_as, texts_of
+from dprelease.exact.reading.cells import Reading, stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
@@ -93,7 +93,8 @@ def _objects(series: pd.Series, name: str, declared: Declared) -> pa.Array:
     """
     import pyarrow as pa
 
-    texts, column = texts_of(series), declared.table.columns[name]
+    column = declared.table.columns[name]
+    texts = texts_of(series, Reading.of(column, declared.table.time_zone))
     types = {
         "BOOLEAN": pa.bool_(),
         "BIGINT": pa.int64(),
