@@ -16,7 +16,7 @@ from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
-from dprelease.exact.reading.stored_types import COARSE, refuse_computed
+from dprelease.exact.reading.stored_types import refuse_computed
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
@@ -360,7 +360,7 @@ class Engine:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
-        stored |= dict.fromkeys(given.coarse & set(stored), COARSE)
+        stored |= {name: kind for name, kind in given.coarse.items() if name in stored}
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
     def _checked(self, given: Input, opened: Opened) -> str:

@@ -46,8 +46,8 @@ class Input:
     """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
-    coarse: set[str] = field(default_factory=set)
-    """Columns of Parquet whose instants the engine can't read as they are."""
+    coarse: dict[str, str] = field(default_factory=dict)
+    """Columns of Parquet whose instants the engine can't read as they are, and their types."""
     copies: dict[Path, Path] = field(default_factory=dict)
     """Plain copies of text files, which the engine reads in their place."""
     uncopied: set[Path] = field(default_factory=set)

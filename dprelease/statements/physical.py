@@ -12,7 +12,12 @@ INTEGERS = SMALL_INTEGERS | WIDE_INTEGERS
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 TEXTS = frozenset({"VARCHAR", "ENUM", "JSON"})
 TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
-ZONED = frozenset({"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"})
+ZONED_MS = "TIMESTAMP_MS WITH TIME ZONE"
+"""Milliseconds of Greenwich: the engine has them as `TIMESTAMP_MS`, and no type that says so."""
+
+ZONED = frozenset(
+    {"TIMESTAMP WITH TIME ZONE", ZONED_MS, "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"}
+)
 
 FAMILIES = {
     "integers": INTEGERS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from dprelease.query import quoting
-from dprelease.statements.physical import FAMILY_OF, ZONED
+from dprelease.statements.physical import FAMILY_OF, ZONED, ZONED_MS
 
 WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
 NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
@@ -192,6 +192,8 @@ def instant(source: str, stored: str, zone: str = UTC) -> str:
 
 def _whole_microseconds(source: str, stored: str, kind: str) -> str:
     """Return an instant without its nanoseconds, as texts and objects lose theirs: never later."""
+    if stored == ZONED_MS:  # in a session whose own zone is UTC
+        source = f"TRY_CAST({source} AS TIMESTAMP)"
     near = f"TRY_CAST({source} AS {kind})"
     if "_NS" not in stored:
         return near

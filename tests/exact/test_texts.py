@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError, Findings, State
@@ -368,6 +369,33 @@ def test_days_of_instants_are_local(kind: str, tmp_path: Path) -> None:
     found = [datetime.fromordinal(first.toordinal() + i).date().isoformat()
              for i, n in enumerate(rows.tolist()) for _ in range(n)]  # fmt: skip
     assert found == LOCAL_DAYS
+
+
+UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
+
+
+@pytest.mark.parametrize("beside", [None, "us", "text", "ms"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_instants_of_parquet_are_local_in_every_unit(
+    unit: str, beside: str | None, tmp_path: Path
+) -> None:
+    """What the engine can't read as it is was read in the time of Greenwich."""
+    instants = pd.to_datetime(pd.Series(INSTANTS), utc=True)
+    ends = [2**62, -(2**62)] if unit == "ms" else []  # no value stops a run
+    ticks = [round(i.timestamp() * UNITS[unit]) for i in instants] + ends
+    kinds = {"us": pa.timestamp("us", "UTC"), "ms": pa.timestamp("ms"), "text": pa.string()}
+    day = pa.array(ticks, pa.timestamp(unit, "UTC"))
+    pq.write_table(pa.table({"day": day}), tmp_path / "t1.parquet")
+    if beside is not None:
+        other = pa.array(INSTANTS if beside == "text" else [None] * 3).cast(kinds[beside])
+        pq.write_table(pa.table({"day": other}), tmp_path / "t2.parquet")
+    source = {"path": "t*.parquet", "time_zone": ZONE}
+    days = {"type": "date", "lower": "2023-12-30", "upper": "2024-07-02"}
+    query = ask(declared(source, tmp_path, {"day": days}), {"rows": {"count": "*"}}, ["day"])
+    rows = exact(query)["rows"]
+    (key,) = query.keys.keys
+    found = {(key.days[0] + timedelta(i)).isoformat(): n for i, n in enumerate(rows) if n}
+    assert found == dict.fromkeys(LOCAL_DAYS, 2 if beside == "text" else 1)
 
 
 def test_local_texts_stay_as_they_are(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import parquet, pattern, stored_columns
 from dprelease.exact.reading.stored_types import (
     COARSE,
+    IN_MILLISECONDS,
     SCHEMA,
     Ask,
     Types,
@@ -23,6 +24,8 @@ from dprelease.exact.reading.stored_types import (
 from dprelease.exact.vectors import BATCH
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.statements.physical import ZONED_MS
+from dprelease.statements.spelling import UTC
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,12 +46,17 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     files = {file: _types(given.declared, file, ask) for file in given.files}
     runs = by_types(files, given.declared)
     given.differs = bool(runs)
-    given.coarse = {name for types in files.values() for name in names if types.get(name) == COARSE}
+    stored = {name: {kinds[name] for kinds in files.values() if name in kinds} for name in names}
+    given.coarse = {
+        name: COARSE if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
+        for name, kinds in stored.items()
+        if kinds & IN_MILLISECONDS
+    }
     if not runs and not (given.coarse and by_arrow):
         return relation
     parts = []
     for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
-        if by_arrow and given.coarse & {name for name in kinds if kinds[name] == COARSE}:
+        if by_arrow and any(kinds.get(name) in IN_MILLISECONDS for name in given.coarse):
             name = f"{given.relation}_{i}"
             given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
             parts.append((name, kinds))
@@ -69,6 +77,8 @@ def _types(declared: Declared, file: Path, ask: Ask) -> dict[str, str]:
         if same not in ([], [name]):
             code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
             raise DataError(code, table=declared.table.name, column=name)
+    if declared.table.time_zone == UTC:  # where both are the same
+        types = {name: COARSE if kind == ZONED_MS else kind for name, kind in types.items()}
     return types
 
 
@@ -83,7 +93,7 @@ class FileBatches:
     declared: Declared
     files: tuple[Path, ...]
     types: Types
-    """The engine's types of the columns, `COARSE` among them."""
+    """The engine's types of the columns, some of them `IN_MILLISECONDS`."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -125,7 +135,7 @@ class FileBatches:
         for name in stored_columns(self.declared):
             if name not in table.column_names:
                 continue
-            if self.types[name] == COARSE:
+            if self.types[name] in IN_MILLISECONDS:
                 columns[name] = _in_milliseconds(table[name])
             else:
                 columns[name] = _uncoded(read_as_declared(table[name], name, self.declared))

@@ -16,7 +16,13 @@ from dprelease.exact.reading.sources import stored_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import typed
-from dprelease.statements.physical import DECLARED_AS, FLOATS, SMALL_INTEGERS, base_type
+from dprelease.statements.physical import (
+    DECLARED_AS,
+    FLOATS,
+    SMALL_INTEGERS,
+    ZONED_MS,
+    base_type,
+)
 
 Ask = Callable[[str], list[Any]]
 """Returns the rows of a statement that reads no row about people."""
@@ -27,6 +33,8 @@ Types = Mapping[str, str]
 COARSE = "TIMESTAMP_MS"
 """Instants of Parquet that the engine turns into microseconds as it reads: it stops where they
 don't fit, so one value could stop a run. Others have to read them as they are."""
+
+IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
 
 SCHEMA = "SELECT name, num_children, duckdb_type, logical_type FROM parquet_schema({})"
 """What a Parquet file says of its columns; no row is read."""
@@ -67,8 +75,10 @@ def column_types(
     for name, children, kind, detail in rows[1:]:
         if skip == 0:
             names.append(name)
-            coarse = "MILLIS=MilliSeconds" in (detail or "") and "Timestamp" in (detail or "")
-            types[name] = COARSE if coarse else kind or "STRUCT"
+            detail = detail or ""
+            types[name] = kind or "STRUCT"
+            if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
+                types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else COARSE
         else:
             skip -= 1
         skip += children or 0
