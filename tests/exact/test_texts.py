@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,15 @@ def written(source: dict[str, Any], between: str | None = None, end: str = "\n")
     return end.join([*lines, ""])
 
 
+def json_lines(rows: list[tuple[str, str, str, datetime]], end: str) -> str:
+    """Return rows as JSON lines."""
+    lines = [
+        dict(zip(COLUMNS, [region, int(visits), float(cost), str(at)[:10], str(at)], strict=True))
+        for region, visits, cost, at in rows
+    ]
+    return end.join([*(json.dumps(line, ensure_ascii=False) for line in lines), ""])
+
+
 def declared(source: dict[str, Any], folder: Path, columns: dict[str, Any] = COLUMNS) -> Declared:
     return table_from_mapping({"table": "t", "source": source, "columns": columns}, folder)
 
@@ -151,6 +161,27 @@ def test_no_row_is_lost_in_any_encoding(encoded: str, packed: str, tmp_path: Pat
     data = PACKED[packed](written(source, **how).encode(codec))
     (tmp_path / f"t.csv{packed}").write_bytes(data)
     check({"path": f"t.csv{packed}", **source, **({"encoding": name} if name else {})}, tmp_path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("encoded", "packed"),
+    [*itertools.product(ENCODED, [""]), ("UTF-8 with its mark", ".gz"), ("cp1252", ".zst")],
+)
+def test_no_json_line_is_lost_in_any_encoding(
+    encoded: str, packed: str, end: str, tmp_path: Path
+) -> None:
+    """The first one begins behind the mark, which is no part of it."""
+    name, codec = ENCODED[encoded]
+    (tmp_path / f"t.jsonl{packed}").write_bytes(PACKED[packed](json_lines(ROWS, end).encode(codec)))
+    check({"path": f"t.jsonl{packed}", **({"encoding": name} if name else {})}, tmp_path)
+
+
+def test_marks_may_differ_from_file_to_file_of_a_glob(tmp_path: Path) -> None:
+    for part, codec in enumerate(("utf-8", "utf-8-sig")):
+        rows = ROWS[2 * part : 2 * part + 2]
+        (tmp_path / f"{part}.jsonl").write_bytes(json_lines(rows, "\n").encode(codec))
+    check({"path": "*.jsonl"}, tmp_path)
 
 
 def test_files_of_a_glob_are_written_alike(tmp_path: Path) -> None:

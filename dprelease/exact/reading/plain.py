@@ -62,7 +62,7 @@ class Packing:
             If it is not whole, or not compressed as declared.
         """
         parts = _unpacked(raw, self.compression)
-        return parts if self.encoding == UTF_8 else _in_utf_8(parts, self.encoding)
+        return _unmarked(parts) if self.encoding == UTF_8 else _in_utf_8(parts, self.encoding)
 
     def write(self, raw: pa.NativeFile, target: Path) -> None:
         """Write the file in UTF-8, readable by its owner alone as its folder is.
@@ -75,6 +75,18 @@ class Packing:
         with target.open("wb") as file:
             for chunk in self.chunks(raw):
                 file.write(chunk)
+
+
+def is_marked(file: Path) -> bool:
+    """Return whether a file begins with the mark of UTF-8; nobody's row is looked at.
+
+    The engine skips it before CSV, and takes it for a part of the first of JSON lines.
+    """
+    try:
+        with opened(file) as raw:
+            return bytes(raw.read(len(codecs.BOM_UTF8))) == codecs.BOM_UTF8
+    except OSError:
+        return False  # who reads the rest says so
 
 
 def opened(file: Path) -> pa.NativeFile:
@@ -93,10 +105,21 @@ def _unpacked(raw: Any, compression: Compression) -> Iterator[bytes]:
         yield chunk
 
 
-def _in_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def _unmarked(parts: Iterator[bytes]) -> Iterator[bytes]:
+    yield _first(parts, len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+    yield from parts
+
+
+def _first(parts: Iterator[bytes], size: int) -> bytes:
+    """Return what is taken from the front: at least `size` bytes, or all that there are."""
     first = b""
-    while len(first) < len(codecs.BOM_UTF16) and (part := next(parts, b"")):
+    while len(first) < size and (part := next(parts, b"")):
         first += part
+    return first
+
+
+def _in_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    first = _first(parts, len(codecs.BOM_UTF16))
     if encoding == "utf-16":  # without a mark it is what most writers mean
         encoding = "utf-16-be" if first[:2] == codecs.BOM_UTF16_BE else "utf-16-le"
     decoder = codecs.getincrementaldecoder(encoding)(UNKNOWN)

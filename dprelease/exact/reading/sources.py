@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.plain import Packing, opened
+from dprelease.exact.reading.plain import Packing, is_marked, opened
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
@@ -107,7 +107,8 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
             return Opened(files, stamps, (), parquet(files))
         case "csv" | "json_lines":
             reader = text_reader(declared, source, files)
-            copied = None if reader.packing.is_plain else reader
+            marked = source.kind == "json_lines" and any(map(is_marked, files))
+            copied = None if reader.packing.is_plain and not marked else reader
             return Opened(files, stamps, (), reader.relation(files), copied)
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
