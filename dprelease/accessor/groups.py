@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import shapes
+from dprelease.accessor.given import refuse_cells
 from dprelease.accessor.selected import Groups, Selected
 from dprelease.accessor.terms import Price, Terms, question
 from dprelease.errors import UsageError
@@ -36,6 +37,7 @@ class Grouped(Groups, Generic[One]):
         return cast("Selected[One]", self._of(columns, single=isinstance(columns, str)))
 
     def _of(self, columns: object, *, single: bool = False) -> Selected[pd.DataFrame]:
+        refuse_cells(self.rows, {"columns": columns})
         names = [columns] if isinstance(columns, str) else shapes.listed(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
             kind, wanted = type(columns).__name__, "a column or a list of columns"
@@ -83,6 +85,7 @@ class Grouped(Groups, Generic[One]):
             A column for each aggregate.
         """
         with self.rows._asking() as chosen:
+            refuse_cells(self.rows, {"aggregates": aggregates, "epsilon": epsilon, **named})
             terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.counted import Counted
+from dprelease.accessor.given import refuse_cells
 from dprelease.accessor.groups import Grouped
 from dprelease.accessor.session import Session
 from dprelease.accessor.terms import QUESTIONS, Name
@@ -43,6 +44,7 @@ class Questions(Counted):
             To be asked every question.
         """
         chosen = self._chosen()
+        refuse_cells(self, {"predicate": predicate})
         return Rows(replace(chosen, predicates=(*chosen.predicates, predicate)))
 
     def derive(self, **columns: Mapping[str, object]) -> Rows:
@@ -61,6 +63,7 @@ class Questions(Counted):
             To be asked every question.
         """
         chosen = self._chosen()
+        refuse_cells(self, columns)
         more = {name: _plain(declared) for name, declared in columns.items()}
         return Rows(replace(chosen, derived={**chosen.derived, **more}))
 
@@ -90,6 +93,7 @@ class Questions(Counted):
             To be asked for aggregates of columns, or for several at once.
         """
         given: object = by
+        refuse_cells(self, {"by": by})
         if not isinstance(given, Iterable):
             kind, wanted = type(given).__name__, "a column or a list of columns"
             raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
@@ -113,6 +117,7 @@ class Questions(Counted):
             With a ledger, `attrs["dprelease_answer"]["ledger"]` tells what it has left.
         """
         with self._asking() as chosen:
+            refuse_cells(self, {"question": question})
             if question not in QUESTIONS:
                 raise SessionError("DP-SESSION-008", what=question, known=", ".join(QUESTIONS))
             dry = Rows(replace(chosen, dry=True))

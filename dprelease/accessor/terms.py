@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
+from dprelease.accessor.given import refusing_cells
 from dprelease.accessor.session import Number
 from dprelease.errors import SessionError, UsageError
 
@@ -130,7 +131,7 @@ def keys_of(terms: Terms) -> list[str]:
 
 
 def question(ask: Ask) -> Ask:
-    """Return a question whose signature and docstring name its terms one by one.
+    """Return a question whose signature and docstring name its terms, and that takes no cells.
 
     Type checkers know them from `Unpack`. `help`, notebooks and completion look at the signature,
     which would only say `**terms`; unknown ones still reach the question, which refuses them in
@@ -145,10 +146,10 @@ def question(ask: Ask) -> Ask:
         for name, (kind, default, *_) in TERMS.items()
         if name in names
     ]
-    described: Any = ask
+    described: Any = refusing_cells(ask)
     described.__signature__ = signature.replace(parameters=[*own, *shown])
     described.__doc__ = _described(inspect.getdoc(ask) or "", names)
-    return ask
+    return cast("Ask", described)
 
 
 def _described(doc: str, names: Sequence[str]) -> str:

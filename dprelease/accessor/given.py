@@ -1,0 +1,103 @@
+"""What a question is given: names and numbers, never the cells of a frame.
+
+A message quotes the name that it does not know. Who gives a column in place of its name, as pandas
+takes it, would find what stands in all of its cells there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from dprelease.errors import UsageError
+
+if TYPE_CHECKING:
+    from dprelease.accessor.chosen import Chosen
+
+LIBRARIES = frozenset({"pandas", "numpy", "pyarrow", "polars"})
+"""Whose lists are columns and frames."""
+
+NUMBERS = ("bins", "q")
+"""What may be an array, of numbers."""
+
+NAMES = ("by", "columns")
+"""What may be an index or an array, such as `df.columns`, if it holds names of columns alone."""
+
+WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
+
+Asking = TypeVar("Asking", bound=Callable[..., object])
+
+
+class Choosing(Protocol):
+    """Who knows the table that is asked about."""
+
+    def _chosen(self) -> Chosen: ...
+
+
+def refuse_cells(rows: Choosing, given: Mapping[str, object]) -> None:
+    """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
+
+    `given`: arguments by their names.
+    """
+    for name, value in given.items():
+        fits = (name in NUMBERS and _is_of_numbers(value)) or (
+            name in NAMES and _is_array(value) and _are_known(value, rows)
+        )
+        found = None if fits else _cells(value)
+        if found is not None:
+            kind = type(found).__name__
+            wanted = "numbers" if name in NUMBERS else WANTED
+            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+
+
+def refusing_cells(ask: Asking) -> Asking:
+    """Return a method of rows, or of groups of `rows`, that begins by `refuse_cells`."""
+    names = list(signature(ask).parameters)[1:]
+
+    @wraps(ask)
+    def asked(self: Any, *arguments: object, **named: object) -> object:
+        given = {**dict(zip(names, arguments, strict=False)), **named}
+        refuse_cells(getattr(self, "rows", self), given)
+        return ask(self, *arguments, **named)
+
+    return cast("Asking", asked)
+
+
+def _cells(value: object) -> object | None:
+    """Return what holds cells in an argument, if anything does."""
+    if isinstance(value, Mapping):
+        return _first(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return _first(value)
+    return value if _is_column(value) else None
+
+
+def _first(parts: Any) -> object | None:
+    found = (_cells(part) for part in parts)
+    return next((cells for cells in found if cells is not None), None)
+
+
+def _is_column(value: object) -> bool:
+    """Return whether it is a list of one of the libraries; their scalars are none."""
+    kinds = type(value).__mro__
+    known = any(kind.__module__.partition(".")[0] in LIBRARIES for kind in kinds)
+    scalar = any(kind.__name__ == "generic" for kind in kinds)
+    return known and hasattr(value, "__len__") and not scalar
+
+
+def _is_array(value: object) -> bool:
+    return any(kind.__name__ in ("Index", "ndarray") for kind in type(value).__mro__)
+
+
+def _are_known(names: Any, rows: Choosing) -> bool:
+    """Return whether all are columns of the table: what is none may be a cell."""
+    chosen = rows._chosen()
+    known = {*chosen.session.table.columns, *chosen.derived}
+    flat = getattr(names, "ndim", 0) == 1
+    return flat and all(isinstance(name, str) and name in known for name in names.tolist())
+
+
+def _is_of_numbers(value: object) -> bool:
+    return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")
