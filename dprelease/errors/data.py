@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from dprelease.errors.template import Template
 
+CONVERT = "declare the type that it has, or convert the source"
+"""What helps where a stored type can't be read as declared."""
+
+AS_TEXT = "store it as text, in pandas by read_csv(..., dtype={{'{column}': str}})"
+SPELLED = (
+    "a text is told by its spelling, and of 01 and 1.0 only the number 1 is stored: "
+    f"{AS_TEXT}, or declare the type that it has"
+)
+TWINS = (
+    "the declared values '{first}' and '{second}' say the same, and only texts tell them apart: "
+    f"{AS_TEXT}, or declare one of them"
+)
+"""As `CONVERT`, where texts alone will do; templates."""
+
 GIVEN: dict[str, Template] = {
     "DP-DATA-017": Template(
         cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
@@ -41,7 +55,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-004": Template(
         cause="The column '{column}' is stored as {physical}, which can't be read as {declared}.",
-        fix="declare the type that it has, or convert the source.",
+        fix="{way}.",
     ),
     "DP-DATA-005": Template(
         cause="The id '{column}' is stored as a floating-point number.",

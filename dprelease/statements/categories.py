@@ -35,9 +35,14 @@ def category(source: str, stored: str, values: Sequence[str]) -> str | None:
     return _spelled(text, said)
 
 
-def is_told_by_value(values: Sequence[str]) -> bool:
-    """Return whether no two declared values say the same, as 1 and 01 do."""
-    return len({_said(value) for value in values}) == len(values)
+def twins(values: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first two declared values that say the same, if any do."""
+    first: dict[str, str] = {}
+    for value in values:
+        before = first.setdefault(_said(value), value)
+        if before != value:
+            return before, value
+    return None
 
 
 def is_beyond_floats(values: Sequence[str], stored: str) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dprelease.errors import DataError
+from dprelease.errors.data import CONVERT, SPELLED, TWINS
 from dprelease.query import quoting
 from dprelease.schema.columns import (
     CategoryColumn,
@@ -24,12 +25,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.statements.categories import (
-    EXACT,
-    category,
-    is_beyond_floats,
-    is_told_by_value,
-)
+from dprelease.statements.categories import EXACT, category, is_beyond_floats, twins
 from dprelease.statements.physical import (
     DECLARED_AS,
     FAMILY_OF,
@@ -94,10 +90,23 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
     found = None if meaning is None else meaning(Held(source, stored, column, zone))
     if found is None or (is_stored(column) and _is_respelled(column, stored)):
-        raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type)
+        way = _way(name, column, stored)
+        raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
     if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
         raise DataError("DP-DATA-015", column=name)
     return found
+
+
+def _way(name: str, column: Column, stored: str) -> str:
+    """Return what helps where a stored type can't be read as declared."""
+    if stored not in FAMILY_OF:
+        return CONVERT
+    if isinstance(column, TextColumn):
+        return SPELLED.format(column=name)
+    same = twins(column.values or ()) if isinstance(column, CategoryColumn) else None
+    if same is None:
+        return CONVERT
+    return TWINS.format(column=name, first=same[0], second=same[1])
 
 
 def _is_respelled(column: Column, stored: str) -> bool:
@@ -124,7 +133,7 @@ def loses(column: Column, stored: str) -> bool:
     Several texts are one value of it, or several declared numbers one float: what is stored in it
     is refused, for a row can turn the values of others into it, as a missing number makes floats.
     """
-    if isinstance(column, CategoryColumn) and not is_told_by_value(column.values or ()):
+    if isinstance(column, CategoryColumn) and twins(column.values or ()) is not None:
         return FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
     return _is_respelled(column, stored) or _is_inexact(column, stored)
 

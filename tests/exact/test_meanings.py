@@ -474,8 +474,12 @@ def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
             None,
         )
         return
-    with pytest.raises(DataError, match="DP-DATA-004"):
+    with pytest.raises(DataError, match="DP-DATA-004") as caught:
         meanings({"v": COLUMNS["name"]}, frame)
+    assert caught.value.fix == (
+        "a text is told by its spelling, and of 01 and 1.0 only the number 1 is stored: store it as "
+        "text, in pandas by read_csv(..., dtype={'v': str}), or declare the type that it has."
+    )
 
 
 @pytest.mark.parametrize(
@@ -623,8 +627,12 @@ def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> No
     texts = ["1", "01", "a", "001"]
     assert meanings({"v": column}, pd.DataFrame({"v": texts})) == {"v": texts}
     for cells in ([1, 1], [1.0, None], [True, False]):
-        with pytest.raises(DataError, match="DP-DATA-004"):
+        with pytest.raises(DataError, match="DP-DATA-004") as caught:
             meanings({"v": column}, pd.DataFrame({"v": cells}))
+        assert caught.value.fix == (
+            "the declared values '1' and '01' say the same, and only texts tell them apart: store "
+            "it as text, in pandas by read_csv(..., dtype={'v': str}), or declare one of them."
+        )
 
 
 def test_ids_in_columns_of_objects_stay_apart() -> None:

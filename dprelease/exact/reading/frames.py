@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError, FrameError
+from dprelease.errors.data import CONVERT
 from dprelease.exact.reading.arrow import readable
 from dprelease.exact.reading.cells import Reading, stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns
@@ -148,4 +149,4 @@ def read_as_declared(
 
 def _mistyped(name: str, physical: str, declared: Declared) -> DataError:
     kind = getattr(declared.table.columns[name], "type", "cut")
-    return DataError("DP-DATA-004", column=name, physical=physical, declared=kind)
+    return DataError("DP-DATA-004", column=name, physical=physical, declared=kind, way=CONVERT)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
+from dprelease.errors.data import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import parquet, pattern, stored_columns
@@ -150,7 +151,10 @@ class FileBatches:
         if all(map(pa.types.is_integer, kinds)):
             return pa.int64()
         declared = getattr(self.declared.table.columns[name], "type", "cut")
-        raise DataError("DP-DATA-004", column=name, physical="several types", declared=declared)
+        several = "several types"
+        raise DataError(
+            "DP-DATA-004", column=name, physical=several, declared=declared, way=CONVERT
+        )
 
 
 def _in_milliseconds(found: pa.ChunkedArray) -> pa.ChunkedArray:
