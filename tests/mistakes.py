@@ -1686,6 +1686,16 @@ DP-SQL-001  The text can't be answered: it can't be parsed as SQL, from '(' on.
 """,
     ),
     (
+        "SELECT floor(age / 10) AS tens, COUNT(*) FROM people GROUP BY floor(age / 10)",
+        "",
+        2,
+        """
+sql
+DP-SQL-004  'FLOOR(age / 10)' is no declared column in GROUP BY, no aggregate, and no arithmetic on them.
+  Fix    group by declared columns; what is computed in each row is one, too, if the table's schema declares it by an `expression` or a `cut`; conditions on rows belong into WHERE.
+""",
+    ),
+    (
         "SELECT COUNT(*) FORM people",
         "",
         2,

@@ -161,3 +161,28 @@ def test_plan_warns_of_nothing_but_says_the_unit(tmp_path: Path) -> None:
     (tmp_path / "people.yaml").write_text(SCHEMA.replace("max_groups: 2", "max_groups: 1"))
     fewer = json.loads(call("plan", str(release), "--json")[1])["columns"][0]["sensitivity"]
     assert fewer["slots"] == 1
+
+
+def test_every_release_that_a_ledger_did_not_pay_for_is_named(tmp_path: Path) -> None:
+    ledger, there = str(tmp_path / "ledger.sqlite"), tmp_path / "out" / "people"
+    opened = ["--table", "people", "--owner", "office", "--epsilon", "1"]
+    assert call("ledger", "init", ledger, *opened)[0] == 0
+    assert call("run", str(write(tmp_path)))[0] == 0
+    folders = [str(tmp_path / "none"), str(there), str(tmp_path)]
+    code, out, err = call("ledger", "check", ledger, *folders)
+    assert code == 4
+    for folder, finding in zip(folders, ("001", "010", "001"), strict=True):
+        assert f"{Path(folder) / 'manifest.json'}\nDP-VERIFY-{finding}" in out + err
+    found = json.loads(call("ledger", "check", ledger, *folders, "--json")[1])["findings"]
+    assert [one["file"] for one in found] == [str(Path(f) / "manifest.json") for f in folders]
+
+
+def test_a_sketch_replaces_no_file(tmp_path: Path) -> None:
+    write(tmp_path)
+    there = tmp_path / "there.yaml"
+    there.write_text("mine")
+    code, out, err = call("init", str(tmp_path / "people.csv"), "--output", str(there))
+    assert code == 2
+    assert there.read_text() == "mine"
+    assert "DP-OUTPUT-014" in out + err
+    assert "--overwrite" not in out + err

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
 from dprelease.cli.tables import table
 from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.errors import DpReleaseError
 
 app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
 
@@ -123,16 +127,21 @@ def check(
 ) -> None:
     """Check the chain, every price, and that releases on disk are in it (a rollback shows)."""
     with reporting(as_json):
+        from dprelease.errors import Findings
         from dprelease.release.accounts import check_prices
         from dprelease.verification.verify import verify
 
         words = check_prices(ledger)
+        wrong: list[DpReleaseError] = []
         for folder in releases or ():
-            report = verify(folder, ledger=ledger)
-            if report.findings:
-                from dprelease.errors import Findings
-
-                raise Findings(report.findings)
+            found = verify(folder, ledger=ledger).findings
+            for finding in found:  # of several folders, whose it is
+                finding.place = replace(
+                    finding.place, file=str(folder / (finding.place.file or ""))
+                )
+            wrong += found
             words.append(f"{folder.name} was paid for")
+        if wrong:
+            raise Findings(wrong)
         lines = "\n".join(f"ok  {one_line(word)}" for word in words)
         respond(as_json, {"ok": True, "checked": words}, lines)

@@ -64,7 +64,7 @@ def init(
                     output.chmod(0o600)  # it is as confidential as the data
                 file.write(text)
         except FileExistsError:
-            raise OutputError("DP-OUTPUT-001", name=output.name) from None
+            raise OutputError("DP-OUTPUT-014", name=output.name) from None
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
             raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None

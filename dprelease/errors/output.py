@@ -9,6 +9,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The output '{name}' is already there.",
         fix="choose another folder, or say --overwrite to replace the release in it.",
     ),
+    "DP-OUTPUT-014": Template(
+        cause="The file '{name}' is already there, and no sketch replaces it.",
+        fix="choose another name, or remove the file first.",
+    ),
     "DP-OUTPUT-002": Template(
         cause="The release can't be written to '{name}': {reason}.",
         fix="check that the folder can be written to and that the disk has room; then run again.",

@@ -72,8 +72,10 @@ TEMPLATES: dict[str, Template] = {
         fix="read from one declared table; declared are: {known}.",
     ),
     "DP-SQL-004": Template(
-        cause="'{what}' is neither a key of GROUP BY, nor an aggregate, nor arithmetic on them.",
-        fix="group by it if it is a declared key; conditions on rows belong into WHERE.",
+        cause="'{what}' is no declared column in GROUP BY, no aggregate, and no arithmetic on "
+        "them.",
+        fix="group by declared columns; what is computed in each row is one, too, if the table's "
+        "schema declares it by an `expression` or a `cut`; conditions on rows belong into WHERE.",
     ),
     "DP-SQL-005": Template(
         cause="The statement asks for no aggregate: rows themselves are never released.",
