@@ -84,8 +84,10 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}' can't be read.",
         fix=(
-            "give a file with one header line, and in `source` its encoding, compression, "
-            "delimiter and quote; without them it is taken for plain UTF-8 with commas."
+            "give a file with one header line, each of whose names is another and whose last is "
+            "not empty (as after a delimiter at its end), and in `source` its encoding, "
+            "compression, delimiter and quote; without them it is taken for plain UTF-8 with "
+            "commas."
         ),
     ),
     "DP-DATA-010": Template(

@@ -290,6 +290,26 @@ def test_a_json_line_that_can_t_be_read_is_a_row_of_missing_values(tmp_path: Pat
     assert total == {"rows": [4], "n": [4]}
 
 
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [(",k,n\n0,a,1\n1,a,2\n", 3), ("k,,n\na,,1\na,x,2\n", 3), (",,k,,n\n,,a,,1\n", 1)],
+    ids=["an index of pandas", "inside", "several"],
+)
+def test_columns_without_a_name_are_no_matter(text: str, total: int, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    query = query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
+    assert vectors(query)["n"] == [total, 0]
+
+
+def test_a_header_that_is_longer_than_its_rows_may_be_is_refused(tmp_path: Path) -> None:
+    """The rows would be lost without a word: they have too few fields."""
+    (tmp_path / "t.csv").write_text("k,n,\na,1\na,2\n")
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    query = query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
+    assert "not empty" in fails("DP-DATA-009", query).fix
+
+
 def test_a_row_with_a_bad_byte_is_a_missing_row(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"k,n\na,1\n\xff\xfe,2\na,3\n")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}

@@ -230,6 +230,17 @@ def _first_line(source: Source, file: Path) -> bytes:
     return (line + end)[:HEADER_LIMIT]
 
 
+def _named(header: list[str]) -> list[str]:
+    """Return the names, with some for columns that have none, as the index that pandas writes.
+
+    Not for those at the end: there rows may be shorter than such a header, and would all be lost.
+    """
+    last = max((place for place, name in enumerate(header) if name), default=-1)
+    return [
+        name or (f"dp_unnamed_{place}" if place < last else "") for place, name in enumerate(header)
+    ]
+
+
 def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     """Return the names in the header line; no other line is looked at."""
     failed = False
@@ -237,7 +248,7 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
     try:
         first = _first_line(source, file).decode("utf-8-sig")
         rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
-        header = next(rows, [])
+        header = _named(next(rows, []))
     except (OSError, ValueError, csv.Error):
         failed = True
     folded = [name.casefold() for name in header]
