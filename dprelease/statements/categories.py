@@ -30,7 +30,7 @@ def category(source: str, stored: str, values: Sequence[str]) -> str | None:
     text = text_of(source, stored)
     if FAMILY_OF[stored] == "texts":
         return _found(text, said)
-    if not is_told_by_value(values):
+    if twins(values) is not None:
         return None
     return _spelled(text, said)
 
