@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dprelease.cli import app
 from dprelease.ledger.account import largest_rho
 from dprelease.privacy.renyi import zcdp_epsilon
 from tests import processes
@@ -152,8 +153,11 @@ def test_make_targets_exist() -> None:
 
 
 def test_help_names_every_command() -> None:
-    """Every command of `--help` is in the README."""
+    """Every command that there is stands in `--help` and in the README."""
     text = run(ROOT, "-m", "dprelease", "--help")
-    for command in ("check", "plan", "run", "verify", "mechanisms"):
+    commands = [command.name or command.callback.__name__ for command in app.registered_commands]
+    groups = [group.name for group in app.registered_groups]
+    assert len(commands) + len(groups) > 8
+    for command in [*commands, *groups]:
         assert command in text
-        assert command in README
+        assert re.search(rf"dprelease {command}\b", README), command

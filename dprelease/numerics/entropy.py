@@ -1,8 +1,9 @@
 """The only source of randomness: an AES-256-CTR keystream keyed by the operating system.
 
 The stream has no seed and no public way to get one. It can't be copied or pickled, a forked child
-draws a key of its own, whatever its number is, and `fresh` mixes new bytes of the operating system
-into the key, so that a machine that was cloned or restored does not repeat the noise of its twin.
+draws a key of its own, whatever its number is, and new bytes of the operating system are mixed into
+the key before many words, so that a machine that was cloned or restored does not repeat the noise
+of its twin.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ REKEY_AFTER = 2**36
 """Bytes drawn from one key: 2**32 AES blocks, far below where a counter stream shows its period."""
 
 
+MANY = 1024
+"""Words drawn at once that are worth new bytes: a vector of noise begins with them."""
+
+
 class BitSource(Protocol):
     """Anything that gives independent uniform 64-bit words."""
 
@@ -45,14 +50,14 @@ class Entropy:
         _STREAMS.add(self)
 
     def fresh(self) -> None:
-        """Mix new bytes of the operating system into the key; called once for each release."""
+        """Mix new bytes of the operating system into the key; `words` does where many are drawn."""
         with self._lock:
             self._rekey(self._key)
 
     def words(self, n: int) -> Words:
         """Return (n,) independent uniform words; safe from several threads and after a fork."""
         with self._lock:
-            if not self._maker.is_here or self._drawn > REKEY_AFTER:
+            if not self._maker.is_here or self._drawn > REKEY_AFTER or n >= MANY:
                 self._rekey(self._key)
             self._drawn += 8 * n
             if len(self._zeros) < 8 * n:

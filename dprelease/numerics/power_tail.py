@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from flint import arb
 
-from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Flags, Floats
 
 LEAST_TAIL = 2.0**-21
@@ -54,11 +52,6 @@ def tail_ball(power: float, y: arb) -> arb:
 def density(power: float) -> float:
     """Return the density at 0, 1 / (2 Gamma(1 + 1/p))."""
     return 1.0 / (2.0 * math.gamma(1.0 + 1.0 / power))
-
-
-def size_ball(power: float, y: Fraction) -> arb:
-    """Return a ball around |y|^p."""
-    return ball(abs(y)) ** arb(power) if y else arb(0)
 
 
 def reach(power: float, least: float) -> float:

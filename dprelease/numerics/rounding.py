@@ -45,11 +45,6 @@ def round_down(x: Fraction) -> float:
     return 0.0 - round_up(-x)  # 0.0 - 0.0 keeps zero positive
 
 
-def decimal_text(x: float) -> str:
-    """Return the shortest decimal text that reads back to `x`, to the bit."""
-    return repr(float(x))
-
-
 def plain_text(x: Fraction) -> str:
     """Return a number as a plain decimal text where it has one, else as "p/q"."""
     digits = decimal_digits(x)

@@ -207,7 +207,9 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     QueryError, BudgetError, Findings
         As `resolve_federated` and `make_plan`; DP-MECH-001 if a share can't be certified.
     """
-    spec = declaration.spec.federated or FederatedSpec(parties=2)
+    spec = declaration.spec.federated
+    if spec is None:
+        raise TypeError("the release has no parties")
     queries = resolve_federated(declaration)
 
     def place(query: str, column: str) -> Place:

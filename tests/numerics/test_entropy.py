@@ -176,8 +176,11 @@ def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.Mo
     assert len({plain, *(given(i) for i in range(64))}) == 65
 
 
-def test_words_are_those_of_one_keystream_in_order_each_once() -> None:
+def test_words_are_those_of_one_keystream_in_order_each_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """No word is given twice, left out, or taken from elsewhere, whatever sizes are asked for."""
+    monkeypatch.setattr(entropy, "MANY", 2**60)  # one key for all of them
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.algorithms import AES256
     from cryptography.hazmat.primitives.ciphers.modes import CTR
@@ -187,3 +190,12 @@ def test_words_are_those_of_one_keystream_in_order_each_once() -> None:
     found = np.concatenate([stream.words(n) for n in sizes])
     expected = Cipher(AES256(stream._key), CTR(bytes(16))).encryptor().update(bytes(8 * sum(sizes)))
     assert found.tobytes() == expected
+
+
+def test_many_words_begin_with_new_bytes() -> None:
+    """Twins that were resumed from one snapshot draw other noise, without being told."""
+    twins = [Entropy(), Entropy()]
+    twins[1]._key, twins[1]._stream = twins[0]._key, twins[0]._stream
+    drawn = [twin.words(entropy.MANY) for twin in twins]
+    assert not np.intersect1d(*drawn).size
+    assert twins[0]._key != twins[1]._key
