@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from dprelease.numerics.rounding import exact
 
+LARGEST = 10**12
+"""Of any budget: commands open far smaller ones."""
+
 Size = Annotated[int, Field(ge=0, lt=2**127)]
 
 
@@ -60,7 +63,7 @@ class _Account(_Part):
     @model_validator(mode="after")
     def _is_a_budget(self) -> Self:
         amounts = [exact(text) for text in (self.epsilon, self.rho) if text is not None]
-        if len(amounts) != 1 or not 0 < amounts[0] < 10**9 or not 0 <= exact(self.delta) < 1:
+        if len(amounts) != 1 or not 0 < amounts[0] <= LARGEST or not 0 <= exact(self.delta) < 1:
             raise ValueError("no budget")
         return self
 

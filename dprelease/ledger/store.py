@@ -165,7 +165,12 @@ class Store:
         return dict(body)
 
     def append(self, body: dict[str, Any]) -> Entry:
-        """Add an entry inside a transaction; return it."""
+        """Add an entry inside a transaction; return it.
+
+        Raises ValueError for what could not be read again: nobody could use the ledger any more.
+        """
+        if not is_entry(body):
+            raise ValueError("this is no entry of a ledger")
         # Older versions would give back what has been read: they must not write here any more.
         self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         number, previous = self._connection.execute("SELECT number, digest FROM head").fetchone()

@@ -527,3 +527,16 @@ def test_reservations_name_their_charges(ledger: Ledger) -> None:
     found: Reservation = ledger.reserve([charge()], "r")
     assert found.charge_of(TABLE) is not None
     assert found.charge_of("office/other") is None
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(10**13), Fraction(10**12)])
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, epsilon: Fraction) -> None:
+    ledger = Ledger(tmp_path / "own.sqlite")
+    odd = Account("office/people", "add_remove", "person", epsilon, Fraction(0), None)
+    if epsilon == 10**12:
+        ledger.open_account(odd)
+        assert ledger.state().accounts["office/people"].epsilon == epsilon
+        return
+    with pytest.raises(ValueError, match="no entry"):
+        ledger.open_account(odd)
+    assert ledger.state().accounts == {}
