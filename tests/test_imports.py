@@ -61,19 +61,19 @@ def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     # Nor what only other releases do: with ids, ledgers, choices, single records, many cells.
     assert not found & {
         "concurrent.futures",
-        "dprelease.exact.bounding",
-        "dprelease.exact.records",
+        "dprelease.exact.bounding_in_memory",
+        "dprelease.exact.true_records",
         "dprelease.ledger.ledger",
         "dprelease.mechanisms.selection.exponential",
         "dprelease.query.records",
-        "dprelease.noise.selected",
+        "dprelease.noise.selections",
         "dprelease.documents.local_manifest",
         "dprelease.planning.federated_plan",
         "dprelease.planning.local_plan",
         "dprelease.release.local_run",
         "dprelease.release.party_run",
         "dprelease.verification.second_opinion",
-        "dprelease.statements.records",
+        "dprelease.statements.record_statements",
         "pyarrow.compute",
         "sqlite3",
     }

@@ -33,7 +33,7 @@ def ended(code: str, *options: str, stdout: int = subprocess.PIPE) -> tuple[int,
 
 def both(command: str) -> list[tuple[int, str, str]]:
     """Return the ends of a process in which `command()` is left to itself, and is the whole."""
-    whole = "from dprelease.cli.process import whole_process\nwhole_process(command)\n"
+    whole = "from dprelease.cli.process_setup import whole_process\nwhole_process(command)\n"
     return [ended(f"{command}\n{last}") for last in ("command()\n", whole)]
 
 
@@ -98,7 +98,7 @@ def test_modules_are_taken_apart_where_something_watches(watched: str) -> None:
 
 @pytest.mark.parametrize("watch", ["settrace", "setprofile"])
 def test_a_tracer_watches(watch: str) -> None:
-    code = "import sys\nfrom dprelease.cli.process import _is_watched as watched\n"
+    code = "import sys\nfrom dprelease.cli.process_setup import _is_watched as watched\n"
     asked = f"before = watched()\nsys.{watch}(lambda *_: None)\nprint(before, watched())"
     assert ended(code + asked)[1].split() == ["False", "True"]
 
@@ -116,7 +116,9 @@ def test_one_thread_for_small_matrices_unless_told(
 
 
 def test_a_session_that_goes_on_is_not_ended() -> None:
-    code = "from dprelease.cli.process import whole_process; import sys; whole_process(sys.exit)"
+    code = (
+        "from dprelease.cli.process_setup import whole_process; import sys; whole_process(sys.exit)"
+    )
     command = [sys.executable, "-i", "-c", code]
     done = processes.run(
         command, cwd=ROOT, input=b"print(6 * 7)\n", capture_output=True, check=False
@@ -164,7 +166,7 @@ def look():
 
 def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
     """Of the command line alone: a library that is imported changes nothing of its host."""
-    code = f"{CRASHES}from dprelease.cli.process import whole_process\nwhole_process(look)"
+    code = f"{CRASHES}from dprelease.cli.process_setup import whole_process\nwhole_process(look)"
     with processes.started(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -212,7 +214,7 @@ def test_nobody_reads_on(size: int) -> None:
     """A closed pipe: the same code and the same words as any other process has."""
     for unread in ("sys.stdout.write", "typer.echo"):
         ends = []
-        for last in ("", "from dprelease.cli.process import whole_process as run\n"):
+        for last in ("", "from dprelease.cli.process_setup import whole_process as run\n"):
             ours, theirs = os.pipe()
             os.close(ours)
             text = f"import sys, typer\n{last}def command():\n    {unread}('x' * {size})\n"

@@ -15,7 +15,7 @@ from dprelease.accessor.session import Session, Spending, amount, spending
 from dprelease.accessor.terms import Noise, Terms, keys_of
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
-from dprelease.exact.view import computed
+from dprelease.exact.post_view import computed
 from dprelease.ledger.account import Charge
 from dprelease.planning.aggregate_words import counted_words
 from dprelease.planning.auto.ledger_cost import counted_by

@@ -10,7 +10,7 @@ from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.counted import Counted
 from dprelease.accessor.terms import Price, Terms, checked, question
 from dprelease.errors import SessionError, UsageError
-from dprelease.query.columns import unknown_column
+from dprelease.query.used_columns import unknown_column
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:

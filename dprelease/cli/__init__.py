@@ -12,8 +12,11 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli import ledger, local, mechanisms, question, releases, schema
-from dprelease.cli.process import whole_process
+from dprelease.cli import ledger_commands as ledger
+from dprelease.cli import local_commands as local
+from dprelease.cli import mechanisms, releases, schema
+from dprelease.cli import sql_command as question
+from dprelease.cli.process_setup import whole_process
 from dprelease.cli.reporting import ShownGroup, reporting, say
 from dprelease.version import __version__
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dprelease.cli.outlook import ledger_told
+from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.tables import table
+from dprelease.cli.shown_tables import table
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
 
@@ -114,7 +114,7 @@ def plan(
         queries, found = prepare(declaration)
         charged = ledger_told(declaration, queries, found)
         if declaration.spec.mode == "local":
-            from dprelease.cli.local import local_plan_words
+            from dprelease.cli.local_commands import local_plan_words
 
             told = {**found.to_json(), "ledger": charged.answer}
             words = local_plan_words(found, wide=wide)
@@ -129,7 +129,7 @@ def plan(
             return
         words = _plan_words(found, wide=wide)
         if declaration.spec.federated is not None:
-            from dprelease.cli.federated import federated_words
+            from dprelease.cli.party_commands import federated_words
 
             words = (
                 f"{federated_words(found, wide=wide)}\n\nAll honest parties together:\n\n{words}"
@@ -192,7 +192,7 @@ def _statements(declaration: Declaration) -> dict[str, str]:
 
     queries, plan = prepare(declaration)
     if declaration.spec.mode == "local":
-        from dprelease.cli.local import local_statements
+        from dprelease.cli.local_commands import local_statements
 
         return local_statements(plan)
     from dprelease.statements.compiler import planned
@@ -312,7 +312,7 @@ def _guarantee_words(found: Plan) -> str:
 
 
 def _reading_words(found: Plan) -> list[str]:
-    from dprelease.planning.guarantee import reading
+    from dprelease.planning.guarantees import reading
 
     read = reading(found.guarantee)
     posteriors = ", ".join(

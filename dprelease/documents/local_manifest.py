@@ -11,8 +11,8 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
 from dprelease.postprocess.record_laws import of_all
 from dprelease.query.records import Records
+from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
-from dprelease.schema.values import DROP
 from dprelease.tables import formats
 from dprelease.tables.record_table import schema_of_records
 

@@ -15,14 +15,14 @@ from dprelease.documents.treatments import computed_and_joined
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.aggregate_words import counted_words
 from dprelease.planning.bounded_words import bounded_words
-from dprelease.planning.guarantee import budget_of, reading
+from dprelease.planning.guarantees import budget_of, reading
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
 from dprelease.query.resolve import Query
+from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
-from dprelease.schema.values import DROP
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 from dprelease.version import __version__

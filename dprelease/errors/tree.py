@@ -7,22 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dprelease.errors import (
-    budget,
-    data,
-    declaration,
-    engine,
-    federated,
-    internal,
-    join,
-    ledger,
-    local,
-    output,
-    query,
-    session,
-    spark,
-    verification,
-)
+from dprelease.errors import budget_words as budget
+from dprelease.errors import data_words as data
+from dprelease.errors import declaration_words as declaration
+from dprelease.errors import engine_words as engine
+from dprelease.errors import federated_words as federated
+from dprelease.errors import internal_words as internal
+from dprelease.errors import join_words as join
+from dprelease.errors import ledger_words as ledger
+from dprelease.errors import local_words as local
+from dprelease.errors import output_words as output
+from dprelease.errors import query_words as query
+from dprelease.errors import session_words as session
+from dprelease.errors import spark_words as spark
+from dprelease.errors import verification_words as verification
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
 from dprelease.errors.template import Template

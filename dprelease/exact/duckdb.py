@@ -18,7 +18,7 @@ from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.table import DenseProfile, ExactTable, Integers, Profile
+from dprelease.exact.true_table import DenseProfile, ExactTable, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
@@ -41,9 +41,9 @@ from dprelease.statements.physical import FLOATS, base_type
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
-    from dprelease.exact.records import ExactRecords
+    from dprelease.exact.true_records import ExactRecords
     from dprelease.query.records import Records
-    from dprelease.statements.records import CompiledRecords
+    from dprelease.statements.record_statements import CompiledRecords
 
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""
@@ -171,7 +171,7 @@ class Engine:
 
     def _bounded(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
-        from dprelease.exact import bounding
+        from dprelease.exact import bounding_in_memory as bounding
 
         sql, compiled = compile_kept(query, self.physical, self.joined)
         unit, cells = query.unit, query.keys.size
@@ -271,7 +271,7 @@ class Engine:
         DataError
             DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
         """
-        from dprelease.statements.records import compile_records, stored_columns_of
+        from dprelease.statements.record_statements import compile_records, stored_columns_of
 
         for name in stored_columns_of(records):
             if name not in self.physical:
@@ -289,7 +289,7 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
-        from dprelease.exact.records import exact_records
+        from dprelease.exact.true_records import exact_records
 
         compiled = self.compile_records(records)
         read = self._attempt(

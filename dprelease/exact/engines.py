@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
+from dprelease.exact.answering import Answering
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.engine import Answering
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
@@ -71,8 +71,8 @@ def _engine(
 ) -> AbstractContextManager[Answering]:
     if spec.engine == "duckdb":
         return Engine.open(declared, frame, joined, joined_frame, settings)
-    from dprelease.exact.spark.engine import SparkEngine
-    from dprelease.exact.spark.session import Settings as SparkSettings
+    from dprelease.exact.spark.spark_engine import SparkEngine
+    from dprelease.exact.spark.spark_session import Settings as SparkSettings
 
     cluster = SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
     return SparkEngine.open(declared, frame, joined, joined_frame, cluster)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.table import Integers
+from dprelease.exact.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
 

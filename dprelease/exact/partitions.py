@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dprelease.exact.table import Integers
+from dprelease.exact.true_table import Integers
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dprelease.exact.table import Integers
+from dprelease.exact.true_table import Integers
 
 WIDTH = 8
 

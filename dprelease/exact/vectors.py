@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.exact.stored import WIDTH, StoredVector
-from dprelease.exact.table import Integers
+from dprelease.exact.true_table import Integers
 from dprelease.query.aggregate import SquareSum, Sum
 from dprelease.query.measure import Measure
 

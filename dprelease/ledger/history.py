@@ -13,7 +13,7 @@ from typing import Any
 
 from dprelease.ledger.account import Account
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.process import Process
+from dprelease.ledger.holder import Process
 from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, problem_of
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock, is_held

@@ -23,7 +23,7 @@ from dprelease.errors import Charge as Spent
 from dprelease.ledger.account import Account, Charge, fits_alone, price
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.history import ImpossibleEntry, Reservation, State, lock_of, locks_of
-from dprelease.ledger.process import Process
+from dprelease.ledger.holder import Process
 from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, PUBLISH, READ, RESERVE, problem_of
 from dprelease.ledger.store import Store, damaged
 from dprelease.privacy.event import Event

@@ -27,7 +27,7 @@ from dprelease.mechanisms.randomizer import ONE_STEP, PlaceInAuto
 from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
-from dprelease.privacy.losses.exponential import ExponentialLoss
+from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 from dprelease.privacy.unit import Sensitivity
 
 

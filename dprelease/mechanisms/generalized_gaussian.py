@@ -29,7 +29,7 @@ from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, PrivacyLoss, below
-from dprelease.privacy.losses.exponential import ExponentialLoss
+from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 
 TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36

@@ -21,7 +21,7 @@ from flint import arb
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.privacy.loss import Floats
-from dprelease.privacy.losses.exponential import ExponentialLoss
+from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 
 
 @dataclass(frozen=True)

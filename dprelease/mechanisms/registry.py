@@ -15,7 +15,7 @@ from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.mechanisms.selection.base import Selection
+from dprelease.mechanisms.selection.selection import Selection
 from dprelease.privacy.event import Event
 
 RECORD_NAMES = ("randomized_response",)

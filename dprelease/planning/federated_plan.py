@@ -16,19 +16,19 @@ from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text, round_down, round_up
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import priced
-from dprelease.planning.guarantee import budget_findings, guarantee_of
+from dprelease.planning.guarantees import budget_findings, guarantee_of
 from dprelease.planning.plan import Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event
-from dprelease.privacy.federated import rounding_exponent
 from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregate import Count, CountDistinct, Sum
 from dprelease.query.measure import Form, Measure
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query, resolve
-from dprelease.schema.federated import FederatedSpec
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
+from dprelease.schema.parties import FederatedSpec
 from dprelease.schema.release import BudgetSpec
 
 ROOM = Fraction(1023, 1024)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from dprelease.errors import DpReleaseError, Findings, Place, raise_all
 from dprelease.mechanisms import registry
-from dprelease.planning.guarantee import budget_findings, budget_of
+from dprelease.planning.guarantees import budget_findings, budget_of
 from dprelease.planning.noise_requests import Wish
 from dprelease.query.resolve import Query, resolved
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.schema.partial import what_is_left
 from dprelease.schema.release import PRIVATE_KEYS
+from dprelease.schema.salvage import what_is_left
 from dprelease.schema.yaml_text.reader import dotted
 
 MANY = 100

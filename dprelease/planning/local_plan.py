@@ -13,7 +13,7 @@ from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.mechanism_choice import drafts_of
 from dprelease.planning.budget_shares import flat, shares_of_records, spend
 from dprelease.planning.calibration import Draft
-from dprelease.planning.guarantee import (
+from dprelease.planning.guarantees import (
     budget_findings,
     budget_of,
     guarantee_of,

@@ -19,7 +19,7 @@ from dprelease.planning.auto.mechanism_choice import drafts_of
 from dprelease.planning.bounded_words import bounded_words
 from dprelease.planning.budget_shares import Share, flat, spend
 from dprelease.planning.calibration import Factors, priced
-from dprelease.planning.guarantee import (
+from dprelease.planning.guarantees import (
     budget_of,
     check_budget,
     guarantee_of,

@@ -18,7 +18,7 @@ from dprelease.query.aggregate import (
     Sum,
     Tree,
 )
-from dprelease.query.asked import Asking, Part
+from dprelease.query.asked_columns import Asking, Part
 from dprelease.query.measure import Form, Measure, Published
 from dprelease.query.post import PostProcessing
 from dprelease.schema.asked import ColumnSpec

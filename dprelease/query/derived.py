@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError
-from dprelease.query.columns import Formula, Formulas
+from dprelease.query.used_columns import Formula, Formulas
 from dprelease.schema.columns import Column, CutColumn, expression_of
 from dprelease.schema.table import Table
 

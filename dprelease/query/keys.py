@@ -16,7 +16,7 @@ from dprelease.schema.columns import (
     DateColumn,
     IntegerColumn,
 )
-from dprelease.schema.values import DROP, to_bool, to_date, to_int
+from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
 
 KeyKind = Literal["text", "integer", "boolean", "date"]
 

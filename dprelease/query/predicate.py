@@ -18,7 +18,6 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.columns import Formula, Predicate, unknown_column
 from dprelease.query.nodes import (
     SHOWN,
     check_declared,
@@ -45,6 +44,7 @@ from dprelease.query.scalar import (
     as_floats,
     kind_of,
 )
+from dprelease.query.used_columns import Formula, Predicate, unknown_column
 from dprelease.query.whole import dropped, unread
 from dprelease.schema.table import Table
 

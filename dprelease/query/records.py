@@ -14,10 +14,10 @@ from typing import Any
 from dprelease.errors import DpReleaseError, QueryError, raise_all
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregate import Sum
-from dprelease.query.columns import unknown_column
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
+from dprelease.query.used_columns import unknown_column
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -28,10 +28,10 @@ from dprelease.schema.columns import (
     NumberColumn,
     expression_of,
 )
+from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release import RecordColumnSpec, RecordsSpec
-from dprelease.schema.values import DROP
 
 RESPONSE = "randomized_response"
 MOST_VALUES = 2**20

@@ -9,12 +9,12 @@ from typing import Any
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
-from dprelease.query.asked import Asking, columns_with_moments, columns_with_trees
-from dprelease.query.columns import Formulas, Predicate, unknown_column
+from dprelease.query.asked_columns import Asking, columns_with_moments, columns_with_trees
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measure import Measure, Published
-from dprelease.query.private import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
+from dprelease.query.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
+from dprelease.query.used_columns import Formulas, Predicate, unknown_column
 from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec

@@ -20,8 +20,8 @@ from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.nodes import near
 from dprelease.query.whole import KNOWN, dropped, unread
+from dprelease.schema.field_types import NAME
 from dprelease.schema.table import Table
-from dprelease.schema.values import NAME
 from dprelease.schema.yaml_text.reader import Plain
 
 LENGTH_LIMIT = 10_000

@@ -13,7 +13,7 @@ from dprelease.ledger.account import Account, price
 from dprelease.ledger.ledger import Ledger, events_of
 from dprelease.ledger.steps import RESERVE
 from dprelease.numerics.rounding import exact
-from dprelease.planning.guarantee import check_budget
+from dprelease.planning.guarantees import check_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
 from dprelease.schema.release import BudgetSpec

@@ -18,7 +18,7 @@ from dprelease.documents.encoding import pieces
 from dprelease.documents.manifest import canonical
 from dprelease.errors import DeclarationError, Place, RunState
 from dprelease.exact.engines import open_engine
-from dprelease.noise.answers import answered
+from dprelease.noise.noised_answers import answered
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.query.resolve import Query

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dprelease.documents import manifest
 from dprelease.errors import RunState
-from dprelease.exact.engine import Answering
+from dprelease.exact.answering import Answering
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy

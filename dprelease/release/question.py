@@ -12,7 +12,7 @@ import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.exact.engines import frame_of, refuse_unknown_frames
-from dprelease.exact.view import computed
+from dprelease.exact.post_view import computed
 from dprelease.planning.findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dprelease.exact.engine import Answering, Spreading
-from dprelease.noise.answers import answered
-from dprelease.noise.vectors import perturbed
+from dprelease.exact.answering import Answering, Spreading
+from dprelease.noise.noised_answers import answered
+from dprelease.noise.noised_vectors import perturbed
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn
 from dprelease.tables.formats import ROW_GROUP

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dprelease.schema.field_types import refuse
 from dprelease.schema.model import Model
-from dprelease.schema.values import refuse
 
 
 def above_zero(value: Fraction | None) -> Fraction | None:

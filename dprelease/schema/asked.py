@@ -18,9 +18,18 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.field_types import (
+    Exact,
+    Flag,
+    ShortForm,
+    Text,
+    Whole,
+    refuse,
+    to_bool,
+    to_exact,
+)
 from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.model import Model
-from dprelease.schema.values import Exact, Flag, ShortForm, Text, Whole, refuse, to_bool, to_exact
 
 MOST_PARTS = 10_000
 """Largest denominator of a quantile."""

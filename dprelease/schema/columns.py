@@ -22,9 +22,8 @@ from pydantic import (
 )
 
 from dprelease.numerics.rounding import exact, plain_text
-from dprelease.schema.derived import Computable
-from dprelease.schema.model import A_TYPE, Files, Model, not_read, refuse_twins, shortened
-from dprelease.schema.values import (
+from dprelease.schema.computable import Computable
+from dprelease.schema.field_types import (
     DROP,
     TEXT_SCHEMA,
     Day,
@@ -36,6 +35,7 @@ from dprelease.schema.values import (
     refuse,
     to_fraction,
 )
+from dprelease.schema.model import A_TYPE, Files, Model, not_read, refuse_twins, shortened
 from dprelease.schema.yaml_text.reader import not_utf8
 
 STEPS_LIMIT = 2**62

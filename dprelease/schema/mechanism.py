@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, model_validator
 
+from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Text, to_text
 from dprelease.schema.model import Model
-from dprelease.schema.values import TEXT_SCHEMA, ShortForm, Text, to_text
 
 AUTO = "auto"
 

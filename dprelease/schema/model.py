@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
+from dprelease.schema.field_types import refuse
 from dprelease.schema.nearest import nearest
-from dprelease.schema.values import refuse
 from dprelease.schema.words import A_MAPPING, words_of
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 from dprelease.system.files import NoFile, TooLarge, read_file

@@ -18,14 +18,10 @@ from pydantic import (
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.cluster import SparkSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
-from dprelease.schema.engine import DuckDBSpec
-from dprelease.schema.federated import FederatedSpec
-from dprelease.schema.join import JoinSpec
-from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
-from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.spark import SparkSpec
-from dprelease.schema.values import (
+from dprelease.schema.engine_settings import DuckDBSpec
+from dprelease.schema.field_types import (
     NAME,
     NUMBER_SCHEMA,
     TEXT_SCHEMA,
@@ -39,6 +35,10 @@ from dprelease.schema.values import (
     to_bool,
     to_text,
 )
+from dprelease.schema.join_form import JoinSpec
+from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
+from dprelease.schema.model import Model, refuse_twins
+from dprelease.schema.parties import FederatedSpec
 from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64

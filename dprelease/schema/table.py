@@ -19,8 +19,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.values import (
+from dprelease.schema.field_types import (
     TEXT_SCHEMA,
     Flag,
     Name,
@@ -30,6 +29,7 @@ from dprelease.schema.values import (
     Whole,
     refuse,
 )
+from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.written import (
     COMPRESSED,
     UTC,

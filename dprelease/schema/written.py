@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from dprelease.schema.values import refuse, to_text
+from dprelease.schema.field_types import refuse, to_text
 
 UTF_8, UTC = "utf-8", "UTC"
 

@@ -15,7 +15,7 @@ from dprelease.query import quoting
 from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import Measure
-from dprelease.query.private import COMPOSITE, UNKNOWN
+from dprelease.query.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
@@ -28,7 +28,7 @@ from dprelease.statements.layers import (
     typed_column,
     typed_rows,
 )
-from dprelease.statements.partitions import partition
+from dprelease.statements.partition_counts import partition
 from dprelease.statements.treatment import steps
 from dprelease.statements.values import lattice_of, row_value
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from dprelease.query import quoting
 from dprelease.query.aggregate import Sum
-from dprelease.query.columns import Formulas
 from dprelease.query.derived import closure, layers
 from dprelease.query.join import Join, compared_as
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
+from dprelease.query.used_columns import Formulas
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
 from dprelease.statements.categories import EXACT

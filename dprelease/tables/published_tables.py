@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dprelease.noise.answers import Answer
-from dprelease.noise.vectors import NoisyTable
+from dprelease.noise.noised_answers import Answer
+from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
 from dprelease.tables.key_columns import KeyArrays

@@ -7,7 +7,7 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.mechanisms import registry
-from dprelease.planning.guarantee import budget_of
+from dprelease.planning.guarantees import budget_of
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee

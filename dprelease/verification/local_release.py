@@ -12,7 +12,7 @@ from dprelease.documents import local_manifest as manifest
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.planning.guarantee import budget_of
+from dprelease.planning.guarantees import budget_of
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee

@@ -18,7 +18,7 @@ from dprelease.planning.federated_plan import (
     resolve_federated,
     trusts_of,
 )
-from dprelease.planning.guarantee import budget_of, within
+from dprelease.planning.guarantees import budget_of, within
 from dprelease.query.measure import Measure
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, declaration_from_texts

@@ -8,7 +8,7 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
-from dprelease.planning.guarantee import guarantee_of, within
+from dprelease.planning.guarantees import guarantee_of, within
 from dprelease.planning.plan import PlannedColumn
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.exact.table import ExactTable
+from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms import registry
-from dprelease.noise.vectors import perturb
+from dprelease.noise.noised_vectors import perturb
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.release import BudgetSpec

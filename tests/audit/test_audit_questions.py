@@ -18,9 +18,9 @@ import pytest
 from scipy import stats
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.noise.vectors import perturb
+from dprelease.noise.noised_vectors import perturb
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query

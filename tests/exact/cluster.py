@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.exact.table import ExactTable
+from dprelease.exact.true_table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from tests.exact.spark import CONFIG
 

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark.engine import SparkEngine
-from dprelease.exact.spark.session import Settings
-from dprelease.exact.table import ExactTable
+from dprelease.exact.spark.spark_engine import SparkEngine
+from dprelease.exact.spark.spark_session import Settings
+from dprelease.exact.true_table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
 from tests.exact.build import _held, ask, declare

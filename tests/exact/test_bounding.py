@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact import bounding, kept
+from dprelease.exact import bounding_in_memory as bounding
+from dprelease.exact import kept
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples, thinned

@@ -17,9 +17,8 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark import engine as spark_engine
-from dprelease.exact.spark import session as spark_session
-from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark import spark_engine, spark_session
+from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run

@@ -18,12 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import noise as spark_noise
-from dprelease.exact.spark import session as spark_session
-from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark import spark_engine, spark_session
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.session import Settings
+from dprelease.exact.spark.spark_engine import SparkEngine
+from dprelease.exact.spark.spark_session import Settings
 from dprelease.query.resolve import Query
 from tests import processes
 from tests.exact import test_reference
@@ -156,7 +155,7 @@ from pathlib import Path
 from tests.exact import test_spark_cluster as tests
 from tests.exact.cluster import WatchedNoise
 from tests.exact.spark import CONFIG
-from dprelease.exact.spark import engine
+from dprelease.exact.spark import spark_engine as engine
 
 engine.MANY_CELLS, engine.BLOCK = 1, tests.BLOCK
 settings = tests.Settings("local[2]", f"file://{sys.argv[1]}/staging", CONFIG)

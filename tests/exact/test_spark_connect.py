@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.errors import DataError
-from dprelease.exact.spark import engine as spark_engine
-from dprelease.exact.spark.engine import SparkEngine
-from dprelease.exact.spark.session import CONNECT, ExposedWarning, Settings
+from dprelease.exact.spark import spark_engine
+from dprelease.exact.spark.spark_engine import SparkEngine
+from dprelease.exact.spark.spark_session import CONNECT, ExposedWarning, Settings
 from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration

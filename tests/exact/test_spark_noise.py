@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.exact.spark import engine as spark_engine
 from dprelease.exact.spark import noise as spark_noise
-from dprelease.exact.spark.engine import SparkEngine
-from dprelease.exact.spark.rows import packed
+from dprelease.exact.spark import spark_engine
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.session import Settings
+from dprelease.exact.spark.spark_engine import SparkEngine
+from dprelease.exact.spark.spark_session import Settings
+from dprelease.exact.spark.task_rows import packed
 from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DataError
 from dprelease.exact.spark import private
-from dprelease.exact.spark.engine import SparkEngine
 from dprelease.exact.spark.exposure import FOLDERS, SERVER, left_open
 from dprelease.exact.spark.private import CLOSED, LOCAL_DIR, LOCAL_DIRS, SCRATCH, private_settings
-from dprelease.exact.spark.session import Settings, session
+from dprelease.exact.spark.spark_engine import SparkEngine
+from dprelease.exact.spark.spark_session import Settings, session
 from dprelease.query.resolve import Query
 from tests import processes
 from tests.exact.build import ask, declare

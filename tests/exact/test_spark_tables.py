@@ -13,7 +13,7 @@ import pytest
 
 from dprelease.errors import DataError, DeclarationError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark.engine import SparkEngine
+from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import Query
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration

@@ -21,12 +21,12 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.plain import Packing
 from dprelease.exact.reading.sources import text_reader
 from dprelease.exact.spark.link import private_link
-from dprelease.exact.spark.rows import Rows
+from dprelease.exact.spark.task_rows import Rows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.written import ENCODINGS
 from dprelease.statements.spelling import number_of_text
-from dprelease.statements.written import plain_number
+from dprelease.statements.written_forms import plain_number
 from tests.exact.build import ask
 
 REGIONS = ["Kärnten", "Niederösterreich", "Wien"]

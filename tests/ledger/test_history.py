@@ -253,7 +253,7 @@ def test_what_reads_and_what_draws_comes_after_its_note(
         monkeypatch.setattr(owner, name, noted)
 
     from dprelease.exact.duckdb import Engine
-    from dprelease.noise import vectors as perturb
+    from dprelease.noise import noised_vectors as perturb
     from dprelease.release import folder, pipeline
     from dprelease.release import streaming as stream
 

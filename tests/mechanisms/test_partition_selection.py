@@ -14,7 +14,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms.laplace import Laplace
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
-from dprelease.noise.answers import threshold
+from dprelease.noise.noised_answers import threshold
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.priced import Priced

@@ -10,7 +10,7 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.ledger.ledger import Ledger
-from dprelease.planning.guarantee import Guarantee
+from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.event import Event
 from dprelease.release.accounts import account_of
 from dprelease.release.party import as_party

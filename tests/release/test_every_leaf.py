@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.documents import manifest
-from dprelease.planning import guarantee
-from dprelease.planning.guarantee import Guarantee
+from dprelease.planning import guarantees as guarantee
+from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.priced import Priced
 from dprelease.schema.release import BudgetSpec
 from dprelease.verification import rebuilt

@@ -25,8 +25,8 @@ from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import refine, sample
 from dprelease.planning.federated_plan import prepare_federated
-from dprelease.privacy.federated import rounding_exponent, steepest
 from dprelease.privacy.losses.stable import largest_loss
+from dprelease.privacy.rounded_shares import rounding_exponent, steepest
 from dprelease.release.party import as_party
 from dprelease.release.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration

@@ -11,7 +11,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning import plan as plans
-from dprelease.planning.guarantee import Guarantee, guarantee_of, within
+from dprelease.planning.guarantees import Guarantee, guarantee_of, within
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.schema.release import BudgetSpec

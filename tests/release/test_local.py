@@ -21,7 +21,7 @@ from dprelease import cli
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.records import ExactRecords
+from dprelease.exact.true_records import ExactRecords
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse

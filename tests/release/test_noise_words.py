@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprelease.exact.table import ExactTable
+from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.noise.vectors import _noised_chunks
+from dprelease.noise.noised_vectors import _noised_chunks
 from dprelease.numerics import lattice
 from dprelease.numerics.lattice import sample
 from tests.mechanisms.laws import KINDS, law_of

@@ -19,16 +19,16 @@ from scipy import stats
 import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import BudgetError
-from dprelease.exact.table import ExactTable
+from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.noise.noise_shares import messages
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import LIMIT, sample
 from dprelease.planning.calibration import priced
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, prepare_federated
-from dprelease.planning.guarantee import guarantee_of
-from dprelease.privacy.federated import rounding_exponent
+from dprelease.planning.guarantees import guarantee_of
 from dprelease.privacy.losses.stable import largest_loss
+from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.release.forging import opinion, publish, read, seal

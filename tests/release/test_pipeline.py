@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from dprelease.errors import DataError, OutputError, State
-from dprelease.exact.table import ExactTable
-from dprelease.noise.vectors import perturb
+from dprelease.exact.true_table import ExactTable
+from dprelease.noise.noised_vectors import perturb
 from dprelease.numerics.lattice import LIMIT
 from dprelease.planning.prepare import prepare
 from dprelease.release import folder, pipeline

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
+from dprelease.noise.noised_vectors import perturb
 from dprelease.noise.quantiles import quantile_runs, quantiles
-from dprelease.noise.vectors import perturb
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.privacy.unit import Neighbours, PrivacyUnit

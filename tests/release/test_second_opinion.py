@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.errors import VerificationError
 from dprelease.planning.calibration import priced
-from dprelease.planning.guarantee import Guarantee, guarantee_of
+from dprelease.planning.guarantees import Guarantee, guarantee_of
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.exact.engines import open_engines
-from dprelease.noise import vectors as perturb
-from dprelease.noise.answers import answered
+from dprelease.noise import noised_vectors as perturb
+from dprelease.noise.noised_answers import answered
 from dprelease.planning.prepare import prepare
 from dprelease.release import streaming as stream
 from dprelease.release.pipeline import run

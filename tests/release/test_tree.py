@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.answers import answered
+from dprelease.noise.noised_answers import answered
 from dprelease.noise.quantile_tree import _Counter, read_at, tree_quantiles
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan

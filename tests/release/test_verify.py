@@ -17,7 +17,7 @@ from dprelease.documents import manifest
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.calibration import priced
-from dprelease.planning.guarantee import budget_of, guarantee_of, within
+from dprelease.planning.guarantees import budget_of, guarantee_of, within
 from dprelease.planning.plan import Plan, PlannedColumn, price
 from dprelease.privacy.event import Event
 from dprelease.query.measure import Measure

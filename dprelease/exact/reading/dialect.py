@@ -21,7 +21,7 @@ from dprelease.exact.reading.plain import MARK, Packing, opened
 from dprelease.schema.table import Source
 from dprelease.schema.written import SPACES, UTF_8, Compression
 from dprelease.statements.spelling import ISO_TEXT
-from dprelease.statements.written import form
+from dprelease.statements.written_forms import form
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500

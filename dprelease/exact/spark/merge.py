@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.statements.partial import PLACE, Partial
 
 

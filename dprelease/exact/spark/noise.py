@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.spark.merge import exact_table
-from dprelease.exact.spark.rows import packed
 from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.task_rows import packed
 from dprelease.exact.spark.tasks import silenced
-from dprelease.exact.table import ExactTable, Integers
+from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.statements.partial import PLACE, Partial
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.spark.link import private_link
-from dprelease.exact.spark.rows import Rows, packed
+from dprelease.exact.spark.task_rows import Rows, packed
 from dprelease.query import quoting
 from dprelease.statements.compiler import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE

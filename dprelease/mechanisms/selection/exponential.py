@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.selection.base import Selection
 from dprelease.mechanisms.selection.runs import Runs, single
+from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.selection.base import Selection
+from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform

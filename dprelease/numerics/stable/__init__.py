@@ -4,9 +4,7 @@ Float64 functions from tables (`tables`), whose nodes come from a contour integr
 cancellation (`contour`), and rigorous balls (`balls`).
 """
 
-from dprelease.numerics.stable.balls import pdf_ball, sf_ball
-from dprelease.numerics.stable.slope import steepest
-from dprelease.numerics.stable.tables import (
+from dprelease.numerics.stable.law_tables import (
     LARGEST_ALPHA,
     QUANTILE_RELATIVE_ERROR,
     RELATIVE_ERROR,
@@ -16,6 +14,8 @@ from dprelease.numerics.stable.tables import (
     sf,
     tail_series,
 )
+from dprelease.numerics.stable.slope import steepest
+from dprelease.numerics.stable.stable_balls import pdf_ball, sf_ball
 
 __all__ = [
     "LARGEST_ALPHA",

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dprelease.numerics.stable.tables import RELATIVE_ERROR, log_pdf, quantile
+from dprelease.numerics.stable.law_tables import RELATIVE_ERROR, log_pdf, quantile
 
 FARTHEST = 2.0**-22
 """Tail up to which the slope is bounded."""

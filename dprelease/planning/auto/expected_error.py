@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.planning.auto.candidates import Candidate
 from dprelease.planning.auto.ledger_cost import Charged
-from dprelease.planning.auto.shapes import Candidate
 from dprelease.planning.budget_shares import Share, spend
 from dprelease.planning.calibration import Draft, Factors, priced
 from dprelease.planning.noise_requests import Options, Wish

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.planning.auto.expected_error import Pricing
-from dprelease.planning.auto.ledger_cost import Charged
-from dprelease.planning.auto.shapes import (
+from dprelease.planning.auto.candidates import (
     Candidate,
     Group,
     cells_of,
@@ -20,6 +18,8 @@ from dprelease.planning.auto.shapes import (
     line_of,
     open_number,
 )
+from dprelease.planning.auto.expected_error import Pricing
+from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Draft, Factors
 from dprelease.planning.noise_requests import Wish

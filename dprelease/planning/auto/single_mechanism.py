@@ -11,9 +11,9 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import exact, round_down
-from dprelease.planning.auto.shapes import delta_of_cell
+from dprelease.planning.auto.candidates import delta_of_cell
 from dprelease.planning.calibration import Draft, Shape, solve, typical_error
-from dprelease.planning.guarantee import check_budget
+from dprelease.planning.guarantees import check_budget
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dprelease.schema.field_types import Flag, Text, Whole, refuse
 from dprelease.schema.model import Model
-from dprelease.schema.values import Flag, Text, Whole, refuse
 
 
 class JoinSpec(Model):

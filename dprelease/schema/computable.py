@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dprelease.schema.field_types import Text
 from dprelease.schema.model import Model
-from dprelease.schema.values import Text
 
 
 class Computable(Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
-from dprelease.schema.values import DROP
+from dprelease.schema.field_types import DROP
 from dprelease.statements.categories import EXACT
 from dprelease.statements.layers import cut_case, typed_column
 

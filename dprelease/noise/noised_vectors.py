@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.exact.table import ExactTable
+from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
 from dprelease.noise.quantile_tree import tree_quantiles
 from dprelease.numerics.entropy import BitSource, Entropy
@@ -43,7 +43,7 @@ def perturbed(
         if isinstance(column.measure.aggregate, Tree):
             choices |= tree_quantiles(exact, column, bits)
         elif not isinstance(column.mechanism, Mechanism):
-            from dprelease.noise.selected import chosen
+            from dprelease.noise.selections import chosen
 
             choices[column.measure.name] = chosen(exact, column, choices, bits)
     laws = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
-from dprelease.cli.tables import table
+from dprelease.cli.shown_tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

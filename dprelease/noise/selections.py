@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dprelease.exact.table import DenseProfile, ExactTable, Profile
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from dprelease.noise.quantiles import quantiles

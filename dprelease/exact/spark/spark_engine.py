@@ -17,13 +17,13 @@ from dprelease.errors import DataError
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.noise import BLOCK, Noise, Noised, noised
-from dprelease.exact.spark.reader import Reader, spread
-from dprelease.exact.spark.rows import Rows
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.session import Settings, attempt, is_classic, session, unreadable
-from dprelease.exact.spark.stored import Stored, find_stored, refuse_change
+from dprelease.exact.spark.spark_reader import Reader, spread
+from dprelease.exact.spark.spark_session import Settings, attempt, is_classic, session, unreadable
+from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
+from dprelease.exact.spark.task_rows import Rows
 from dprelease.exact.spark.tasks import Count, Spread, report_versions, versions
-from dprelease.exact.table import ExactTable, Integers
+from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from dprelease.schema.field_types import Text
 from dprelease.schema.model import Model
-from dprelease.schema.values import Text
 
 
 class SparkSpec(Model):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from dprelease.exact.partitions import Partitions
-from dprelease.exact.table import ExactTable, Integers
+from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprelease.exact.engine import Answering, Spreading
+from dprelease.exact.answering import Answering, Spreading
 from dprelease.exact.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.noise.vectors import FreshNoise, NoisyTable, perturb
+from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturb
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers, largest, sample
 from dprelease.planning.plan import PlannedColumn

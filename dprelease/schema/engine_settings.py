@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from dprelease.schema.field_types import Text, Whole, refuse
 from dprelease.schema.model import Model
-from dprelease.schema.values import Text, Whole, refuse
 
 _LIMIT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([MGT]i?B)"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.cli.tables import table
+from dprelease.cli.shown_tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _one_record(column: LocalColumn) -> str:
 def local_statements(found: Plan) -> dict[str, str]:
     """Return the SQL of all records, by name, for the types that columns are declared as."""
     from dprelease.planning.local_plan import LocalPlan
-    from dprelease.statements.records import assumed_types_of, compile_records
+    from dprelease.statements.record_statements import assumed_types_of, compile_records
 
     assert isinstance(found, LocalPlan)  # the caller looked at the mode
     return {part.name: compile_records(part, assumed_types_of(part)).sql for part in found.records}

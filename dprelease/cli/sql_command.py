@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.cli.tables import table
+from dprelease.cli.shown_tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

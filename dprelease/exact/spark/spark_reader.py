@@ -15,9 +15,9 @@ from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import named, text_reader
-from dprelease.exact.spark.rows import CHUNK, Rows, packed
-from dprelease.exact.spark.session import attempt
-from dprelease.exact.spark.stored import quoted
+from dprelease.exact.spark.spark_session import attempt
+from dprelease.exact.spark.spark_tables import quoted
+from dprelease.exact.spark.task_rows import CHUNK, Rows, packed
 from dprelease.query import quoting
 from dprelease.statements.physical import base_type
 

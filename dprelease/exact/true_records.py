@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.query.keys import Key
-from dprelease.statements.records import CompiledRecords
+from dprelease.statements.record_statements import CompiledRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,13 +17,13 @@ from dprelease.query.aggregate import (
     Sum,
     Tree,
 )
-from dprelease.query.columns import unknown_column
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measure import Form
+from dprelease.query.used_columns import unknown_column
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.field_types import DROP
 from dprelease.schema.table import Table
-from dprelease.schema.values import DROP
 
 MANY_QUANTILES = 9
 """Quantiles of one column from which on a tree has the smaller errors in ranks.
