@@ -86,7 +86,7 @@ class Held(Protocol):
 class ExactTable:
     """One vector of true integers for each measure, over every cell in key order.
 
-    It can't be printed, iterated, copied or pickled; `noise/` has its only readers.
+    It can't be printed, iterated, copied or pickled; `noise` has its only readers.
     """
 
     __slots__ = ("_profiles", "_vectors", "name", "size")

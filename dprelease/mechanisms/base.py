@@ -45,7 +45,7 @@ class Mechanism(Randomizer):
         """Return the law that each of `parties` adds, so that the sum has this law's scale.
 
         Only of laws that are closed under sums before rounding; the sum of rounded shares is not
-        the rounded sum: `privacy/federated.py` bounds the difference for stable noise.
+        the rounded sum: `privacy/rounded_shares.py` bounds the difference for stable noise.
 
         Raises
         ------

@@ -9,7 +9,7 @@ Source     Zawacki and Abed, "The symmetric alpha-stable privacy mechanism": The
            eq. (73) at alpha 1. Its eq. (25) lacks 1/k! in its terms, and Corollary 27's limit is
            2 ln(D / scale).
 Sums       Unrounded noise is closed under convolution: n parties that each add scale n^(-1/alpha)
-           make the declared law together; `privacy/federated.py` bounds what rounding costs.
+           make the declared law together; `privacy/rounded_shares.py` bounds what rounding costs.
 Units      q, Y and scale in lattice steps.
 """
 
