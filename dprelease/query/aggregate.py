@@ -137,7 +137,8 @@ class Quantile:
     the nearest candidate. Of n values, L lie below a candidate and E at it, so that it holds the
     ranks L to L + E. Its score is minus the distance of the rank a n / b from these, b points to a
     row: u = -max(0, f, g), f = b L - a n - c, g = a n + d - b (L + E), with constants c = d = 0 but
-    for the ends (`planning/quantile_target.py`). It is 0 for true quantiles alone, however many values tie.
+    for the ends (`planning/quantile_target.py`). It is 0 for true quantiles alone, however many
+    values tie.
 
     How far one row moves two scores apart, for any constants c and d, with m = max(a, b - a):
 
