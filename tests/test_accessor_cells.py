@@ -131,3 +131,19 @@ def test_names_and_numbers_may_come_in_lists_of_pandas() -> None:
     assert len(frame.dp.quantile("age", np.array([0.1, 0.9]), epsilon=1).columns) == 2
     named = pd.NamedAgg(column="age", aggfunc="mean")
     assert list(frame.dp.groupby("state").agg(x=named, epsilon=1).columns) == ["x"]
+
+
+OTHER_KINDS: dict[str, Callable[[pd.DataFrame], object]] = {
+    "schema": lambda df: dprelease.Session(df, epsilon=1),  # type: ignore[arg-type]
+    "as_index": lambda df: df.dp.groupby("state", as_index=df.state),
+    "columns": lambda df: df.dp.describe(3, epsilon=1),
+    "by": lambda df: df.dp.groupby(3),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_another_kind_is_a_type_error_in_our_words(name: str) -> None:
+    frame = pd.DataFrame({"state": ["secret"]})
+    with pytest.raises(TypeError, match=f"DP-SESSION-016.*{name}") as caught:
+        OTHER_KINDS[name](frame)
+    assert "secret" not in str(caught.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -121,6 +121,10 @@ class Counted(Aggregates):
             Statistics in rows and columns in columns. By keys, a row for each group, and the
             statistics of each column beside each other.
         """
+        given: object = columns
+        if not isinstance(given, Iterable | None):
+            kind, wanted = type(given).__name__, "a column or a list of columns"
+            raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         with self._asking() as chosen:
             named = [columns] if isinstance(columns, str) else columns
             names = list(dict.fromkeys(named)) if named is not None else chosen.numbers()

@@ -94,9 +94,13 @@ class Questions(Counted):
         """
         given: object = by
         refuse_cells(self, {"by": by})
-        if not isinstance(given, Iterable):
-            kind, wanted = type(given).__name__, "a column or a list of columns"
-            raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
+        for name, value, wanted, fits in (
+            ("by", given, "a column or a list of columns", isinstance(given, Iterable)),
+            ("as_index", as_index, "True or False", isinstance(as_index, bool)),
+        ):
+            if not fits:
+                kind = type(value).__name__
+                raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
         keys = (by,) if isinstance(by, str) else tuple(by)
         return Grouped(Rows(self._chosen()), keys, as_index)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,6 +19,7 @@ from dprelease.errors import (
     DpReleaseError,
     RunState,
     SessionError,
+    UsageError,
 )
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
@@ -118,6 +120,8 @@ class Session:
 
     Raises
     ------
+    UsageError
+        DP-SESSION-016 for a schema of another kind, such as a frame.
     SessionError
         DP-SESSION-006 if the budget is not a number above zero, DP-SESSION-011 unless there is one
         of epsilon and rho.
@@ -135,6 +139,10 @@ class Session:
         neighbours: str = "add_remove",
         ledger: str | Path | None = None,
     ) -> None:
+        given: object = schema
+        if not isinstance(given, str | PathLike | Mapping):
+            kind, wanted = type(given).__name__, "the path of a table schema, or one as a mapping"
+            raise UsageError("DP-SESSION-016", name="schema", wanted=wanted, kind=kind)
         if isinstance(schema, Mapping):
             self.declared = table_from_mapping(schema, Path.cwd())
         else:

@@ -26,6 +26,8 @@ def paid_for(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
     Raises LedgerError for a file that is no ledger, or whose chain is broken.
     """
     held = record.get("ledger")
+    if held is None:
+        Ledger(path).state()  # a mistyped path is another mistake than another ledger
     problem = ledger_of(path, held)
     if held is None or problem is not None:
         return problem, ""
