@@ -225,6 +225,17 @@ def matrix(whole: bool) -> Iterator[Case]:
             f"a pipe for a {ending}",
             both(budget, thing(f"ledger.sqlite{ending}", os.mkfifo)), RUN, ("DP-LEDGER-005",),
         )  # fmt: skip
+        yield Case(
+            f"a pipe for a {ending} beside what a ledger's name leads to",
+            both(budget, linked, thing(f"kept.sqlite{ending}", os.mkfifo)), RUN,
+            ("DP-LEDGER-005",),
+        )  # fmt: skip
+
+
+def linked(folder: Path) -> None:
+    """Keep the ledger under another name, to which its own leads."""
+    (folder / "ledger.sqlite").rename(folder / "kept.sqlite")
+    (folder / "ledger.sqlite").symlink_to("kept.sqlite")
 
 
 def keys(n: int, indent: str = "") -> str:

@@ -196,9 +196,13 @@ def _refuse_second_names(path: Path) -> None:
 
 
 def _refuse_other_journals(path: Path) -> None:
-    """Raise LedgerError for what stands at the name of a journal and is no file: it may block."""
+    """Raise LedgerError for what stands at the name of a journal and is no file: it may block.
+
+    The engine follows links first, and looks for journals beside the file that they lead to.
+    """
+    real = os.path.realpath(path)
     for ending in JOURNALS:
-        name = path.with_name(path.name + ending)
+        name = Path(real + ending)
         problem = ""
         try:
             refuse_others(name.stat())
