@@ -22,11 +22,12 @@ def parsed(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) -> A
     Raises
     ------
     ValueError, RecursionError
-        If it is none, is nested too deeply, or holds more than is read.
+        If it is none, is not UTF-8, is nested too deeply, or holds more than is read.
     """
     if len(raw) > MOST_BYTES or _has_many_items(raw):
         raise ValueError("larger than what is read")
-    return json.loads(raw, parse_constant=refuse_constant)
+    # In other encodings, which `loads` would detect, bytes of letters look like marks.
+    return json.loads(raw.decode("utf-8"), parse_constant=refuse_constant)
 
 
 def _has_many_items(raw: bytes) -> bool:

@@ -1,0 +1,24 @@
+"""JSON is refused by its bytes, before it takes memory, whatever hides how much it holds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dprelease.system.json_text import MOST_ITEMS, parsed
+
+HIDDEN = '["\u0122"' + ",[]" * (MOST_ITEMS + 1) + ',"\u0122"]'
+"""The first byte of its letter in UTF-16 is that of a quote, and what is between is no text."""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("text", [HIDDEN, "[" + "1," * MOST_ITEMS + "1,1]"])
+def test_many_items_are_refused_in_every_encoding(encoding: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"larger than what is read|codec can't decode|Expecting"):
+        parsed(text.encode(encoding))
+
+
+@pytest.mark.parametrize("text", ['{"a": ["\u0122", "\\\\", "\\"", 1]}', "[]", '"\U0001f600"'])
+def test_what_is_read_is_what_json_says(text: str) -> None:
+    assert parsed(text.encode()) == json.loads(text)
