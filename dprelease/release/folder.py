@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ from dprelease.system.renaming import exchange, rename_new
 
 TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 """What the system answers where something has the name already."""
+
+STATUS = Path("/proc/self/status")
+UMASK = re.compile(rb"^Umask:\s*([0-7]+)$", re.MULTILINE)
+"""Where the kernel tells it, see proc(5)."""
 
 
 class Claim:
@@ -222,7 +227,16 @@ def _is(target: Path, folder: os.stat_result) -> bool | None:
 
 
 def _umask() -> int:
-    mask = os.umask(0o077)
+    """Return the mask of new files' rights.
+
+    To ask by setting it is no question: other threads would make files under what is set meanwhile,
+    and two that ask at once may leave it so.
+    """
+    with contextlib.suppress(OSError):
+        found = UMASK.search(STATUS.read_bytes())
+        if found:
+            return int(found[1], 8)
+    mask = os.umask(0o077)  # another system than Linux
     os.umask(mask)
     return mask
 

@@ -343,3 +343,21 @@ def test_a_file_where_a_folder_would_be(tmp_path: Path) -> None:
         ):
             pass
     assert (tmp_path / "a").read_text() == "mine"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o000])
+@pytest.mark.parametrize("told", [True, False])
+def test_the_mask_of_rights_is_asked_for_and_not_set(
+    mask: int, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the whole process's: other threads make files meanwhile, and may ask, too."""
+    before = os.umask(mask)
+    try:
+        if told:
+            monkeypatch.setattr("os.umask", lambda _: pytest.fail("it was set"))
+        else:
+            monkeypatch.setattr("dprelease.release.folder.STATUS", tmp_path / "status")
+        assert folder._umask() == mask
+    finally:
+        monkeypatch.undo()
+        assert os.umask(before) == mask
