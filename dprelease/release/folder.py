@@ -189,6 +189,11 @@ def _recover(target: Path) -> None:
         _discard(folder)
 
 
+def working_names(target: Path) -> tuple[Path, ...]:
+    """Return where a release may be for a while besides its target; one name stands for many."""
+    return target.parent / f"{_prefix(target)}{'x' * 8}", _aside(target)
+
+
 def _aside(target: Path) -> Path:
     """Return where a release waits while another one takes its place, if it has to."""
     return target.parent / f".{target.name}.dprelease-replaced"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dprelease.errors import OutputError, Place
 from dprelease.query.resolve import Query
+from dprelease.release.folder import working_names
 from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
@@ -56,7 +57,7 @@ def refuse_own_source(
         else:
             meets = _is_inside(declared.folder, source.path, target) or any(
                 _finds(declared.folder, source.path, folder, written)
-                for folder in (target, target.parent / f".{target.name}.staging")
+                for folder in (target, *working_names(target))
             )
         if meets:
             name = target.name

@@ -15,6 +15,7 @@ from dprelease.errors import DataError, OutputError
 from dprelease.exact.reading.sources import _files
 from dprelease.planning.prepare import prepare
 from dprelease.release import own_source
+from dprelease.release.folder import working_names
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
@@ -68,6 +69,9 @@ AMONG = {
     "at the source": ("out", "out", nothing),
     "the file of a query": ("out/by_city.parquet", "out", nothing),
     "its manifest": ("out/*.json", "out", nothing),
+    "where it is written": (".out.dprelease-staging-*/*.parquet", "out", nothing),
+    "where it is written, by length": (".out.dprelease-staging-????????/*", "out", nothing),
+    "where it waits": (".*-replaced/*.parquet", "out", nothing),
     "by a step back of the source": ("x/../data/*/*.parquet", "data/out", linked("x", "y")),
     "a link to the output's folder": ("data/**/*.parquet", "far/out", linked("data/l", "far")),
     "a link to the output": ("data/*/*.parquet", "far/out", linked("data/l", "far/out")),
@@ -143,10 +147,11 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
     if (tmp_path / output).name == (tmp_path / source).name:
         return  # one name for a folder and a file
     (tmp_path / output).mkdir(parents=True, exist_ok=True)
-    staging = (tmp_path / output).resolve().parent / f".{Path(output).name}.dprelease-staging-x"
-    staging.mkdir()
+    places = working_names((tmp_path / output).resolve())
+    for place in places:
+        place.mkdir()
     ours = set()
-    for folder in (tmp_path / output, staging):
+    for folder in (tmp_path / output, *places):
         for file in ("by_city.parquet", "all.parquet", "manifest.json"):
             (folder / file).write_text(ROW)
             ours.add((folder / file).resolve())
