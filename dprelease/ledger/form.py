@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from dprelease.numerics.rounding import exact
 
@@ -12,6 +20,16 @@ LARGEST = 10**12
 """Of any budget: commands open far smaller ones."""
 
 Size = Annotated[int, Field(ge=0, lt=2**127)]
+
+
+def _is_written_so(price: str) -> str:
+    """Return a price; raise ValueError unless it is spelled as a ledger spells floats."""
+    if repr(float(price)) != price:
+        raise ValueError("no price")
+    return price
+
+
+Price = Annotated[str, AfterValidator(_is_written_so)]
 
 
 class _Part(BaseModel):
@@ -40,7 +58,7 @@ class _Event(_Part):
 
 class _Charge(_Part):
     table: str
-    price: str
+    price: Price
     counted: Literal["epsilon", "rho"]
     takes_all: bool
     events: list[_Event]
