@@ -887,6 +887,15 @@ DP-OUTPUT-011  There is no folder 'nope'; nothing was verified.
 """,
     ),
     (
+        "verify empty --ledger nope.sqlite",
+        "verify empty --ledger nope.sqlite",
+        2,
+        """
+DP-LEDGER-013  There is no ledger 'nope.sqlite'; nothing was verified.
+  Fix    name the ledger that paid for the release, from the folder where you are.
+""",
+    ),
+    (
         "verify empty",
         "verify empty",
         4,
@@ -1170,8 +1179,9 @@ def test_commands(tmp_path: Path, words: str, code: int, message: str) -> None:
     values = SCHEMA.replace("values: [F, M]", "values_from: sexes.csv")
     (tmp_path / "values.yaml").write_text(values, encoding="utf-8")
     (tmp_path / "sexes.csv").write_text("sex\nF\n", encoding="utf-16")
-    command, name = words.split()
-    assert told(tmp_path, command, str(tmp_path / name)) == (code, message.strip())
+    command, name, *options = words.split()
+    given = (command, str(tmp_path / name), *options)
+    assert told(tmp_path, *given) == (code, message.strip())
 
 
 @pytest.mark.parametrize(("call", "message"), CALLS, ids=[call for call, _ in CALLS])

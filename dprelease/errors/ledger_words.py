@@ -10,6 +10,10 @@ TEMPLATES: dict[str, Template] = {
         fix="make it once with `dprelease ledger init`; a run never does, for a new ledger is a "
         "fresh budget.",
     ),
+    "DP-LEDGER-013": Template(
+        cause="There is no ledger '{name}'; nothing was verified.",
+        fix="name the ledger that paid for the release, from the folder where you are.",
+    ),
     "DP-LEDGER-002": Template(
         cause="'{name}' is damaged, or no ledger: {problem}.",
         fix="stop releasing; restore the last good copy, check it with `dprelease ledger check` "

@@ -29,7 +29,14 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     manifest is the one that it wrote down, so that no table was exchanged since.
 
     Whoever can write the folder and the ledger can forge both.
+
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-013 for a ledger that is not there.
     """
+    if ledger is not None and not Path(ledger).exists():
+        raise LedgerError("DP-LEDGER-013", name=Path(ledger).name)
     report = Report(Path(path))
     try:
         record = read_sealed(report.path)

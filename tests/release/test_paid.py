@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dprelease.errors import LedgerError
 from dprelease.ledger.account import Charge
 from dprelease.ledger.ledger import Ledger, Reservation, events_of
 from dprelease.privacy.event import Event
@@ -106,3 +107,9 @@ def test_a_release_that_names_no_ledger_was_not_paid_for(published: Path, tmp_pa
     folder = publish(tmp_path, "party")
     (finding,) = verify(folder, ledger=published.parent / "ledger.sqlite").findings
     assert "names no ledger" in finding.cause
+
+
+def test_a_ledger_that_is_not_there_is_a_mistake_of_the_caller(published: Path) -> None:
+    """Not one of the release: nothing is said of that."""
+    with pytest.raises(LedgerError, match="DP-LEDGER-013"):
+        verify(published, ledger=published.parent / "mistyped.sqlite")
