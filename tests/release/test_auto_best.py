@@ -21,7 +21,7 @@ NEEDS_SHAPE: dict[str, dict[str, Any]] = {"asymmetric_laplace": {"k": 1.2}}
 STEPS = ("0.01", "0.05", "0.5", "1")
 UPPERS = (100, 500, 20_000, 10**6, 10**7)
 WORSE = 1.001
-LONGEST = 6.0
+LONGEST = 20.0
 """Seconds of CPU that a plan may take on cores that others share; alone it takes a third."""
 
 
