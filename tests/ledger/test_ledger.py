@@ -407,7 +407,8 @@ def test_a_release_is_charged_and_bound_to_its_entry(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="DP-LEDGER-011"):
         dprelease.read_release(path).run(overwrite=True)
     ledger.write_bytes(kept)
-    assert not dprelease.verify(published, ledger=tmp_path / "none.sqlite").ok
+    with pytest.raises(LedgerError, match="DP-LEDGER-013"):
+        dprelease.verify(published, ledger=tmp_path / "none.sqlite")
     state = Ledger(ledger).state()
     assert float(state.spent(TABLE)) == pytest.approx(0.002, rel=1e-3)
 
