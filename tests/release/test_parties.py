@@ -31,8 +31,8 @@ from dprelease.privacy.losses.stable import largest_loss
 from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
-from tests.release.forging import opinion, publish, read, seal
 from tests.replay import Keyed, Replay
+from tests.verification.forging import opinion, publish, read, seal
 
 ERROR_RATE = 1e-9
 PARTIES = 3

@@ -22,7 +22,7 @@ from tests import processes
 from tests.covering import thinned
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 ENDED = """
 import os, signal, sys

@@ -16,8 +16,8 @@ import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
 from dprelease.verification.verify import Report, verify
-from tests.release.forging import RELEASES, at, opinion, places, publish, read, seal, words
 from tests.replay import Keyed
+from tests.verification.forging import RELEASES, at, opinion, places, publish, read, seal, words
 
 DEEP = 100_000
 

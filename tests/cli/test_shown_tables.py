@@ -24,7 +24,7 @@ from dprelease.cli.sql_command import shown
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LONG = "households_with_children_below_school_age"
 TEXTS = st.text(
     st.sampled_from([*"ab_./,-1%é", "漢", " ", " ", "\u0301"]), min_size=0, max_size=30

@@ -1,4 +1,4 @@
-"""A script that asks everything there is: `tests/test_typed.py` has it checked by mypy --strict.
+"""A script that asks everything there is: `tests/accessor/test_typed.py` has it checked by mypy --strict.
 
 Lines that end in a comment "error: code" are mistakes, and have to be found.
 """

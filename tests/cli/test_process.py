@@ -12,7 +12,7 @@ import pytest
 from tests import processes
 from tests.release.build import write
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 TORN_DOWN = """
 import os, sys

@@ -22,8 +22,8 @@ from dprelease.accessor.selected import Selected
 from dprelease.accessor.terms import QUESTIONS, TERMS
 from tests import processes
 
-ROOT = Path(__file__).parents[1]
-SCRIPT = (ROOT / "tests" / "typed.py").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+SCRIPT = (ROOT / "tests" / "accessor" / "typed.py").read_text(encoding="utf-8")
 CONFIG = "[mypy]\nstrict = true\nplugins = dprelease.mypy\nfollow_imports = silent\n"
 ERROR = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
 

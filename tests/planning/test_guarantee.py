@@ -15,7 +15,7 @@ from dprelease.planning.guarantees import Guarantee, guarantee_of, within
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.schema.release import BudgetSpec
-from tests.release.test_auto import query
+from tests.planning.test_auto import query
 
 DELTA = Fraction(1, 10**6)
 BUDGETS = {

@@ -15,7 +15,7 @@ from dprelease.ledger.ledger import Ledger
 from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 BAD = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 OUTPUTS = {

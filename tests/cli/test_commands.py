@@ -19,7 +19,7 @@ from dprelease.mechanisms import registry
 from tests import processes
 from tests.release.build import SCHEMA, write
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RUN = CliRunner()
 
 

@@ -20,7 +20,7 @@ from dprelease.privacy.priced import Priced
 from dprelease.schema.release import BudgetSpec
 from dprelease.verification import rebuilt
 from dprelease.verification.verify import verify
-from tests.release.forging import (
+from tests.verification.forging import (
     RELEASES,
     Spot,
     at,

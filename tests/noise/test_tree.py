@@ -27,8 +27,8 @@ from dprelease.query.measure import Form
 from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
-from tests.release import test_quantiles
-from tests.release.test_quantiles import missed
+from tests.noise import test_quantiles
+from tests.noise.test_quantiles import missed
 from tests.replay import Keyed
 
 COLUMNS: dict[str, Any] = {

@@ -13,7 +13,7 @@ from dprelease.ledger.account import Charge
 from dprelease.ledger.ledger import Ledger, Reservation, events_of
 from dprelease.privacy.event import Event
 from dprelease.verification.verify import verify
-from tests.release.forging import publish, read, seal
+from tests.verification.forging import publish, read, seal
 
 
 @pytest.fixture(scope="module")
