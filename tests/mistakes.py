@@ -950,7 +950,7 @@ DP-DECL-003  The value is not valid: true or false is needed, or keys with value
         3,
         """
 release.yaml:10  queries.by_sex.private_keys
-DP-BUDGET-011  Keys that are not public can't be told without a delta above 0.
+DP-BUDGET-011  Keys that are not public can't be selected without a delta above 0.
   Fix    give the budget a delta, or declare the keys in the table schema.
 """,
     ),

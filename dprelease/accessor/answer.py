@@ -187,7 +187,7 @@ def _priced(session: Session, query: Query, terms: Terms) -> tuple[Plan, Spendin
         return plan, Spending(rho=budget.rho)
     for column in plan.columns:
         if math.isinf(rho_of([column.priced])):
-            name, mechanism = column.measure.name, column.mechanism.name
+            name, mechanism = column.measurement.name, column.mechanism.name
             raise BudgetError("DP-BUDGET-010", column=name, mechanism=mechanism)
     return plan, Spending(rho=Fraction(rho_of([column.priced for column in plan.columns])))
 
@@ -289,14 +289,14 @@ def explained(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
 
     rows: list[dict[str, Any]] = [
         {
-            "column": column.measure.name,
-            "counts": counted_words(column.query, column.measure),
+            "column": column.measurement.name,
+            "counts": counted_words(column.query, column.measurement),
             "mechanism": column.mechanism.name,
             "cells": column.query.cells,
-            "sensitivity": str(column.measure.sensitivity),
+            "sensitivity": str(column.measurement.sensitivity),
             "mean_error": column.mean_absolute_error,
             "margin": float(column.margin()),
-            "unit": column.measure.error_unit,
+            "unit": column.measurement.error_unit,
             "price_alone": alone,
         }
         for column, alone in zip(plan.columns, plan.alone(), strict=True)

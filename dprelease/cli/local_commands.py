@@ -27,7 +27,7 @@ def local_plan_words(found: Plan, *, wide: bool) -> str:
     rows = [("column", "mechanism", "parameters", "one record", "price alone")]
     for column, price in zip(found.local_columns, found.alone(), strict=True):
         shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
-        name = f"{column.query.name}.{column.measure.name}"
+        name = f"{column.query.name}.{column.measurement.name}"
         rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
     public = "The number and the order of the records are published as they are."
     warnings = [f"Warning: {one_line(warning)}" for warning in found.warnings]
@@ -44,7 +44,7 @@ def _one_record(column: LocalColumn) -> str:
     told = one_record(column)
     if "keep" in told:
         return f"kept with a chance of {told['keep']:.4g}"
-    return f"margin {float(column.margin()):,.6g} at 95 % {column.measure.unit}".rstrip()
+    return f"margin {float(column.margin()):,.6g} at 95 % {column.measurement.unit}".rstrip()
 
 
 def local_statements(found: Plan) -> dict[str, str]:

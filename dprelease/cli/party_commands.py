@@ -32,12 +32,12 @@ def federated_words(found: Plan, *, wide: bool) -> str:
     for share in found.shares:
         shares.append(
             (
-                f"{share.query.name}.{share.measure.name}",
+                f"{share.query.name}.{share.measurement.name}",
                 f"{share.law.alpha:g}",
-                f"{share.law.scale / share.refined * float(share.measure.step):,.6g}",
+                f"{share.law.scale / share.refined * float(share.measurement.step):,.6g}",
                 f"1/{share.refined}",
                 f"{float(share.margin(found.parties)):,.6g}",
-                f"{float(share.reach(found.parties) * share.measure.step):.3g}",
+                f"{float(share.reach(found.parties) * share.measurement.step):.3g}",
             )
         )
     words = (

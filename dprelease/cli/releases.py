@@ -82,7 +82,7 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
         declaration = declared(release)
         queries, _ = prepare(declaration)
         refuse_own_source(declaration, queries)
-        columns = sum(len(query.measures) for query in queries)
+        columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
         words = f"{one_line(release.name)} is in order: {len(queries)} queries, {columns} columns."
@@ -259,15 +259,15 @@ def _column_rows(found: Plan, digits: int) -> list[tuple[str, ...]]:
         confidence = float(column.confidence)
         rows.append(
             (
-                f"{column.query.name}.{column.measure.name}",
+                f"{column.query.name}.{column.measurement.name}",
                 "private" if column.query.cells is None else f"{column.query.cells:,}",
                 column.mechanism.name,
                 shape,
-                str(column.measure.sensitivity),
+                str(column.measurement.sensitivity),
                 f"{column.mean_absolute_error:,.{digits}g}",
                 f"{float(column.margin(confidence)):,.{digits}g}",
                 *([_percent(confidence)] if len(confidences) > 1 else []),
-                column.measure.error_unit,
+                column.measurement.error_unit,
                 f"{price:.4g}",
             )
         )
@@ -283,7 +283,8 @@ def _counted_words(found: Plan, *, wide: bool) -> str:
     from dprelease.planning.aggregate_words import aggregate_words
 
     named = [
-        (f"{c.query.name}.{c.measure.name}", aggregate_words(c.measure)) for c in found.columns
+        (f"{c.query.name}.{c.measurement.name}", aggregate_words(c.measurement))
+        for c in found.columns
     ]
     return table([("column", "what it counts"), *named], wide=wide)
 

@@ -77,17 +77,17 @@ def build(
 
 def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
     """Return the record of one column: its event, one record's noise, and the law of them all."""
-    measure, law = planned.measure, planned.mechanism
+    measurement, law = planned.measurement, planned.mechanism
     if not isinstance(law, Mechanism):
         raise TypeError("records are answered by mechanisms alone")
     return {
         **planned.event.to_json(),
-        "step": plain_text(measure.step),
-        "unit": measure.unit,
-        "weight": plain_text(measure.weight),
+        "step": plain_text(measurement.step),
+        "unit": measurement.unit,
+        "weight": plain_text(measurement.weight),
         "chosen_by": planned.chosen_by,
         "one_record": one_record(planned),
-        "all_records": of_all(law, measure.step, records),
+        "all_records": of_all(law, measurement.step, records),
     }
 
 

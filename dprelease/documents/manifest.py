@@ -195,16 +195,16 @@ def _unit(query: Query) -> dict[str, Any]:
 
 def measurement(column: PlannedColumn) -> dict[str, Any]:
     """Return the record of one noisy vector."""
-    measure = column.measure
+    measurement = column.measurement
     return {
         **column.event.to_json(),
-        "aggregate": counted_words(column.query, measure),
+        "aggregate": counted_words(column.query, measurement),
         "sensitivity_derivation": _derivation(column),
         "cells": column.query.cells,
-        "step": plain_text(measure.step),
-        "unit": measure.unit,
-        "error_unit": measure.error_unit,
-        "weight": plain_text(measure.weight),
+        "step": plain_text(measurement.step),
+        "unit": measurement.unit,
+        "error_unit": measurement.error_unit,
+        "weight": plain_text(measurement.weight),
         "chosen_by": column.chosen_by,
         "bias": column.bias,
         "expected_absolute_error": finite(column.mean_absolute_error),
@@ -214,8 +214,8 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
 
 
 def _derivation(column: PlannedColumn) -> str:
-    aggregate, rows = column.measure.aggregate, column.query.unit.max_rows_per_group
-    sensitivity = column.measure.sensitivity
+    aggregate, rows = column.measurement.aggregate, column.query.unit.max_rows_per_group
+    sensitivity = column.measurement.sensitivity
     moves = " or ".join(
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves
@@ -243,10 +243,10 @@ def _treatment(query: Query) -> dict[str, Any]:
         nulls = getattr(declared, "nulls", DROP)
         others = getattr(declared, "others", DROP)
         columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
-    for measure in query.measures:
-        if isinstance(measure.aggregate, Sum | SquareSum | Quantile | Tree):
-            nulls = getattr(query.table.columns[measure.aggregate.column], "nulls", DROP)
-            columns[measure.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
+    for measurement in query.measurements:
+        if isinstance(measurement.aggregate, Sum | SquareSum | Quantile | Tree):
+            nulls = getattr(query.table.columns[measurement.aggregate.column], "nulls", DROP)
+            columns[measurement.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:
         columns[query.unit.id] = "id; missing: drop"
     return computed_and_joined(query, columns)

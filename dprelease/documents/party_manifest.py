@@ -71,28 +71,28 @@ def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
     """Return the record of one column of messages; scales are in steps over `refined`."""
     event = Event(
         share.query.name,
-        share.measure.name,
+        share.measurement.name,
         share.law.name,
         share.law.parameters,
-        share.measure.sensitivity,
+        share.measurement.sensitivity,
     )
     return {
         **event.to_json(),
-        "aggregate": counted_words(share.query, share.measure),
+        "aggregate": counted_words(share.query, share.measurement),
         "refined": share.refined,
-        "step": plain_text(share.measure.step),
-        "unit": share.measure.unit,
+        "step": plain_text(share.measurement.step),
+        "unit": share.measurement.unit,
         "chosen_by": share.chosen_by,
         "sum_scale": repr(share.sum_law(parties).scale),
         "sum_margin_95": plain_text(share.margin(parties)),
-        "largest": plain_text(share.reach(parties) * share.measure.step),
+        "largest": plain_text(share.reach(parties) * share.measurement.step),
     }
 
 
 def messages_schema(query: Query) -> list[tuple[str, str]]:
     """Return name and Arrow type of every column of messages: keys, then 64-bit integers."""
     keys = schema_of(query)[: len(query.keys.keys)]
-    return keys + [(measure.name, "int64") for measure in query.measures]
+    return keys + [(measurement.name, "int64") for measurement in query.measurements]
 
 
 def file_record(query: Query, digest: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> dict[str, Any]
     table, join = query.table, query.join
     wanted = [name for name in columns if name in table.columns]
     wanted += query.predicate.columns if query.predicate else ()
-    wanted += [m.aggregate.column for m in query.measures if m.aggregate.column is not None]
+    wanted += [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
     wanted += [] if join is None else [left for left, _ in join.on]
     found = dict(columns)
     for name in closure(table.columns, query.formulas, wanted):

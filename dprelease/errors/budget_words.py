@@ -70,7 +70,7 @@ TEMPLATES: dict[str, Template] = {
         fix="use another mechanism, or give the budget an epsilon and a delta.",
     ),
     "DP-BUDGET-011": Template(
-        cause="Keys that are not public can't be told without a delta above 0.",
+        cause="Keys that are not public can't be selected without a delta above 0.",
         fix="give the budget a delta, or declare the keys in the table schema.",
     ),
     "DP-BUDGET-090": Template(

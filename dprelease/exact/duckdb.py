@@ -161,7 +161,7 @@ class Engine:
         bounded = self._bounded(query) if query.unit.id is not None else None
         compiled = bounded or self._with_keys(compiled)
         size = query.keys.size
-        vectors = self._vectors(compiled, {m.name: most_added(m) for m in query.measures}, size)
+        vectors = self._vectors(compiled, {m.name: most_added(m) for m in query.measurements}, size)
         asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
         profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
         if bounded is not None:

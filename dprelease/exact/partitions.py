@@ -1,4 +1,4 @@
-"""Partitions that occur in the data, before any of them may be told."""
+"""Partitions that occur in the data, before any of them is selected."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Held(Protocol):
 
 
 class ExactTable:
-    """One vector of true integers for each measure, over every cell in key order.
+    """One vector of true integers for each measurement, over every cell in key order.
 
     It can't be printed, iterated, copied or pickled; `noise` has its only readers.
     """
@@ -101,21 +101,21 @@ class ExactTable:
         self.name, self.size = name, size
         self._vectors, self._profiles = vectors, profiles or {}
 
-    def vector(self, measure: str) -> NDArray[np.int64]:
-        """Return the (size,) true integers of one measure, lattice steps."""
-        return self.block(measure, slice(None))
+    def vector(self, measurement: str) -> NDArray[np.int64]:
+        """Return the (size,) true integers of one measurement, lattice steps."""
+        return self.block(measurement, slice(None))
 
-    def block(self, measure: str, cells: slice) -> NDArray[np.int64]:
-        """Return the true integers of some cells of one measure, lattice steps."""
-        return self._vectors[measure][cells].astype(np.int64, copy=False)
+    def block(self, measurement: str, cells: slice) -> NDArray[np.int64]:
+        """Return the true integers of some cells of one measurement, lattice steps."""
+        return self._vectors[measurement][cells].astype(np.int64, copy=False)
 
-    def profile(self, measure: str) -> Profile | DenseProfile:
-        """Return how often each candidate of one measure occurs in each cell."""
-        return self._profiles[measure]
+    def profile(self, measurement: str) -> Profile | DenseProfile:
+        """Return how often each candidate of one measurement occurs in each cell."""
+        return self._profiles[measurement]
 
     def __repr__(self) -> str:
         held = len(self._vectors) + len(self._profiles)
-        return f"<ExactTable {self.name}: {self.size} cells, {held} measures>"
+        return f"<ExactTable {self.name}: {self.size} cells, {held} measurements>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("true aggregates can't be pickled or copied")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dprelease.exact.stored import WIDTH, StoredVector
 from dprelease.exact.true_table import Integers
 from dprelease.query.aggregate import SquareSum, Sum
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 
 BATCH = 2**20
 """Rows that come from the engine at a time."""
@@ -32,12 +32,12 @@ NARROW = 2**31
 Vector = NDArray[np.int32 | np.int64] | StoredVector
 
 
-def most_added(measure: Measure) -> int:
+def most_added(measurement: Measurement) -> int:
     """Return the most, in size, that one row adds to a vector."""
-    aggregate = measure.aggregate
+    aggregate = measurement.aggregate
     if isinstance(aggregate, Sum | SquareSum):
         return max(abs(aggregate.least), abs(aggregate.most))
-    return measure.sensitivity.largest_shift
+    return measurement.sensitivity.largest_shift
 
 
 def summed(

@@ -1,6 +1,6 @@
 """Optimal selection of keys that are not public.
 
-Release    whether a key is told, with a probability that depends on how many units have it: the
+Release    whether a key is selected, with a probability that depends on how many units have it: the
            largest for every number of units at once that (epsilon, delta) allows.
 Guarantee  (epsilon, delta) for each key that a unit may have, with epsilon = 1 / scale.
 Source     Desfontaines, Voss, Gipson and Mandayam 2020, "Differentially private partition
@@ -34,11 +34,11 @@ FLOAT_ERROR = 2.0**-30
 
 @dataclass(frozen=True)
 class PartitionSelection(Randomizer):
-    """Whether each key is told, by the number of units that have it.
+    """Whether each key is selected, by the number of units that have it.
 
     With e = exp(epsilon): p(n) = delta (e^n - 1) / (e - 1) up to n = `turn`, then 1 - p(n) falls by
     the factor 1 / e and delta at each further unit, until p is 1. p(0) is 0: what nobody has is
-    never told. Errors are in units: numbers of them at which keys are told.
+    never selected. Errors are in units: numbers of them at which keys are selected.
     """
 
     name: ClassVar[str] = "partition_selection"
@@ -47,7 +47,7 @@ class PartitionSelection(Randomizer):
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 1
     shapes: ClassVar[tuple[Shape, ...]] = (
-        Shape("delta", "chance that a key of one unit is told", "above 0, below 1/2"),
+        Shape("delta", "chance that a key of one unit is selected", "above 0, below 1/2"),
     )
     domains = {"delta": (1e-300, 0.5), "scale": (0.01, 1e6)}  # noqa: RUF012
 
@@ -102,17 +102,17 @@ class PartitionSelection(Randomizer):
         fall = (-(n - turn) * epsilon).exp()
         return (1 - fall) * (1 + delta / grow) + fall * last
 
-    def told(self, units: Integers, bits: BitSource) -> Flags:
-        """Return (n,) whether each key is told, exactly with its probability; a word a key."""
+    def selected(self, units: Integers, bits: BitSource) -> Flags:
+        """Return (n,) whether each key is selected, exactly with its probability; a word a key."""
         words = bits.words(len(units))
         counts, places = np.unique(units, return_inverse=True)
         p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[places]
         u: Floats = words.astype(np.float64) * 2.0**-64
-        told = u < p
+        selected = u < p
         close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
         for i in np.flatnonzero(close & (units > 0)).tolist():
-            told[i] = self._settled(int(units[i]), LazyUniform(bits, int(words[i])))
-        return told & (units > 0)
+            selected[i] = self._settled(int(units[i]), LazyUniform(bits, int(words[i])))
+        return selected & (units > 0)
 
     def _settled(self, n: int, uniform: LazyUniform) -> bool:
         return uniform.place(lambda: [self.probability(n), arb(1)]) == 0
@@ -124,7 +124,7 @@ class PartitionSelection(Randomizer):
         return (ApproximateLoss(self.epsilon, Fraction(self.delta)),)
 
     def _least_units(self, probability: float) -> int:
-        """Return the least number of units that is told with at least this probability."""
+        """Return the least number of units that is selected with at least this probability."""
         low, high = 0, 1
         while not float(self.probability(high).mid()) >= probability:
             low, high = high, 2 * high
@@ -136,7 +136,7 @@ class PartitionSelection(Randomizer):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the number of units at which a key is told every other time."""
+        """Return the number of units at which a key is selected every other time."""
         return float(self._least_units(0.5))
 
     @property
@@ -145,5 +145,5 @@ class PartitionSelection(Randomizer):
         return math.inf
 
     def half_width(self, confidence: float) -> int:
-        """Return the number of units at which a key is told with at least this probability."""
+        """Return the number of units at which a key is selected with at least this probability."""
         return self._least_units(confidence)

@@ -24,7 +24,7 @@ def messages(
     """
     found = {}
     for column in columns:
-        name = column.measure.name
+        name = column.measurement.name
         noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
         reach = column.reach(parties)
         true = np.clip(exact.vector(name), -reach, reach)

@@ -35,8 +35,8 @@ class Answer:
 def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
     """Return the noised answer of one query, all of whose planned columns are given.
 
-    Keys that are not public are told first, by their own mechanism; what is told is public from
-    then on, and the other columns are computed and noised over these cells.
+    Keys that are not public are selected first, by their own mechanism; selected ones are public
+    from then on, and the other columns are computed and noised over these cells.
 
     Raises
     ------
@@ -46,15 +46,15 @@ def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSourc
     query = columns[0].query
     if query.private is None:
         return Answer(_noisy(engine, query, columns, bits), tuple(columns))
-    (selecting,) = (column for column in columns if column.measure.name == PRIVATE_KEYS)
+    (selecting,) = (column for column in columns if column.measurement.name == PRIVATE_KEYS)
     found = engine.partitions(query)
-    told, numbers = _told(found, selecting, bits)
-    space = query.private.among(found.names[i] for i in np.flatnonzero(told).tolist())
+    selected, numbers = _selected(found, selecting, bits)
+    space = query.private.among(found.names[i] for i in np.flatnonzero(selected).tolist())
     place = {name: i for i, name in enumerate(found.names)}
     order = [place[str(text)] for text in space.keys[0].values]
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
-    others = [column for column in planned if column.measure.name != PRIVATE_KEYS]
+    others = [column for column in planned if column.measurement.name != PRIVATE_KEYS]
     noisy = _noisy(engine, public, others, bits)
     vectors = dict(noisy.columns)
     if numbers is not None:
@@ -73,15 +73,15 @@ def _noisy(
     return perturb(engine.run(query), columns, bits)
 
 
-def _told(
+def _selected(
     found: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
-    """Return which partitions are told, and their noised numbers of units if these decide."""
+    """Return which partitions are selected, and their noised numbers of units if these decide."""
     law = selecting.mechanism
     if isinstance(law, PartitionSelection):
-        return law.told(found.units, bits), None
+        return law.selected(found.units, bits), None
     if not isinstance(law, Mechanism):
-        raise TypeError("keys are told by a selection or by noise that ends")
+        raise TypeError("keys are selected by a selection or by noise that ends")
     numbers = sample(law.law, len(found.units), bits) + found.units
     return numbers >= threshold(law), numbers
 

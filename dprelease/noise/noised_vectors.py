@@ -18,7 +18,7 @@ from dprelease.query.aggregate import Tree
 
 @dataclass(frozen=True, slots=True)
 class NoisyTable:
-    """Noised integers of each measure, lattice steps, over cells in key order: all, or a batch."""
+    """Noised integers of each measurement, lattice steps, by cell in key order: all or a batch."""
 
     size: int
     columns: dict[str, Integers]
@@ -40,16 +40,16 @@ def perturbed(
     """
     choices: dict[str, Integers] = {}
     for column in columns:
-        if isinstance(column.measure.aggregate, Tree):
+        if isinstance(column.measurement.aggregate, Tree):
             choices |= tree_quantiles(exact, column, bits)
         elif not isinstance(column.mechanism, Mechanism):
             from dprelease.noise.selections import chosen
 
-            choices[column.measure.name] = chosen(exact, column, choices, bits)
+            choices[column.measurement.name] = chosen(exact, column, choices, bits)
     laws = {
-        column.measure.name: column.mechanism
+        column.measurement.name: column.mechanism
         for column in columns
-        if column.measure.is_vector and isinstance(column.mechanism, Mechanism)
+        if column.measurement.is_vector and isinstance(column.mechanism, Mechanism)
     }
     chunks = _noised_chunks(exact, laws, bits)
     left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in laws}

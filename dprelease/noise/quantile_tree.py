@@ -16,32 +16,33 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.aggregate import Tree
-from dprelease.query.measure import Form
+from dprelease.query.measurement import Form
 
 
-def read_at(measure: str, at: Fraction) -> str:
+def read_at(measurement: str, at: Fraction) -> str:
     """Return the name of a quantile among noised vectors."""
-    return f"{measure}@{at}"
+    return f"{measurement}@{at}"
 
 
 def tree_quantiles(
     exact: ExactTable, column: PlannedColumn, bits: BitSource
 ) -> dict[str, Integers]:
     """Return (size,) lattice steps of every quantile that is read from one tree, by name."""
-    measure, law = column.measure, column.mechanism
-    tree = measure.aggregate
+    measurement, law = column.measurement, column.mechanism
+    tree = measurement.aggregate
     if not isinstance(tree, Tree) or not isinstance(law, Mechanism):
         raise TypeError("a tree has counts and noise")
     parts = [
-        c.at for c in column.query.columns if c.form is Form.QUANTILE and c.parts[0] == measure
+        c.at for c in column.query.columns if c.form is Form.QUANTILE and c.parts[0] == measurement
     ]
     asked = sorted({at for at in parts if at is not None})
-    profile = exact.profile(measure.name)
+    profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
     found = _descend(profile, tree, law, asked, bits)
     return {
-        read_at(measure.name, at): found[i] * tree.stride + tree.lower for i, at in enumerate(asked)
+        read_at(measurement.name, at): found[i] * tree.stride + tree.lower
+        for i, at in enumerate(asked)
     }
 
 

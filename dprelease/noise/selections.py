@@ -15,7 +15,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.aggregate import Frequent, Quantile
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 
 MOST_PAIRS = 2**20
 """Pairs of a cell and a value that are looked at together, for a bounded memory."""
@@ -26,21 +26,21 @@ def chosen(
 ) -> Integers:
     """Return (size,) chosen candidates: lattice steps of a quantile, positions of a declared value.
 
-    `before`: what was chosen for measures ahead of this one; lower ranks are not chosen again.
+    `before`: what was chosen for measurements ahead of this one; lower ranks are not chosen again.
     """
-    measure = column.measure
-    profile = exact.profile(measure.name)
-    if isinstance(measure.aggregate, Quantile):
+    measurement = column.measurement
+    profile = exact.profile(measurement.name)
+    if isinstance(measurement.aggregate, Quantile):
         law = column.mechanism
         if not isinstance(law, Exponential):
             raise TypeError("quantiles are chosen by the exponential mechanism")
-        return quantiles(profile, measure.aggregate, law, bits)
+        return quantiles(profile, measurement.aggregate, law, bits)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
-    if not isinstance(measure.aggregate, Frequent):
+    if not isinstance(measurement.aggregate, Frequent):
         raise TypeError("only quantiles and frequent values are chosen")
     earlier = [before[other.name] for other in _lower_ranks(column)]
-    return _frequent(profile, measure.aggregate, column, earlier, bits)
+    return _frequent(profile, measurement.aggregate, column, earlier, bits)
 
 
 def _frequent(
@@ -63,16 +63,16 @@ def _frequent(
     return found
 
 
-def _lower_ranks(column: PlannedColumn) -> list[Measure]:
-    """Return the measures that chose before this one, among the same values by the same means."""
-    measure = column.measure
-    wanted = measure.aggregate
+def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
+    """Return the measurements that chose before this one, among the same values."""
+    measurement = column.measurement
+    wanted = measurement.aggregate
     return [
         other
-        for other in column.query.measures
+        for other in column.query.measurements
         if isinstance(other.aggregate, Frequent)
         and isinstance(wanted, Frequent)
         and other.aggregate.column == wanted.column
         and other.aggregate.rank < wanted.rank
-        and (other.mechanism, other.own) == (measure.mechanism, measure.own)
+        and (other.mechanism, other.own) == (measurement.mechanism, measurement.own)
     ]

@@ -1,21 +1,21 @@
-"""What a measure counts or adds up, in the words of plan and manifest."""
+"""What a measurement counts or adds up, in the words of plan and manifest."""
 
 from __future__ import annotations
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
 
-def counted_words(query: Query, measure: Measure) -> str:
+def counted_words(query: Query, measurement: Measurement) -> str:
     """Return what is counted or added up, and whether bounds leave out rows of a unit."""
-    return aggregate_words(measure) + (", of bounded rows" if query.unit.bounded_rows else "")
+    return aggregate_words(measurement) + (", of bounded rows" if query.unit.bounded_rows else "")
 
 
-def aggregate_words(measure: Measure) -> str:
+def aggregate_words(measurement: Measurement) -> str:
     """Return what is counted or added up, and of which rows, for plan and manifest."""
-    match measure.aggregate:
+    match measurement.aggregate:
         case Count(column=None):
             return "count of rows"
         case Count(column=column):
@@ -36,13 +36,13 @@ def aggregate_words(measure: Measure) -> str:
                 f"sum of squares of '{column}' around {plain_text(center * base)}, each rounded to "
                 f"the step, less {offset} steps each"
             )
-    return _of_candidates(measure)
+    return _of_candidates(measurement)
 
 
-def _of_candidates(measure: Measure) -> str:
-    match measure.aggregate:
+def _of_candidates(measurement: Measurement) -> str:
+    match measurement.aggregate:
         case Quantile():
-            return _of_ranks(measure.aggregate)
+            return _of_ranks(measurement.aggregate)
         case Tree(column=column, levels=levels):
             return f"counts of '{column}' in halves of its values, {levels} times halved"
         case Frequent(column=column, rank=rank):

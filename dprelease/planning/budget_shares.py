@@ -11,7 +11,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.calibration import Draft, Factors, priced, solve
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.release import RecordColumnSpec, ReleaseSpec, ShareSpec
@@ -61,14 +61,14 @@ def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     for query in queries:
         asked = spec.queries[named[query.name]]
         columns = []
-        for name, measures in _by_column(query).items():
+        for name, measurements in _by_column(query).items():
             label = f"{query.name}.{name}"
             leaves = [
-                Share(measure.name, measure.weight, column=place + i)
-                for i, measure in enumerate(measures)
+                Share(measurement.name, measurement.weight, column=place + i)
+                for i, measurement in enumerate(measurements)
             ]
             columns += _column(label, asked.spec_of(name), leaves)
-            place += len(measures)
+            place += len(measurements)
         parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
         parts_of_query += columns
     declared = spec.budget.tables
@@ -93,10 +93,10 @@ def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     for query in queries:
         asked = spec.records[query.name]
         columns = []
-        for measure in query.measures:
-            name = f"{query.name}.{measure.name}"
-            leaf = Share(name, measure.weight, column=place)
-            columns += _column(name, asked.columns[measure.name], [leaf])
+        for measurement in query.measurements:
+            name = f"{query.name}.{measurement.name}"
+            leaf = Share(name, measurement.weight, column=place)
+            columns += _column(name, asked.columns[measurement.name], [leaf])
             place += 1
         part = _inner(f"records '{query.name}'", asked.share, tuple(columns))
         tables.setdefault(query.table.name, []).append(part)
@@ -113,16 +113,16 @@ def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
     return Share(name, spec.weight, amount, spec.rho is not None, None, parts)
 
 
-def _by_column(query: Query) -> dict[str, list[Measure]]:
-    """Return the measures of a query by the column that pays for them, both in order."""
-    found: dict[str, list[Measure]] = {}
-    for measure in query.measures:
-        found.setdefault(measure.asked_by, []).append(measure)
+def _by_column(query: Query) -> dict[str, list[Measurement]]:
+    """Return the measurements of a query by the column that pays for them, both in order."""
+    found: dict[str, list[Measurement]] = {}
+    for measurement in query.measurements:
+        found.setdefault(measurement.asked_by, []).append(measurement)
     return found
 
 
 def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]) -> list[Share]:
-    """Return the shares of a column's measures; an amount of its own is divided among them."""
+    """Return the shares of a column's measurements; an amount of its own is divided among them."""
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     if amount is None:
         return leaves

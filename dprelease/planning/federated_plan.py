@@ -23,7 +23,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregate import Count, CountDistinct, Sum
-from dprelease.query.measure import Form, Measure
+from dprelease.query.measurement import Form, Measurement
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
@@ -42,7 +42,7 @@ class ShareColumn:
     """One column of messages: every party adds `law`, in steps of 1 / `refined` of the column's."""
 
     query: Query
-    measure: Measure
+    measurement: Measurement
     law: SymmetricAlphaStable
     refined: int
     chosen_by: str
@@ -60,20 +60,20 @@ class ShareColumn:
     @property
     def fine_sensitivity(self) -> Sensitivity:
         """Return how far one unit can move the messages, in steps of the parties' lattice."""
-        held = self.measure.sensitivity
+        held = self.measurement.sensitivity
         moves = tuple(replace(move, shift=move.shift * self.refined) for move in held.moves)
         return replace(held, moves=moves)
 
     @property
     def fine_event(self) -> Event:
         """Return the record of one party's messages, in steps of the parties' lattice."""
-        name, law = self.measure.name, self.law
+        name, law = self.measurement.name, self.law
         return Event(self.query.name, name, law.name, law.parameters, self.fine_sensitivity)
 
     @property
     def moved(self) -> int:
         """Return how many cells one unit can move."""
-        sensitivity = self.measure.sensitivity
+        sensitivity = self.measurement.sensitivity
         return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
     def reach(self, parties: int) -> int:
@@ -90,7 +90,7 @@ class ShareColumn:
         Each party's rounding moves the sum by at most half a step of its own lattice.
         """
         width = self.sum_law(parties).half_width(confidence) + Fraction(parties, 2)
-        return width * self.measure.step / self.refined
+        return width * self.measurement.step / self.refined
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,11 @@ class FederatedPlan(Plan):
                 "shares": [
                     {
                         "query": share.query.name,
-                        "column": share.measure.name,
+                        "column": share.measurement.name,
                         "parameters": dict(share.law.parameters),
                         "refined": share.refined,
                         "margin_95_of_the_sum": plain_text(share.margin(self.parties)),
-                        "largest": plain_text(share.reach(self.parties) * share.measure.step),
+                        "largest": plain_text(share.reach(self.parties) * share.measurement.step),
                     }
                     for share in self.shares
                 ],
@@ -156,44 +156,44 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     errors: list[DpReleaseError] = []
     queries = []
     for query in resolve(declaration):
-        measures = []
-        for measure in query.measures:
+        measurements = []
+        for measurement in query.measurements:
             asked_by = declaration.spec.asked_by[query.name]
-            place = declaration.place("queries", asked_by, "columns", measure.asked_by)
-            errors += _findings(measure, query, place)
-            spec = measure.mechanism
+            place = declaration.place("queries", asked_by, "columns", measurement.asked_by)
+            errors += _findings(measurement, query, place)
+            spec = measurement.mechanism
             if spec.name == AUTO:
                 spec = MechanismSpec(name=SymmetricAlphaStable.name)
-            measures.append(replace(measure, mechanism=spec))
-        queries.append(replace(query, measures=tuple(measures)))
+            measurements.append(replace(measurement, mechanism=spec))
+        queries.append(replace(query, measurements=tuple(measurements)))
     raise_all(errors)
     return tuple(queries)
 
 
-def _findings(measure: Measure, query: Query, place: Place) -> Iterator[BudgetError]:
-    name = measure.mechanism.name
+def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[BudgetError]:
+    name = measurement.mechanism.name
     if name not in (AUTO, SymmetricAlphaStable.name):
         reason = "nothing is proved of its rounded sums"
         yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
-    if name == AUTO and measure.mechanism.shape:
+    if name == AUTO and measurement.mechanism.shape:
         reason = "there is no choice"
         yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
     found = {
-        "a margin": measure.confidence is not None or measure.wanted is not None,
-        "post-processing": any(c.post != NOTHING for c in query.columns if measure in c.parts),
+        "a margin": measurement.confidence is not None or measurement.wanted is not None,
+        "post-processing": any(c.post != NOTHING for c in query.columns if measurement in c.parts),
         "what is computed from sums": any(
-            c.form is not Form.MEASURED for c in query.columns if measure in c.parts
+            c.form is not Form.MEASURED for c in query.columns if measurement in c.parts
         ),
         "keys that are not public": query.private is not None,
-        "an aggregate that parties can't add up": not _adds_up(measure),
+        "an aggregate that parties can't add up": not _adds_up(measurement),
     }
     for words, wrong in found.items():
         if wrong:
-            yield BudgetError("DP-FED-002", place=place, column=measure.name, found=words)
+            yield BudgetError("DP-FED-002", place=place, column=measurement.name, found=words)
 
 
-def _adds_up(measure: Measure) -> bool:
-    aggregate = measure.aggregate
+def _adds_up(measurement: Measurement) -> bool:
+    aggregate = measurement.aggregate
     if isinstance(aggregate, CountDistinct):
         return aggregate.values is None  # units are each with one party, values are not
     return isinstance(aggregate, Count | Sum)
@@ -248,7 +248,7 @@ def _shares(
         law = column.mechanism
         assert isinstance(law, SymmetricAlphaStable)  # the queries ask for nothing else
         share = law.federated(spec.least)
-        found.append(ShareColumn(column.query, column.measure, share, 1, column.chosen_by))
+        found.append(ShareColumn(column.query, column.measurement, share, 1, column.chosen_by))
     moved = sum(share.moved for share in found)
     room = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved)
     return tuple(_on_finer_lattice(share, room, spec.parties) for share in found)

@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.errors import DpReleaseError, Findings, Place, raise_all
 from dprelease.mechanisms import registry
 from dprelease.planning.guarantees import budget_findings, budget_of
-from dprelease.planning.noise_requests import Wish
+from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.query.resolve import Query, resolved
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
@@ -65,7 +65,7 @@ def queries_and_findings(
     """Return the queries without findings, and all findings that need no search for noise."""
     queries, errors = resolved(declaration)
     told = {error.place for error in errors}
-    noise = [*_unknown_mechanisms(declaration), *_wished(declaration, queries)]
+    noise = [*_unknown_mechanisms(declaration), *_requested(declaration, queries)]
     for error in noise:
         if error.place not in told:
             told.add(error.place)
@@ -111,14 +111,14 @@ def _is_known(mechanism: MechanismSpec) -> bool:
     return mechanism.name == AUTO or mechanism.name in registry.selection_names()
 
 
-def _wished(declaration: Declaration, queries: Iterable[Query]) -> Iterator[DpReleaseError]:
+def _requested(declaration: Declaration, queries: Iterable[Query]) -> Iterator[DpReleaseError]:
     """Yield what can't be of the noise that is declared, whatever its scale would be."""
     spec = declaration.spec
     budget, asked_by = budget_of(spec.budget), spec.asked_by
     for query in queries:
-        for measure in query.measures:
-            is_key = measure.asked_by == PRIVATE_KEYS
-            within = (PRIVATE_KEYS,) if is_key else ("columns", measure.asked_by)
+        for measurement in query.measurements:
+            is_key = measurement.asked_by == PRIVATE_KEYS
+            within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.asked_by)
             column = ("queries", asked_by[query.name], *within)
             keys: tuple[str, ...] = (*column, "mechanism")
             if keys not in declaration.document.lines:
@@ -127,9 +127,9 @@ def _wished(declaration: Declaration, queries: Iterable[Query]) -> Iterator[DpRe
             def inside(key: str, keys: tuple[str, ...] = keys) -> Place:
                 return declaration.place(*keys, key)
 
-            wish = Wish(measure, declaration.place(*keys), inside)
+            request = NoiseRequest(measurement, declaration.place(*keys), inside)
             try:
-                wish.check(budget)
-                _ = wish.shape
+                request.check(budget)
+                _ = request.shape
             except DpReleaseError as error:
                 yield error

@@ -21,7 +21,7 @@ from dprelease.planning.guarantees import (
     unlimited,
     within,
 )
-from dprelease.planning.noise_requests import Wish
+from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.plan import LARGE_EPSILON, Plan, PlannedColumn
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.guarantee import Guarantee
@@ -39,8 +39,8 @@ class LocalColumn(PlannedColumn):
         """Return the column as JSON values; errors are those of one record."""
         return {
             **self.event.to_json(),
-            "step": plain_text(self.measure.step),
-            "unit": self.measure.unit,
+            "step": plain_text(self.measurement.step),
+            "unit": self.measurement.unit,
             "chosen_by": self.chosen_by,
             **one_record(self),
         }
@@ -51,7 +51,7 @@ def one_record(planned: LocalColumn) -> dict[str, Any]:
     law = planned.mechanism
     if isinstance(law, RandomizedResponse):
         return {"values": planned.column.values, "keep": law.keep, "other": law.other}
-    step = planned.measure.step
+    step = planned.measurement.step
     return {
         "lower": plain_text(planned.column.low * step),
         "upper": plain_text(planned.column.high * step),
@@ -119,21 +119,21 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     records = resolve_records(declaration)
     spec = declaration.spec.budget
     raise_all(budget_findings(spec, lambda key: declaration.place("budget", key)))
-    wishes = [
-        (part, column, Wish(column.measure, _place(declaration, part, column)))
+    requests = [
+        (part, column, NoiseRequest(column.measurement, _place(declaration, part, column)))
         for part in records
         for column in part.columns
     ]
     if unlimited(spec):
-        name = wishes[0][1].name
+        name = requests[0][1].name
         raise BudgetError("DP-BUDGET-006", place=declaration.place("budget"), column=name)
     budget = budget_of(spec)
-    drafts, how = _drafts([wish for *_, wish in wishes], budget)
+    drafts, how = _drafts([request for *_, request in requests], budget)
     share = shares_of_records(declaration.spec, [part.query for part in records])
     laws = spend(share, drafts, budget)
     columns = tuple(
-        LocalColumn(part.query, column.measure, law, chosen, column)
-        for (part, column, _), law, chosen in zip(wishes, laws, how, strict=True)
+        LocalColumn(part.query, column.measurement, law, chosen, column)
+        for (part, column, _), law, chosen in zip(requests, laws, how, strict=True)
     )
     guarantee = guarantee_of([column.priced for column in columns], spec)
     if not within(guarantee, spec):
@@ -152,41 +152,43 @@ def _warnings(guarantee: Guarantee) -> tuple[str, ...]:
     return (f"epsilon {guarantee.epsilon:.4g} promises little to a single record.",)
 
 
-def _drafts(wishes: Sequence[Wish], budget: Budget) -> tuple[list[Draft], list[str]]:
+def _drafts(requests: Sequence[NoiseRequest], budget: Budget) -> tuple[list[Draft], list[str]]:
     """Return one draft for each column, and how it was chosen.
 
     Families of numbers are chosen as if numbers had their weights' part of the budget alone; the
     scales are solved afterwards for all columns together.
     """
-    drafts = [_response(wish) if _is_response(wish) else None for wish in wishes]
-    how = ["declared"] * len(wishes)
+    drafts = [_response(request) if _is_response(request) else None for request in requests]
+    how = ["declared"] * len(requests)
     places = [i for i, draft in enumerate(drafts) if draft is None]
     if places:
-        numbers = [wishes[i] for i in places]
-        weights = [wish.measure.weight for wish in numbers]
-        total = sum((wish.measure.weight for wish in wishes), Fraction(0))
+        numbers = [requests[i] for i in places]
+        weights = [request.measurement.weight for request in numbers]
+        total = sum((request.measurement.weight for request in requests), Fraction(0))
         part = budget.but(budget.amount * sum(weights, Fraction(0)) / total)
         for i, draft, why in zip(places, *drafts_of(numbers, flat(weights), part), strict=True):
             drafts[i], how[i] = draft, why
     return [draft for draft in drafts if draft is not None], how
 
 
-def _is_response(wish: Wish) -> bool:
-    return wish.measure.mechanism.name == RandomizedResponse.name
+def _is_response(request: NoiseRequest) -> bool:
+    return request.measurement.mechanism.name == RandomizedResponse.name
 
 
-def _response(wish: Wish) -> Draft:
+def _response(request: NoiseRequest) -> Draft:
     """Return the draft of randomized response among a column's values."""
-    measure = wish.measure
-    for name in measure.mechanism.shape:
+    measurement = request.measurement
+    for name in measurement.mechanism.shape:
         raise BudgetError(
             "DP-MECH-002",
-            place=wish.place,
+            place=request.place,
             mechanism=RandomizedResponse.name,
             name=name,
             known="none",
         )
-    aggregate = measure.aggregate
+    aggregate = measurement.aggregate
     count = getattr(aggregate, "upper", 0) - getattr(aggregate, "lower", 0) + 1
     shape = {"values": repr(float(count))}
-    return Draft(RandomizedResponse, shape, measure.sensitivity, measure.weight, wish.place)
+    return Draft(
+        RandomizedResponse, shape, measurement.sensitivity, measurement.weight, request.place
+    )

@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.planning.calibration import Draft, Shape, typical_error
 from dprelease.privacy.budget import Budget
 from dprelease.query.aggregate import Partitions
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.schema.mechanism import AUTO
 
@@ -54,10 +54,10 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Wish:
+class NoiseRequest:
     """One column's noise as declared."""
 
-    measure: Measure
+    measurement: Measurement
     place: Place
     inside: Callable[[str], Place] | None = None
     """Gives the place of a key of the mechanism; without it, all findings are at `place`."""
@@ -65,7 +65,7 @@ class Wish:
     @property
     def is_auto(self) -> bool:
         """Return whether the plan chooses the family."""
-        return self.measure.mechanism.name == AUTO
+        return self.measurement.mechanism.name == AUTO
 
     @cached_property
     def options(self) -> Options:
@@ -77,7 +77,7 @@ class Wish:
             DP-MECH-002 for an option that does not exist, DP-MECH-004 for an unknown mechanism,
             DP-MECH-005 for a value that the option does not have.
         """
-        found = self.measure.mechanism.shape if self.is_auto else {}
+        found = self.measurement.mechanism.shape if self.is_auto else {}
         for name in found:
             if name not in OPTIONS:
                 known = ", ".join(OPTIONS)
@@ -97,7 +97,7 @@ class Wish:
         return Options(measure, frozenset(constraints), allowed)
 
     def _refuse(self, code: str, **fields: str) -> NoReturn:
-        mechanism = self.measure.mechanism.name
+        mechanism = self.measurement.mechanism.name
         named: dict[str, Any] = {"mechanism": mechanism, **fields}
         raise BudgetError(code, place=self._at(fields["name"]), **named)
 
@@ -107,19 +107,19 @@ class Wish:
     def fixes(self, draft: Draft) -> bool:
         """Return whether the declaration leaves nothing of a draft's family and shape open."""
         searched = {name for found in draft.kind.search for name in found}
-        return not self.is_auto and searched <= set(self.measure.mechanism.shape)
+        return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
     def draft(self, family: str, shape: Shape) -> Draft:
         """Return the draft of a family and a shape."""
-        measure = self.measure
+        measurement = self.measurement
         return Draft(
             registry.randomizer(family, self.place),
             shape,
-            measure.sensitivity,
-            measure.weight,
+            measurement.sensitivity,
+            measurement.weight,
             self.place,
-            None if measure.wanted is None else measure.wanted / measure.step,
-            float(measure.confidence or DEFAULT_CONFIDENCE),
+            None if measurement.wanted is None else measurement.wanted / measurement.step,
+            float(measurement.confidence or DEFAULT_CONFIDENCE),
         )
 
     def check(self, budget: Budget) -> None:
@@ -127,14 +127,14 @@ class Wish:
         if self.is_auto:
             _ = self.options
             return
-        kind = registry.randomizer(self.measure.mechanism.name, self.place)
-        if budget.needs_pure_noise and isinstance(self.measure.aggregate, Partitions):
+        kind = registry.randomizer(self.measurement.mechanism.name, self.place)
+        if budget.needs_pure_noise and isinstance(self.measurement.aggregate, Partitions):
             raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:
             raise BudgetError(
                 "DP-BUDGET-003",
                 place=self.place,
-                column=self.measure.name,
+                column=self.measurement.name,
                 mechanism=kind.name,
                 pure=", ".join(registry.pure_names()),
             )
@@ -152,7 +152,7 @@ class Wish:
         """
         if self.is_auto:
             return {}
-        spec = self.measure.mechanism
+        spec = self.measurement.mechanism
         known = {shape.name: shape for shape in registry.randomizer(spec.name, self.place).shapes}
         found: dict[str, str | float] = {}
         for name, text in spec.shape.items():
@@ -167,7 +167,7 @@ class Wish:
                 raise BudgetError("DP-MECH-003", place=place, mechanism=spec.name, known=name)
             found[name] = text
             if shape.in_units and number is not None:
-                found[name] = float(number / self.measure.step)
+                found[name] = float(number / self.measurement.step)
         left_out = registry.randomizer(spec.name).needed - found.keys()
         if left_out:
             keys = ", ".join(sorted(left_out))

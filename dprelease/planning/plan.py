@@ -27,7 +27,7 @@ from dprelease.planning.guarantees import (
     unlimited,
     within,
 )
-from dprelease.planning.noise_requests import Wish
+from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rows_inside
 from dprelease.planning.tree_error import path_width
 from dprelease.postprocess.derived_values import evenly_spread, sum_margin
@@ -37,7 +37,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.aggregate import Quantile, Tree
-from dprelease.query.measure import FRACTIONS, Form, Measure, Published
+from dprelease.query.measurement import FRACTIONS, Form, Measurement, Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
@@ -59,7 +59,7 @@ class PlannedColumn:
     """One column with its noise; errors and margins are in the column's own unit."""
 
     query: Query
-    measure: Measure
+    measurement: Measurement
     mechanism: Randomizer
     chosen_by: str
 
@@ -68,10 +68,10 @@ class PlannedColumn:
         """Return the record of what will run."""
         return Event(
             query=self.query.name,
-            column=self.measure.name,
+            column=self.measurement.name,
             mechanism=self.mechanism.name,
             parameters=self.mechanism.parameters,
-            sensitivity=self.measure.sensitivity,
+            sensitivity=self.measurement.sensitivity,
         )
 
     @property
@@ -82,17 +82,17 @@ class PlannedColumn:
     @property
     def priced(self) -> Priced:
         """Return what the accountant needs."""
-        return priced(self.mechanism, self.measure.sensitivity)
+        return priced(self.mechanism, self.measurement.sensitivity)
 
     @property
     def bias(self) -> float:
         """Return the mean of one cell's noise, in the column's unit."""
-        return self.mechanism.mean * float(self.measure.error_step)
+        return self.mechanism.mean * float(self.measurement.error_step)
 
     @property
     def mean_absolute_error(self) -> float:
         """Return the expected absolute error of one cell, in `error_unit`; maybe infinite."""
-        error = self.mechanism.mean_absolute_error * float(self.measure.error_step)
+        error = self.mechanism.mean_absolute_error * float(self.measurement.error_step)
         if self._levels > 1:
             return min(self._levels * error, self.standard_deviation)
         return error + self._rows_inside
@@ -100,30 +100,32 @@ class PlannedColumn:
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of one cell's noise, in the column's unit."""
-        error = self.mechanism.standard_deviation * float(self.measure.error_step)
+        error = self.mechanism.standard_deviation * float(self.measurement.error_step)
         return error * math.sqrt(self._levels) + self._rows_inside
 
     @property
     def confidence(self) -> Fraction:
         """Return the declared confidence of the margin of error, or 95 %."""
-        return self.measure.confidence or DEFAULT_CONFIDENCE
+        return self.measurement.confidence or DEFAULT_CONFIDENCE
 
     def margin(self, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
         if self._levels > 1 and isinstance(self.mechanism, Mechanism):
             return Fraction(path_width(self.mechanism, self._levels, confidence))
-        return self.mechanism.half_width(confidence) * self.measure.error_step + self._rows_inside
+        return (
+            self.mechanism.half_width(confidence) * self.measurement.error_step + self._rows_inside
+        )
 
     @property
     def _levels(self) -> int:
         """Return on how many levels of a tree noise is met; 1 without a tree."""
-        aggregate = self.measure.aggregate
+        aggregate = self.measurement.aggregate
         return aggregate.levels if isinstance(aggregate, Tree) else 1
 
     @property
     def _rows_inside(self) -> int:
         """Return how many rows lie beyond what is looked for in place of an end; else 0."""
-        aggregate = self.measure.aggregate
+        aggregate = self.measurement.aggregate
         if not isinstance(aggregate, Quantile):
             return 0
         return max(0, rows_inside(aggregate, self.mechanism) - 1)
@@ -171,7 +173,7 @@ class Plan:
         None where it depends on more.
         """
         for query in {column.query.name: column.query for column in self.columns}.values():
-            laws = {c.measure.name: c.mechanism for c in self.of_query(query.name)}
+            laws = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
             for column in query.columns:
                 if column.form is Form.SUM:
                     step = float(column.step or 1)
@@ -220,12 +222,12 @@ class Plan:
 def _column_json(column: PlannedColumn) -> dict[str, Any]:
     return {
         **column.event.to_json(),
-        "aggregate": aggregate_words(column.measure),
+        "aggregate": aggregate_words(column.measurement),
         "cells": column.query.cells,
         "rows": "bounded" if column.is_bounded else "all",
-        "step": plain_text(column.measure.step),
-        "unit": column.measure.unit,
-        "error_unit": column.measure.error_unit,
+        "step": plain_text(column.measurement.step),
+        "unit": column.measurement.unit,
+        "error_unit": column.measurement.error_unit,
         "chosen_by": column.chosen_by,
         "bias": column.bias,
         "expected_absolute_error": finite(column.mean_absolute_error),
@@ -253,16 +255,16 @@ def make_plan(
     """
     where = place or (lambda query, column: Place(key=f"queries.{query}.columns.{column}"))
     check_budget(budget, where("", ""))
-    wishes = [
-        (query, Wish(measure, where(query.name, measure.asked_by)))
+    requests = [
+        (query, NoiseRequest(measurement, where(query.name, measurement.asked_by)))
         for query in queries
-        for measure in query.measures
+        for measurement in query.measurements
     ]
-    share = share or flat([wish.measure.weight for _, wish in wishes])
+    share = share or flat([request.measurement.weight for _, request in requests])
     limit, is_open = budget_of(budget), unlimited(budget)
     known: Factors = {}
     drafts, how = drafts_of(
-        [wish for _, wish in wishes],
+        [request for _, request in requests],
         share,
         limit,
         unlimited=is_open,
@@ -271,8 +273,8 @@ def make_plan(
     )
     mechanisms = spend(share, drafts, limit, unlimited=is_open, known=known)
     columns = []
-    for (query, wish), chosen, mechanism in zip(wishes, how, mechanisms, strict=True):
-        columns.append(PlannedColumn(query, wish.measure, mechanism, chosen))
+    for (query, request), chosen, mechanism in zip(requests, how, mechanisms, strict=True):
+        columns.append(PlannedColumn(query, request.measurement, mechanism, chosen))
     guarantee = guarantee_of([column.priced for column in columns], budget)
     if not within(guarantee, budget):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
@@ -287,8 +289,9 @@ def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
         law = column.mechanism
         if isinstance(law, Mechanism) and law.half_width(float(NEARLY)) == 0:
             yield (
-                f"the noise of '{column.query.name}.{column.measure.name}' is 0 with a probability "
-                f"above {100 * float(NEARLY):g} %: the true numbers are published, but for that."
+                f"the noise of '{column.query.name}.{column.measurement.name}' is 0 with a "
+                f"probability above {100 * float(NEARLY):g} %: the true numbers are published, "
+                "but for that."
             )
 
 

@@ -81,8 +81,8 @@ def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[Chart]:
     """Return charts of all columns, unit by unit; no line of one covers another."""
     by_unit: dict[str, dict[str, tuple[float, ...]]] = {}
     for column in plan.columns:
-        name = f"{column.query.name}.{column.measure.name}"
-        by_unit.setdefault(column.measure.error_unit, {})[name] = tuple(errors[name])
+        name = f"{column.query.name}.{column.measurement.name}"
+        by_unit.setdefault(column.measurement.error_unit, {})[name] = tuple(errors[name])
     charts = []
     for unit, columns in by_unit.items():
         lines = _lines_apart(columns)
@@ -185,7 +185,7 @@ def errors_by_budget(
     errors: dict[str, list[float]] = {}
     for _, found in plans:
         for column in found.columns:
-            name = f"{column.query.name}.{column.measure.name}"
+            name = f"{column.query.name}.{column.measurement.name}"
             errors.setdefault(name, []).append(column.mean_absolute_error)
     return counted, [budget for budget, _ in plans], errors
 

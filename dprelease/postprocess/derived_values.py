@@ -14,7 +14,7 @@ from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
 from dprelease.postprocess.variance_margins import Spread
 from dprelease.query.aggregate import SquareSum, Sum
-from dprelease.query.measure import Form, Published
+from dprelease.query.measurement import Form, Published
 
 Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]

@@ -8,25 +8,25 @@ import numpy as np
 
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregate import Quantile
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
 
-def ascending(query: Query, measure: Measure, vectors: Mapping[str, Integers]) -> Integers:
+def ascending(query: Query, measurement: Measurement, vectors: Mapping[str, Integers]) -> Integers:
     """Return one quantile of every cell, after all quantiles of its column have been sorted.
 
     Sorting noised answers is post-processing, and never moves one further from the truth than the
     worst of them was.
     """
-    wanted = measure.aggregate
+    wanted = measurement.aggregate
     same = [
         (found.aggregate.at, found.name)
-        for found in query.measures
+        for found in query.measurements
         if isinstance(found.aggregate, Quantile) and found.aggregate.column == wanted.column
     ]
     same.sort()
     if len(same) == 1:
-        return vectors[measure.name]
+        return vectors[measurement.name]
     names = [name for _, name in same]
     found: Integers = np.sort(np.stack([vectors[name] for name in names]), axis=0)
-    return np.ascontiguousarray(found[names.index(measure.name)])
+    return np.ascontiguousarray(found[names.index(measurement.name)])

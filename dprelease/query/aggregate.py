@@ -271,7 +271,7 @@ def _of_values(
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """Which keys are told; the score of a key is the number of units that have it."""
+    """Which keys are selected; the score of a key is the number of units that have it."""
 
     column: None = None
 

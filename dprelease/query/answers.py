@@ -1,4 +1,4 @@
-"""Declared columns of one query as measures, shared where they are the same, and what they give."""
+"""Declared columns of one query as measurements, shared where they are the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprelease.query.aggregate import (
     Tree,
 )
 from dprelease.query.asked_columns import Asking, Part
-from dprelease.query.measure import Form, Measure, Published
+from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.query.post import PostProcessing
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
@@ -33,13 +33,13 @@ CHOICES = ("exponential", "permute_and_flip")
 
 @dataclass
 class Answers:
-    """Collects the measures and the published columns of one query, and all findings."""
+    """Collects the measurements and the published columns of one query, and all findings."""
 
     default: MechanismSpec
     neighbours: Neighbours
     cells: int
     asking: Asking
-    measures: list[Measure] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
     columns: list[Published] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
 
@@ -52,18 +52,18 @@ class Answers:
         if any(self._refused(name, spec, aggregate) for _, aggregate in parts):
             return
         single = len(parts) == 1 and form is not Form.QUANTILE
-        measures = [
-            self._measure(name, spec, name if single else f"{name}.{label}", aggregate)
+        measurements = [
+            self._measurement(name, spec, name if single else f"{name}.{label}", aggregate)
             for label, aggregate in parts
         ]
-        post = self._post(name, spec, form, measures[0])
+        post = self._post(name, spec, form, measurements[0])
         if form is Form.CANDIDATE and len(parts) > 1:
-            for rank, measure in enumerate(measures, 1):
-                self.columns.append(Published(f"{name}_{rank}", form, (measure,), ""))
+            for rank, measurement in enumerate(measurements, 1):
+                self.columns.append(Published(f"{name}_{rank}", form, (measurement,), ""))
             return
         unit = self._unit(form, parts)
         at = spec.at if form is Form.QUANTILE else None
-        self.columns.append(Published(name, form, tuple(measures), unit, spec.margin, post, at))
+        self.columns.append(Published(name, form, tuple(measurements), unit, spec.margin, post, at))
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of keys that are not public.
@@ -76,8 +76,8 @@ class Answers:
         if spec.mechanism != "partition_selection":
             aggregate = Count() if unit is None else CountDistinct(unit, None)
             self._shared[aggregate, repr(self._mechanism(ColumnSpec(count="*"), aggregate)), ""] = 0
-        self.measures.append(
-            Measure(
+        self.measurements.append(
+            Measurement(
                 name=PRIVATE_KEYS,
                 aggregate=aggregate,
                 sensitivity=self._sensitivity(aggregate),
@@ -94,7 +94,9 @@ class Answers:
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
         return round_down(delta / cells)
 
-    def _measure(self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate) -> Measure:
+    def _measurement(
+        self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate
+    ) -> Measurement:
         """Return the vector, the one that is there already if it is the same with the same noise.
 
         What is asked for with a price or an accuracy of its own has noise of its own.
@@ -102,18 +104,18 @@ class Answers:
         mechanism = self._mechanism(spec, aggregate)
         own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))
         key = (aggregate, repr(mechanism), asked_by if own else "")
-        place = self._shared.setdefault(key, len(self.measures))
-        if place < len(self.measures):
-            known = self.measures[place]
+        place = self._shared.setdefault(key, len(self.measurements))
+        if place < len(self.measurements):
+            known = self.measurements[place]
             together = known.weight + spec.weight
             weight = together if isinstance(aggregate, Tree) else max(known.weight, spec.weight)
             if weight != known.weight:
                 known = replace(known, weight=weight)
-                self.measures[place] = known
+                self.measurements[place] = known
                 self.columns = [_using(column, known) for column in self.columns]
             return known
-        self.measures.append(
-            Measure(
+        self.measurements.append(
+            Measurement(
                 name=name,
                 aggregate=aggregate,
                 sensitivity=self._sensitivity(aggregate),
@@ -126,7 +128,7 @@ class Answers:
                 own=asked_by if own else "",
             )
         )
-        return self.measures[-1]
+        return self.measurements[-1]
 
     def _sensitivity(self, aggregate: Aggregate) -> Sensitivity:
         return aggregate.sensitivity(self.asking.table.unit, self.neighbours, self.cells)
@@ -161,13 +163,15 @@ class Answers:
             return MechanismSpec(name=AUTO)
         return declared or self.default
 
-    def _post(self, name: str, spec: ColumnSpec, form: Form, measure: Measure) -> PostProcessing:
+    def _post(
+        self, name: str, spec: ColumnSpec, form: Form, measurement: Measurement
+    ) -> PostProcessing:
         on_lattice = form in (Form.MEASURED, Form.SUM, Form.QUANTILE)
         for key in ("round_to", "bottom_code", "top_code") if on_lattice else ():
             value = getattr(spec, key)
-            base = Fraction(1) if value is None else value / measure.step
+            base = Fraction(1) if value is None else value / measurement.step
             if base.denominator != 1 or abs(base) > LARGEST_BASE:
-                step = plain_text(measure.step)
+                step = plain_text(measurement.step)
                 self.asking.refuse(
                     "DP-QUERY-010", "columns", name, key, column=name, key=key, step=step
                 )
@@ -199,6 +203,6 @@ class Answers:
         return units[0]
 
 
-def _using(column: Published, measure: Measure) -> Published:
-    parts = tuple(measure if part.name == measure.name else part for part in column.parts)
+def _using(column: Published, measurement: Measurement) -> Published:
+    parts = tuple(measurement if part.name == measurement.name else part for part in column.parts)
     return replace(column, parts=parts)

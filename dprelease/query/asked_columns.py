@@ -18,7 +18,7 @@ from dprelease.query.aggregate import (
     Tree,
 )
 from dprelease.query.keys import Key, key_of
-from dprelease.query.measure import Form
+from dprelease.query.measurement import Form
 from dprelease.query.used_columns import unknown_column
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, NumberColumn
@@ -37,7 +37,7 @@ MOST_CANDIDATES = 2**18
 """Values among which a quantile is chosen; finer lattices are thinned out."""
 
 Part = tuple[str, Aggregate]
-"""What a measure is called after its column, and what it measures."""
+"""What a measurement is called after its column, and what it measures."""
 
 Parts = tuple[Form, list[Part]]
 

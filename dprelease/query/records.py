@@ -15,7 +15,7 @@ from dprelease.errors import DpReleaseError, QueryError, raise_all
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregate import Sum
 from dprelease.query.keys import Key, KeySpace, key_of
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.used_columns import unknown_column
 from dprelease.schema.columns import (
@@ -41,11 +41,11 @@ MOST_VALUES = 2**20
 class RecordColumn:
     """One column to publish: numbers on a lattice, or one of public values.
 
-    `key`: the public values; None for numbers. `measure`: numbers low..high in lattice steps, or
-    the places 0..n-1 of the values, and how far one record can move them.
+    `key`: the public values; None for numbers. `measurement`: numbers low..high in lattice
+    steps, or the places 0..n-1 of the values, and how far one record can move them.
     """
 
-    measure: Measure
+    measurement: Measurement
     low: int
     high: int
     key: Key | None = None
@@ -53,7 +53,7 @@ class RecordColumn:
     @property
     def name(self) -> str:
         """Return the name, in the table and in what is published."""
-        return self.measure.name
+        return self.measurement.name
 
     @property
     def values(self) -> int:
@@ -63,12 +63,12 @@ class RecordColumn:
     @property
     def is_response(self) -> bool:
         """Return whether one of the values is answered, instead of a number with noise."""
-        return self.measure.mechanism.name == RESPONSE
+        return self.measurement.mechanism.name == RESPONSE
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one table; `query` has their columns as measures, for plan and ledger."""
+    """Records of one table; `query` has their columns as measurements, for plan and ledger."""
 
     query: Query
     columns: tuple[RecordColumn, ...]
@@ -129,7 +129,7 @@ class _Resolver:
             keys=KeySpace(()),
             unit=PrivacyUnit(),
             neighbours=Neighbours.REPLACE,
-            measures=tuple(column.measure for column in columns),
+            measurements=tuple(column.measurement for column in columns),
             columns=(),
         )
         return Records(query, tuple(columns))
@@ -192,8 +192,8 @@ def _number(
     aggregate = Sum(name, lattice.lower, lattice.upper, lattice.step)
     # Randomized response moves a value to any other: how far apart they are does not matter.
     shift = 1 if asked.name == RESPONSE else max(1, lattice.upper - lattice.lower)
-    measure = _measure(name, aggregate, shift, column.unit or "", asked, spec)
-    return RecordColumn(measure, lattice.lower, lattice.upper)
+    measurement = _measurement(name, aggregate, shift, column.unit or "", asked, spec)
+    return RecordColumn(measurement, lattice.lower, lattice.upper)
 
 
 def _value(
@@ -205,14 +205,14 @@ def _value(
     if isinstance(key, str):
         return key
     count = len(key.values)
-    measure = _measure(name, Sum(name, 0, count - 1, Fraction(1)), 1, "", asked, spec)
-    return RecordColumn(measure, 0, count - 1, key)
+    measurement = _measurement(name, Sum(name, 0, count - 1, Fraction(1)), 1, "", asked, spec)
+    return RecordColumn(measurement, 0, count - 1, key)
 
 
-def _measure(
+def _measurement(
     name: str, aggregate: Sum, shift: int, unit: str, asked: MechanismSpec, spec: RecordColumnSpec
-) -> Measure:
-    return Measure(
+) -> Measurement:
+    return Measurement(
         name=name,
         aggregate=aggregate,
         sensitivity=Sensitivity(1, (Move(shift, 1),)),

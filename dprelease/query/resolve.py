@@ -12,7 +12,7 @@ from dprelease.query.answers import Answers
 from dprelease.query.asked_columns import Asking, columns_with_moments, columns_with_trees
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
-from dprelease.query.measure import Measure, Published
+from dprelease.query.measurement import Measurement, Published
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
 from dprelease.query.used_columns import Formulas, Predicate, unknown_column
 from dprelease.query.view import View, Views
@@ -34,13 +34,13 @@ class Query:
     keys: KeySpace
     unit: PrivacyUnit
     neighbours: Neighbours
-    measures: tuple[Measure, ...]
+    measurements: tuple[Measurement, ...]
     columns: tuple[Published, ...]
     view: Table | None = None
     formulas: Formulas = field(default_factory=dict)
     join: Join | None = None
     private: PrivateKeys | None = None
-    """Keys that are not public; `keys` is empty until they have been told."""
+    """Keys that are not public; `keys` is empty until they have been selected."""
 
     @property
     def cells(self) -> int | None:
@@ -49,11 +49,11 @@ class Query:
 
     @property
     def key_columns(self) -> list[Key]:
-        """Return the published key columns, with a value for each cell if they were told."""
+        """Return the published key columns, with a value for each cell if they were selected."""
         if self.private is None:
             return list(self.keys.keys)
-        told = self.keys.keys or (Key(COMPOSITE, "text", ()),)
-        return self.private.keys(KeySpace(told))
+        selected = self.keys.keys or (Key(COMPOSITE, "text", ()),)
+        return self.private.keys(KeySpace(selected))
 
     @property
     def table(self) -> Table:
@@ -98,7 +98,7 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
         query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         if len(errors) == before:
             queries.append(query)
-    columns = sum(len(query.measures) for query in queries)
+    columns = sum(len(query.measurements) for query in queries)
     if columns > spec.limits.max_columns:
         errors.append(
             QueryError(
@@ -194,7 +194,7 @@ class _Resolver:
             keys=keys,
             unit=table.unit,
             neighbours=neighbours,
-            measures=tuple(answers.measures),
+            measurements=tuple(answers.measurements),
             columns=tuple(answers.columns),
             view=table,
             formulas=self.view.formulas,

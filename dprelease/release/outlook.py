@@ -17,7 +17,7 @@ from dprelease.numerics.rounding import finite
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import typical_error
 from dprelease.planning.plan import FEW_KINDS, Plan, make_plan
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.schema.load import Declaration
@@ -174,7 +174,7 @@ def _others(
         kind = registry.get(name)
         if len(kind.search) > 1 or kind.bounded:
             continue
-        changed = [replace(query, measures=_with(query, name)) for query in queries]
+        changed = [replace(query, measurements=_with(query, name)) for query in queries]
         share = shares_of(declaration.spec, changed)
         try:
             yield name, make_plan(changed, declaration.spec.budget, share=share)
@@ -182,17 +182,17 @@ def _others(
             continue  # this noise can't be made for this budget
 
 
-def _with(query: Query, name: str) -> tuple[Measure, ...]:
-    """Return the measures of a query with other noise; what is chosen, and keys, stay as they are.
+def _with(query: Query, name: str) -> tuple[Measurement, ...]:
+    """Return the measurements of a query with other noise; choices and keys stay as they are.
 
     An accuracy that a column declares stays, too: it decides how much noise there is.
     """
     noise = MechanismSpec(name=name)
     return tuple(
-        replace(measure, mechanism=noise)
-        if measure.is_vector and measure.asked_by != PRIVATE_KEYS
-        else measure
-        for measure in query.measures
+        replace(measurement, mechanism=noise)
+        if measurement.is_vector and measurement.asked_by != PRIVATE_KEYS
+        else measurement
+        for measurement in query.measurements
     )
 
 
@@ -222,6 +222,6 @@ def _errors(other: Plan, plan: Plan) -> float:
     logs = [
         math.log(typical_error(new.mechanism) / typical_error(old.mechanism))
         for new, old in zip(other.columns, plan.columns, strict=True)
-        if new.measure.is_vector
+        if new.measurement.is_vector
     ]
     return math.exp(sum(logs) / len(logs)) if logs else 1.0

@@ -133,12 +133,14 @@ def attributes(plan: Plan) -> dict[str, Any]:
     return {
         "guarantee": plan.guarantee.to_json(),
         "margins_95": {
-            c.measure.name: float(c.margin()) for c in plan.columns if not c.measure.is_choice
+            c.measurement.name: float(c.margin())
+            for c in plan.columns
+            if not c.measurement.is_choice
         },
         "ranks_95": {
-            c.measure.name: float(c.margin()) for c in plan.columns if c.measure.is_choice
+            c.measurement.name: float(c.margin()) for c in plan.columns if c.measurement.is_choice
         },
-        "mechanisms": {c.measure.name: c.mechanism.name for c in plan.columns},
+        "mechanisms": {c.measurement.name: c.mechanism.name for c in plan.columns},
         "bounded_rows": plan.bounded_rows(),
     }
 

@@ -85,7 +85,7 @@ class BudgetSpec(Model):
 
 
 class PrivateKeysSpec(Model):
-    """How keys that are not public are found: those that enough units have are told.
+    """How keys that are not public are found: those that enough units have are selected.
 
     `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of units above a
     threshold, and that number may be published. `delta`: the part that finding them may spend.

@@ -14,7 +14,7 @@ from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
 from dprelease.query.keys import Key, key_of
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
@@ -62,7 +62,7 @@ class Compiled:
     """SELECTs over `dp_source`.
 
     `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL. Empty if there are none. `profiles`: how to find, for each measure that chooses among
+    NULL. Empty if there are none. `profiles`: how to find, for each measurement that chooses among
     candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
     is one beyond the last if it does not count, and what it adds to each column; empty where that
     can't be told row by row.
@@ -135,19 +135,19 @@ class Compiler:
         self.source, self.unbounded = KEPT if bounded else "kept", ""
         self.physical = physical_of(query, stored, joined)
         self.columns = query.table.columns
-        self.vectors = [m for m in query.measures if m.is_vector and m.name != PRIVATE_KEYS]
+        self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
-        distinct = any(isinstance(m.aggregate, CountDistinct) for m in self.query.measures)
+        distinct = any(isinstance(m.aggregate, CountDistinct) for m in self.query.measurements)
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
         if self.vectors:
             sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
-        if any(measure.is_choice for measure in self.query.measures):
+        if any(measurement.is_choice for measurement in self.query.measurements):
             profiles = self._profiles()
-        names = tuple(measure.name for measure in self.vectors)
+        names = tuple(measurement.name for measurement in self.vectors)
         rows = "" if distinct or not self.vectors else self._by_row()
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
@@ -159,24 +159,24 @@ class Compiler:
         return f"WITH {ctes}\n{last}"
 
     def _profiles(self) -> dict[str, ProfileSql]:
-        """Return how often each candidate occurs in each cell, for measures that choose.
+        """Return how often each candidate occurs in each cell, for measurements that choose.
 
-        Rows are bounded by all values that the query reads, as they are for its other measures.
+        Rows are bounded by all values that the query reads, as they are for its other measurements.
         """
         found: dict[str, ProfileSql] = {}
         known: dict[object, ProfileSql] = {}
-        for j, measure in enumerate(self.query.measures):
-            same = _candidates(measure)
+        for j, measurement in enumerate(self.query.measurements):
+            same = _candidates(measurement)
             if same in known:
-                found[measure.name] = known[same]
-            elif measure.is_choice:
-                found[measure.name] = known[same] = self._profile(j, measure)
+                found[measurement.name] = known[same]
+            elif measurement.is_choice:
+                found[measurement.name] = known[same] = self._profile(j, measurement)
         return found
 
-    def _profile(self, j: int, measure: Measure) -> ProfileSql:
-        if not isinstance(measure.aggregate, Quantile | Frequent | Tree):
+    def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
+        if not isinstance(measurement.aggregate, Quantile | Frequent | Tree):
             raise TypeError("only these choose among candidates")
-        size = measure.aggregate.candidates
+        size = measurement.aggregate.candidates
         kept = self._kept(None if self.query.unit.id is not None else j)
         held = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
@@ -191,7 +191,7 @@ class Compiler:
         """Return a SELECT of the cell of each row, maybe missing, and of its values."""
         self.joins = []
         cell = self._cell([self._raw_key(key) for key in self.query.keys.keys])
-        values = "".join(f", {self._value(self.query.measures[j])} AS v{j}" for j in read)
+        values = "".join(f", {self._value(self.query.measurements[j])} AS v{j}" for j in read)
         unit = self.query.unit
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
@@ -249,9 +249,9 @@ class Compiler:
         ]
         return " + ".join(terms) or "0::BIGINT"
 
-    def _value(self, measure: Measure) -> str:
-        """Return what one row adds to a measure; NULL where it adds nothing."""
-        aggregate = measure.aggregate
+    def _value(self, measurement: Measurement) -> str:
+        """Return what one row adds to a measurement; NULL where it adds nothing."""
+        aggregate = measurement.aggregate
         if aggregate.column is None:
             return "1::BIGINT"
         value, column = typed_column(aggregate.column), self.columns[aggregate.column]
@@ -280,27 +280,29 @@ class Compiler:
 
         The key tables are joined to the few groups instead of the many rows.
         """
-        keys, measures = self.query.keys.keys, self.vectors
+        keys, measurements = self.query.keys.keys, self.vectors
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
         sums = []
-        for j, measure in enumerate(measures):
-            whole = isinstance(measure.aggregate, Count) and measure.aggregate.column is None
-            sums.append(f"{'count(*)' if whole else f'sum({self._value(measure)})'} AS a{j}")
+        for j, measurement in enumerate(measurements):
+            whole = (
+                isinstance(measurement.aggregate, Count) and measurement.aggregate.column is None
+            )
+            sums.append(f"{'count(*)' if whole else f'sum({self._value(measurement)})'} AS a{j}")
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
-        columns = "".join(f", a{j}" for j in range(len(measures)))
+        columns = "".join(f", a{j}" for j in range(len(measurements)))
         placed = f"SELECT {cell} AS cell{columns} FROM grouped {' '.join(self.joins)}"
-        totals = [self._bounded(f"sum(a{j})", j) for j in range(len(measures))]
+        totals = [self._bounded(f"sum(a{j})", j) for j in range(len(measurements))]
         last = f"SELECT cell, {', '.join(totals)}\nFROM placed WHERE cell IS NOT NULL GROUP BY cell"
         return [("grouped", grouped), ("placed", placed), ("", last)]
 
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
         counted = self.query.unit.id is not None and not any(
-            map(_reads_values, self.query.measures)
+            map(_reads_values, self.query.measurements)
         )
-        places = [self.query.measures.index(m) for m in self.vectors]
+        places = [self.query.measurements.index(m) for m in self.vectors]
         totals = [
             self._bounded(_total(m, place, counted), j)
             for j, (m, place) in enumerate(zip(self.vectors, places, strict=True))
@@ -310,18 +312,20 @@ class Compiler:
 
     def _by_row(self) -> str:
         """Return the statement whose rows are what each row that counts adds to every vector."""
-        reads = any(_reads_values(measure) for measure in self.query.measures)
+        reads = any(_reads_values(measurement) for measurement in self.query.measurements)
         counted = self.query.unit.id is not None and not reads
         added: list[str] = []
-        for j, measure in enumerate(self.query.measures):
-            if measure in self.vectors:
-                one = f"coalesce(v{j}, 0)" if _reads_values(measure) else "n" if counted else "1"
+        for j, measurement in enumerate(self.query.measurements):
+            if measurement in self.vectors:
+                one = (
+                    f"coalesce(v{j}, 0)" if _reads_values(measurement) else "n" if counted else "1"
+                )
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         out = self.query.keys.size
         last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
             return self._statement([*self._kept(), ("", last)])
-        read = [j for j, m in enumerate(self.query.measures) if _reads_values(m)]
+        read = [j for j, m in enumerate(self.query.measurements) if _reads_values(m)]
         return self._statement([("kept", self._rows(read)), ("", last)])
 
     def partitions(self) -> str:
@@ -338,9 +342,9 @@ class Compiler:
         return self._statement([("coded", coded), *bounded, ("", last)])
 
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
-        """Return the steps up to the rows that count; `only` one measure's values if given."""
-        measures, unit = self.query.measures, self.query.unit
-        read = [j for j, m in enumerate(measures) if _reads_values(m) and only in (None, j)]
+        """Return the steps up to the rows that count; `only` one measurement's values if given."""
+        measurements, unit = self.query.measurements, self.query.unit
+        read = [j for j, m in enumerate(measurements) if _reads_values(m) and only in (None, j)]
         rows = self._rows(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
@@ -368,21 +372,21 @@ class Compiler:
         return f"CAST({inside} AS BIGINT) AS m{position}"
 
 
-def _candidates(measure: Measure) -> tuple[bool, str] | None:
-    """Return what tells apart the candidates of measures that choose; None for other measures."""
-    if not measure.is_choice:
+def _candidates(measurement: Measurement) -> tuple[bool, str] | None:
+    """Return what tells apart the candidates of measurements that choose; None for others."""
+    if not measurement.is_choice:
         return None
-    return isinstance(measure.aggregate, Frequent), measure.aggregate.column or ""
+    return isinstance(measurement.aggregate, Frequent), measurement.aggregate.column or ""
 
 
-def _reads_values(measure: Measure) -> bool:
-    aggregate = measure.aggregate
+def _reads_values(measurement: Measurement) -> bool:
+    aggregate = measurement.aggregate
     return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
 
 
-def _total(measure: Measure, j: int, counted: bool) -> str:
+def _total(measurement: Measurement, j: int, counted: bool) -> str:
     """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
-    aggregate = measure.aggregate
+    aggregate = measurement.aggregate
     if isinstance(aggregate, CountDistinct):
         return "count(DISTINCT id)" if aggregate.values is None else f"count(DISTINCT v{j})"
     if isinstance(aggregate, Count) and aggregate.column is None:

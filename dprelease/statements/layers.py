@@ -44,8 +44,8 @@ def needs(query: Query) -> Needs:
     columns, join = query.table.columns, query.join
     wanted = list(query.predicate.columns) if query.predicate else []
     wanted += [_source(columns, name) for name in _key_names(query)]
-    named = [m.aggregate.column for m in query.measures if m.aggregate.column is not None]
-    sums = [m.aggregate for m in query.measures if isinstance(m.aggregate, Sum)]
+    named = [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
+    sums = [m.aggregate for m in query.measurements if isinstance(m.aggregate, Sum)]
     named += [total.beside for total in sums if total.beside is not None]
     wanted += [_source(columns, name) for name in named]
     if query.unit.id is not None:
@@ -69,7 +69,7 @@ def _key_names(query: Query) -> list[str]:
 
 
 def _source(columns: Mapping[str, Column], name: str) -> str:
-    """Return what a key or a measure is read from: cells of a cut come from its number."""
+    """Return what a key or a measurement is read from: cells of a cut come from its number."""
     column = columns[name]
     return column.cut if isinstance(column, CutColumn) else name
 

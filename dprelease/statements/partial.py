@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dprelease.query.aggregate import CountDistinct
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.compiler import Compiler, KeyTable
@@ -26,7 +26,7 @@ PLACE = ("part", "cell", "v")
 class Partial:
     """A statement with rows (part, cell, v, m0, m1, ...), to be added up by the first three.
 
-    `vectors`: names of the measures that m0, m1, ... of part 0 are the sums of. `profiles`: the
+    `vectors`: names of the measurements that m0, m1, ... of part 0 are the sums of. `profiles`: the
     part, from 1, that has in m0 how often the candidate v stands in a cell. `distinct`: the part
     that has a row for each declared value v that stands in a cell.
     """
@@ -67,7 +67,7 @@ def compile_partial_partitions(
 class _Partial(Compiler):
     def parts(self) -> Partial:
         """Return all statements as one."""
-        distinct = {m.name: m for m in self.query.measures if _is_distinct(m)}
+        distinct = {m.name: m for m in self.query.measurements if _is_distinct(m)}
         self.vectors = [m for m in self.vectors if m.name not in distinct]
         found: list[str] = []
         if self.vectors:
@@ -81,7 +81,7 @@ class _Partial(Compiler):
             added = ["n", *["0"] * (self._width - 1)]
             found.append(self._part(number, sql, "CAST(v AS BIGINT)", added))
         sql = "\nUNION ALL\n".join(found)
-        names = tuple(measure.name for measure in self.vectors)
+        names = tuple(measurement.name for measurement in self.vectors)
         return Partial(sql, tuple(self.key_tables), names, profiles, counted)
 
     @property
@@ -98,9 +98,9 @@ class _Partial(Compiler):
         place = f"{number}::INTEGER AS part, CAST(cell AS BIGINT) AS cell, {value} AS v"
         return f"SELECT {place}, {sums} FROM ({sql})"
 
-    def _pairs(self, measure: Measure) -> str:
+    def _pairs(self, measurement: Measurement) -> str:
         """Return the declared values that stand in each cell, each once."""
-        j = self.query.measures.index(measure)
+        j = self.query.measurements.index(measurement)
         kept = self._kept(None if self.query.unit.id is not None else j)
         pairs = f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM kept WHERE v{j} IS NOT NULL"
         return self._statement([*kept, ("", pairs)])
@@ -111,8 +111,8 @@ class _Partial(Compiler):
         return f"CAST(coalesce({total}, 0) AS {WIDE}) AS m{position}"
 
 
-def _is_distinct(measure: Measure) -> bool:
+def _is_distinct(measurement: Measurement) -> bool:
     """Return whether distinct declared values are counted: the same may be in several parts."""
-    aggregate = measure.aggregate
+    aggregate = measurement.aggregate
     distinct = isinstance(aggregate, CountDistinct) and aggregate.values is not None
-    return distinct and measure.name != PRIVATE_KEYS
+    return distinct and measurement.name != PRIVATE_KEYS

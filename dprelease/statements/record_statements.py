@@ -82,7 +82,7 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
     if isinstance(declared, CutColumn):
         return f"CAST({cut_case(declared, as_label=False, key=column.key)} AS BIGINT)"
     value = f"typed.{quoting.identifier(column.name)}"
-    aggregate, key = column.measure.aggregate, column.key
+    aggregate, key = column.measurement.aggregate, column.key
     if isinstance(declared, IntegerColumn | NumberColumn) and isinstance(aggregate, Sum):
         return steps(value, aggregate, declared, physical[column.name])
     if key is None or key.kind == "text":

@@ -18,7 +18,7 @@ from dprelease.postprocess.finishing import finished, finished_fractions
 from dprelease.postprocess.monotone import ascending
 from dprelease.query.aggregate import Quantile, Sum
 from dprelease.query.keys import Key, key_of
-from dprelease.query.measure import FRACTIONS, Form, Published
+from dprelease.query.measurement import FRACTIONS, Form, Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without

@@ -21,7 +21,7 @@ class Tables:
 
     def __init__(self, columns: Sequence[PlannedColumn]) -> None:
         self._query = columns[0].query
-        self._laws = {column.measure.name: column.mechanism for column in columns}
+        self._laws = {column.measurement.name: column.mechanism for column in columns}
         self._keys = KeyArrays(self._query)
         self._done = 0
 

@@ -27,7 +27,7 @@ def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColu
     for column in columns:
         steps = noisy[column.name]
         if column.key is None:
-            arrays.append(scaled(steps, column.measure.step))
+            arrays.append(scaled(steps, column.measurement.step))
         else:
             arrays.append(taken(key_values(column.key), steps))
     return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
@@ -39,10 +39,10 @@ def schema_of_records(records: Records) -> list[tuple[str, str]]:
     for column in records.columns:
         if column.key is not None:
             kind = KINDS[column.key.kind]
-        elif column.measure.step == 1:
+        elif column.measurement.step == 1:
             kind = "int64"
         else:
-            kind = f"decimal128(38, {decimal_digits(column.measure.step) or 0})"
+            kind = f"decimal128(38, {decimal_digits(column.measurement.step) or 0})"
         found.append((column.name, kind))
     return found
 
@@ -52,7 +52,7 @@ def public_values(column: RecordColumn) -> pa.Array:
     if column.key is not None:
         return key_values(column.key)
     steps = np.arange(column.low, column.high + 1, dtype=np.int64)
-    return scaled(steps, column.measure.step)
+    return scaled(steps, column.measurement.step)
 
 
 def declared_values(held: pa.ChunkedArray, column: RecordColumn) -> bool:
@@ -67,7 +67,7 @@ def declared_values(held: pa.ChunkedArray, column: RecordColumn) -> bool:
     if column.is_response:
         known = public_values(column)
         return bool(pc.all(pc.is_in(held, value_set=known), min_count=0).as_py())
-    step, digits = column.measure.step, decimal_digits(column.measure.step) or 0
+    step, digits = column.measurement.step, decimal_digits(column.measurement.step) or 0
     if step * 10**digits == 1:
         return True  # the type of the column holds nothing but whole steps
     steps = [Fraction(value) / step for value in pc.unique(held).to_pylist()]

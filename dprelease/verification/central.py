@@ -77,20 +77,20 @@ def _columns(
 
     Sensitivities are those that follow from the declaration, whatever is recorded.
     """
-    wanted = [(query, measure) for query in queries for measure in query.measures]
+    wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     found = []
-    for (query, measure), held in zip(
+    for (query, measurement), held in zip(
         wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
     ):
         law = None if held is None else recorded_law(held, registry.law_of)
-        if held is None or law is None or not is_asked_for(law, measure):
-            name = {"query": query.name, "column": measure.name}
+        if held is None or law is None or not is_asked_for(law, measurement):
+            name = {"query": query.name, "column": measurement.name}
             report.found("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not is_chosen_so(held["chosen_by"], law, measure):
-            name = {"query": query.name, "column": measure.name}
+        if not is_chosen_so(held["chosen_by"], law, measurement):
+            name = {"query": query.name, "column": measurement.name}
             report.found("DP-VERIFY-007", "measurements", what="choice", **name)
-        found.append(PlannedColumn(query, measure, law, held["chosen_by"]))
+        found.append(PlannedColumn(query, measurement, law, held["chosen_by"]))
     return tuple(found) if len(found) == len(wanted) else None
 
 

@@ -146,7 +146,7 @@ def _mean(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    step = column.measure.step
+    step = column.measurement.step
     noise = MeanLaw.of(law, step, len(values))
     # 64-bit numbers are added up as 128-bit decimals, exactly.
     wide = values if pa.types.is_decimal(values.type) else values.cast(pa.decimal128(38, 0))

@@ -99,7 +99,7 @@ def _columns(
             continue
         if not _is_chosen_so(held["chosen_by"], law, column):
             report.found("DP-VERIFY-007", "measurements", what="choice", **name)
-        found.append(LocalColumn(part.query, column.measure, law, held["chosen_by"], column))
+        found.append(LocalColumn(part.query, column.measurement, law, held["chosen_by"], column))
     return tuple(found) if len(found) == len(wanted) else None
 
 
@@ -108,13 +108,13 @@ def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
         return is_response and getattr(law, "values", 0) == column.values
-    return is_asked_for(law, column.measure)
+    return is_asked_for(law, column.measurement)
 
 
 def _is_chosen_so(words: str, law: Mechanism, column: RecordColumn) -> bool:
     if column.is_response:  # the number of values is declared, and nothing else is open
         return words == "declared"
-    return is_chosen_so(words, law, column.measure)
+    return is_chosen_so(words, law, column.measurement)
 
 
 def _ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:

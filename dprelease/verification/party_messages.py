@@ -19,7 +19,7 @@ from dprelease.planning.federated_plan import (
     trusts_of,
 )
 from dprelease.planning.guarantees import budget_of, within
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
@@ -103,28 +103,28 @@ def _shares(
     report: Report, record: dict[str, Any], queries: Sequence[Query]
 ) -> tuple[ShareColumn, ...] | None:
     """Return the recorded shares; None if one does not follow from the declaration."""
-    wanted = [(query, measure) for query in queries for measure in query.measures]
+    wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     found = []
-    for (query, measure), held in zip(
+    for (query, measurement), held in zip(
         wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
     ):
-        share = None if held is None else _share(query, measure, held)
+        share = None if held is None else _share(query, measurement, held)
         if share is None:
-            name = {"query": query.name, "column": measure.name}
+            name = {"query": query.name, "column": measurement.name}
             report.found("DP-VERIFY-007", "measurements", what="noise", **name)
         else:
             found.append(share)
     return tuple(found) if len(found) == len(wanted) else None
 
 
-def _share(query: Query, measure: Measure, held: dict[str, Any]) -> ShareColumn | None:
+def _share(query: Query, measurement: Measurement, held: dict[str, Any]) -> ShareColumn | None:
     law, refined = recorded_law(held, registry.law_of), held["refined"]
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
     if not isinstance(law, SymmetricAlphaStable) or not power:
         return None
-    if not is_asked_for(law, measure) or not is_chosen_so(held["chosen_by"], law, measure):
+    if not is_asked_for(law, measurement) or not is_chosen_so(held["chosen_by"], law, measurement):
         return None
-    return ShareColumn(query, measure, law, refined, held["chosen_by"])
+    return ShareColumn(query, measurement, law, refined, held["chosen_by"])
 
 
 def _plan(

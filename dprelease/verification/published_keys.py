@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def has_keys(path: Path, query: Query) -> bool:
     """Return whether a file of the right columns has its query's keys.
 
-    Public keys: every cell. Keys that are not public: whatever was told, in order, each cell once.
+    Public keys: every cell. Keys that are not public: those selected, in order, each once.
     """
     import pyarrow as pa
 

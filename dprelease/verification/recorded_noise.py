@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from dprelease.errors import DpReleaseError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.planning.noise_requests import Wish
+from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.event import Event
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 
 Law = TypeVar("Law", bound=Randomizer)
@@ -35,56 +35,56 @@ def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law
         return None
 
 
-def is_asked_for(law: Randomizer, measure: Measure) -> bool:
+def is_asked_for(law: Randomizer, measurement: Measurement) -> bool:
     """Return whether a column may have this noise: declared, or what `auto` may choose.
 
     With the declared shape, as far as a law records it, and within a declared margin of error.
     """
-    wish = Wish(measure, Place())
+    request = NoiseRequest(measurement, Place())
     try:
-        if wish.is_auto:
-            kept = law.name in registry.names() and wish.options.admit(type(law))
-            kept = kept and math.isfinite(wish.options.error(law))
+        if request.is_auto:
+            kept = law.name in registry.names() and request.options.admit(type(law))
+            kept = kept and math.isfinite(request.options.error(law))
         else:
-            kept = law.name == measure.mechanism.name and _has_shape(law, wish)
+            kept = law.name == measurement.mechanism.name and _has_shape(law, request)
     except DpReleaseError:
         return False
-    return kept and is_accurate(law, measure)
+    return kept and is_accurate(law, measurement)
 
 
-def _has_shape(law: Randomizer, wish: Wish) -> bool:
+def _has_shape(law: Randomizer, request: NoiseRequest) -> bool:
     """Return whether the declared shape parameters that a law records are the declared ones."""
     recorded = dict(law.parameters)
     return all(
         math.isclose(float(wanted), float(recorded[name]), rel_tol=1e-12)
-        for name, wanted in wish.shape.items()
+        for name, wanted in request.shape.items()
         if name in recorded
     )
 
 
-def is_accurate(law: Randomizer, measure: Measure) -> bool:
+def is_accurate(law: Randomizer, measurement: Measurement) -> bool:
     """Return whether a law keeps the margin of error that its column declares, if it does."""
-    if measure.wanted is None:
+    if measurement.wanted is None:
         return True
-    confidence = float(measure.confidence or DEFAULT_CONFIDENCE)
-    return law.half_width(confidence) <= measure.wanted / measure.step
+    confidence = float(measurement.confidence or DEFAULT_CONFIDENCE)
+    return law.half_width(confidence) <= measurement.wanted / measurement.step
 
 
-def is_chosen_so(words: str, law: Randomizer, measure: Measure) -> bool:
+def is_chosen_so(words: str, law: Randomizer, measurement: Measurement) -> bool:
     """Return whether `chosen_by` says what the declaration left open.
 
     Of what `auto` says the errors of other mechanisms are not computed again: that would be a
     second plan, and no guarantee rests on them.
     """
-    wish = Wish(measure, Place())
-    if not wish.is_auto:
+    request = NoiseRequest(measurement, Place())
+    if not request.is_auto:
         searched = {name for found in type(law).search for name in found}
-        is_fixed = searched <= set(measure.mechanism.shape)
+        is_fixed = searched <= set(measurement.mechanism.shape)
         return words == ("declared" if is_fixed else CHOSEN_SHAPE)
     said = re.sub(r"[;:,]", " ", words).split()
     known = {*WORDS, *registry.names()}
-    start = f"auto: least {wish.options.measure}"
+    start = f"auto: least {request.options.measure}"
     is_started = words == start or words.startswith(f"{start};")
     return is_started and all(
-        word in known or NUMBER.fullmatch(word) for word in said if word != wish.options.measure
+        word in known or NUMBER.fullmatch(word) for word in said if word != request.options.measure
     )

@@ -102,7 +102,7 @@ def test_no_more_can_be_proven_than_is_claimed(
 ) -> None:
     delta = "0" if registry.get(name).pure else "1e-5"
     column = planned(name, aggregate, unit, neighbours, delta)
-    shift = column.measure.sensitivity.largest_shift
+    shift = column.measurement.sensitivity.largest_shift
     found = proven_epsilon(draws(column, 0, "one"), draws(column, shift, "other"), float(delta))
     assert found <= 1.0
     if registry.get(name).pure:
@@ -115,7 +115,7 @@ def test_no_more_can_be_proven_than_is_claimed(
 @pytest.mark.parametrize("fault", ["sensitivity", "one more row", "noise reused"])
 def test_planted_faults_are_found(name: str, fault: str) -> None:
     column = planned(name, {"sum": "n"}, "people", Neighbours.ADD_REMOVE, "0")
-    shift = column.measure.sensitivity.largest_shift
+    shift = column.measurement.sensitivity.largest_shift
     wrong = {"sensitivity": 2 * shift, "one more row": shift + shift // 3, "noise reused": shift}[
         fault
     ]

@@ -84,16 +84,16 @@ def exact(query: Query, unit_one: Any) -> ExactTable:
 
 def outcomes(query: Query, columns: list[PlannedColumn], table: ExactTable, key: str) -> np.ndarray:
     """Return many published answers of one query without keys, as numbers."""
-    chosen = [c for c in columns if c.measure.is_choice]
+    chosen = [c for c in columns if c.measurement.is_choice]
     runs = RUNS if not chosen or "top" in key or "mode" in key else SLOW
     vectors = {
-        c.measure.name: np.full(runs, table.vector(c.measure.name)[0])
+        c.measurement.name: np.full(runs, table.vector(c.measurement.name)[0])
         for c in columns
-        if not c.measure.is_choice
+        if not c.measurement.is_choice
     }
-    profiles = {c.measure.name: tiled(table.profile(c.measure.name), runs) for c in chosen}
+    profiles = {c.measurement.name: tiled(table.profile(c.measurement.name), runs) for c in chosen}
     noisy = perturb(ExactTable("q", runs, vectors, profiles), columns, Keyed(key)).columns
-    laws = {c.measure.name: c.mechanism for c in columns}
+    laws = {c.measurement.name: c.mechanism for c in columns}
     found = [
         array.to_numpy(zero_copy_only=False)
         for column in query.columns
@@ -180,7 +180,7 @@ def test_a_clamp_after_the_sum_is_found() -> None:
 )
 def test_keys_are_told_as_is_claimed(rule: PartitionSelection) -> None:
     """Every number of units against one more; a rule that tells one unit sooner is found out."""
-    told = {n: rule.told(np.full(RUNS, n), Keyed(str(n))).astype(float) for n in range(8)}
+    told = {n: rule.selected(np.full(RUNS, n), Keyed(str(n))).astype(float) for n in range(8)}
     epsilon = float(rule.epsilon)
     found = [proven(told[n], told[n + 1], rule.delta) for n in range(7)]
     assert max(found) <= epsilon

@@ -13,7 +13,7 @@ from dprelease.noise.quantiles import quantile_runs
 from dprelease.planning.quantile_target import Target
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregate import Quantile
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
@@ -49,15 +49,15 @@ def exact(query: Query, frame: object, joined: object = None) -> dict[str, np.nd
     other = None if query.join is None else query.join.declared
     with Engine.open(query.declared, frame, other, joined) as engine:
         found = engine.run(query)
-    return {measure.name: _held(found, measure) for measure in query.measures}
+    return {measurement.name: _held(found, measurement) for measurement in query.measurements}
 
 
-def _held(found: ExactTable, measure: Measure) -> np.ndarray:
+def _held(found: ExactTable, measurement: Measurement) -> np.ndarray:
     """Return a vector, or for what is chosen the scores of all candidates in all cells."""
-    aggregate = measure.aggregate
-    if not measure.is_choice:
-        return found.vector(measure.name)
-    profile = found.profile(measure.name)
+    aggregate = measurement.aggregate
+    if not measurement.is_choice:
+        return found.vector(measurement.name)
+    profile = found.profile(measurement.name)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
     if not isinstance(aggregate, Quantile):

@@ -189,10 +189,10 @@ def rows_to_be(k: int, candidate: int, held: list[int]) -> int:
 
 
 def values_of(query: Query, row: Row) -> list[int | None]:
-    """Return what one row adds to each measure that reads a column."""
+    """Return what one row adds to each measurement that reads a column."""
     found: list[int | None] = []
-    for measure in query.measures:
-        aggregate = measure.aggregate
+    for measurement in query.measurements:
+        aggregate = measurement.aggregate
         if isinstance(aggregate, Sum | SquareSum | Quantile):
             found.append(moment(query, aggregate, row))
         elif isinstance(aggregate, Count) and aggregate.column is not None:
@@ -232,8 +232,8 @@ def missing_first(values: list[int | None]) -> list[tuple[bool, int]]:
 
 
 def reads_column(query: Query, j: int) -> bool:
-    """Return whether a measure reads a value of its own."""
-    aggregate = query.measures[j].aggregate
+    """Return whether a measurement reads a value of its own."""
+    aggregate = query.measurements[j].aggregate
     return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
 
 
@@ -247,7 +247,7 @@ def bounded(
     by_person: dict[Any, dict[int, list[list[int | None]]]] = defaultdict(lambda: defaultdict(list))
     for person, at, values in rows:
         by_person[person][at].append(values)
-    read = [j for j in range(len(query.measures)) if reads_column(query, j)]
+    read = [j for j in range(len(query.measurements)) if reads_column(query, j)]
     kept = []
     for person, cells in by_person.items():
         chosen = sorted(cells, key=lambda at: (digest([person, at]), at))[: unit.max_groups]
@@ -271,13 +271,13 @@ def reference(
             rows.append((person, at, values_of(query, row)))
     kept = bounded(query, rows)
     found = {}
-    for j, measure in enumerate(query.measures):
+    for j, measurement in enumerate(query.measurements):
         vector = [0] * query.keys.size
-        if isinstance(measure.aggregate, Quantile | Frequent):
-            found[measure.name] = [
+        if isinstance(measurement.aggregate, Quantile | Frequent):
+            found[measurement.name] = [
                 scores(
                     query,
-                    measure.aggregate,
+                    measurement.aggregate,
                     [values[j] for _, at, values in kept if at == i and values[j] is not None],
                 )
                 for i in range(query.keys.size)
@@ -285,7 +285,7 @@ def reference(
             continue
         distinct: dict[int, set[Any]] = defaultdict(set)
         for person, at, values in kept:
-            aggregate = measure.aggregate
+            aggregate = measurement.aggregate
             if isinstance(aggregate, CountDistinct):
                 item = person if aggregate.values is None else values[j]
                 if item is not None:
@@ -296,5 +296,5 @@ def reference(
                 vector[at] += values[j] or 0
         for at, items in distinct.items():
             vector[at] = len(items)
-        found[measure.name] = vector
+        found[measurement.name] = vector
     return found

@@ -78,7 +78,9 @@ def local_spark(master: str = "local[2,3]") -> Iterator[Any]:
 
 def vectors(query: Query, found: ExactTable) -> dict[str, list[Any]]:
     """Return vectors, and scores of candidates."""
-    return {measure.name: _held(found, measure).tolist() for measure in query.measures}
+    return {
+        measurement.name: _held(found, measurement).tolist() for measurement in query.measurements
+    }
 
 
 def both(

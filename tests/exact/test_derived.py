@@ -106,11 +106,11 @@ def build(
     unit: Row, by: list[str], where: str | None = None, *, in_query: bool = False, **more: Any
 ) -> Query:
     """Return a query over computed columns, declared in the schema or in the query."""
-    measures = dict(MEASURES)
+    measurements = dict(MEASURES)
     given = {"privacy_unit": unit} if unit else {}
     if in_query:
-        return ask(declare(COLUMNS, **given), measures, by, where, derive=COMPUTED, **more)
-    return ask(declare({**COLUMNS, **COMPUTED}, **given), measures, by, where, **more)
+        return ask(declare(COLUMNS, **given), measurements, by, where, derive=COMPUTED, **more)
+    return ask(declare({**COLUMNS, **COMPUTED}, **given), measurements, by, where, **more)
 
 
 @pytest.mark.parametrize("by", KEYS, ids=str)
@@ -194,8 +194,8 @@ def test_no_value_stops_an_expression(kind: str, expression: str) -> None:
     """Every expression is total, whatever type it is read as, and looks at one row alone."""
     more = {"lower": -5, "upper": 5} if kind in ("integer", "number") else {}
     computed = {"v": {"expression": expression, "type": kind, **more}}
-    measure = {"m": {"sum": "v"}} if more else {"m": {"count": "v"}}
-    query = ask(declare(STORED), measure, derive=computed)
+    measurement = {"m": {"sum": "v"}} if more else {"m": {"count": "v"}}
+    query = ask(declare(STORED), measurement, derive=computed)
     whole = exact(query, POISON)["m"]
     assert whole == sum(exact(query, POISON.slice(i, 1))["m"] for i in range(4))
 
@@ -207,4 +207,4 @@ def test_a_sum_is_clamped_after_the_computation() -> None:
     query = ask(declare({**columns, "pay": pay}), {"pay": {"sum": "pay"}})
     table = pa.table({"h": [1e300, 2.0, -5.0], "r": [1e300, 3.4, 1e9]})
     assert exact(query, table)["pay"].tolist() == [107]
-    assert query.measures[0].sensitivity.largest_shift == 100
+    assert query.measurements[0].sensitivity.largest_shift == 100

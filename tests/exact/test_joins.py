@@ -108,7 +108,7 @@ def public_query(
 ) -> Query:
     """Return a query of trips by what the public table says of their start."""
     on = {left: right for right, left in JOINS[how].items()}
-    measures = {
+    measurements = {
         "rows": {"count": "*"},
         "n": {"sum": "n"},
         "h": {"sum": "height"},
@@ -116,7 +116,7 @@ def public_query(
     }
     return ask(
         declare(TRIPS, **({"privacy_unit": unit} if unit else {})),
-        measures,
+        measurements,
         ["region", "level"],
         neighbours=neighbours,
         other=public_table() if how == "by number" else declare(STATIONS, **PUBLIC),

@@ -86,11 +86,11 @@ KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"], ["right"]]
 def build(
     unit: dict[str, Any],
     by: list[str],
-    measures: dict[str, Any],
+    measurements: dict[str, Any],
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> Query:
     more = {"privacy_unit": unit} if unit else {}
-    chosen = dict(measures)
+    chosen = dict(measurements)
     if unit:
         chosen["people"] = {"count_distinct": "id"}
     return ask(declare(COLUMNS, **more), chosen, by, neighbours=neighbours)
@@ -116,12 +116,12 @@ WAYS = {"in the engine": (2**62, 0), "in memory": (0, 2**25)}
 def test_sql_equals_the_reference(
     unit: dict[str, Any], by: list[str], way: str, rows: list[dict[str, Any]]
 ) -> None:
-    measures = dict(MEASURES)
-    if way == "in memory" and "kinds" in measures:  # distinct values are the engine's alone
-        del measures["kinds"]
+    measurements = dict(MEASURES)
+    if way == "in memory" and "kinds" in measurements:  # distinct values are the engine's alone
+        del measurements["kinds"]
     many, places = WAYS[way]
     with mock.patch.multiple(engine_module, MANY_CELLS=many, MOST_PLACES=places):
-        query = build(unit, by, measures)
+        query = build(unit, by, measurements)
         same(query, rows)
         if way == "in memory":
             same(without_people(query), rows)
@@ -129,8 +129,8 @@ def test_sql_equals_the_reference(
 
 def without_people(query: Query) -> Query:
     """Return the query without distinct counts, which are the engine's alone."""
-    held = [m for m in query.measures if not isinstance(m.aggregate, CountDistinct)]
-    return replace(query, measures=tuple(held), columns=())
+    held = [m for m in query.measurements if not isinstance(m.aggregate, CountDistinct)]
+    return replace(query, measurements=tuple(held), columns=())
 
 
 def test_more_rows_than_fit_are_left_to_the_engine() -> None:
@@ -193,7 +193,7 @@ def breaches(
 
 
 def claims(query: Query) -> dict[str, Sensitivity]:
-    return {measure.name: measure.sensitivity for measure in query.measures}
+    return {measurement.name: measurement.sensitivity for measurement in query.measurements}
 
 
 def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:

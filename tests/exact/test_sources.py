@@ -71,7 +71,7 @@ def query_of(
 def vectors(query: Query, frame: object | None = None) -> dict[str, list[int]]:
     with Engine.open(query.declared, frame) as engine:
         found = engine.run(query)
-    return {m.name: found.vector(m.name).tolist() for m in query.measures if m.is_vector}
+    return {m.name: found.vector(m.name).tolist() for m in query.measurements if m.is_vector}
 
 
 def write_csv(path: Path, frame: pd.DataFrame = FRAME, delimiter: str = ",") -> None:
@@ -193,7 +193,7 @@ def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
         "t": {"type": "timestamp"},
         "flag": {"type": "boolean"},
     }
-    measures = {
+    measurements = {
         "n": {"sum": "n"},
         "x": {"sum": "x"},
         "d": {"count": "d"},
@@ -204,7 +204,7 @@ def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
         "t IS NULL OR t > TIMESTAMP '2000-01-01 00:00:00' OR x * 1e308 > 3 OR abs(n) >= 0 OR TRUE"
     )
     texts = pd.DataFrame(dict.fromkeys(columns, POISON_TEXTS))
-    query = query_of(None, tmp_path, columns, columns=measures, where=where)
+    query = query_of(None, tmp_path, columns, columns=measurements, where=where)
     # '1e999' and 'inf' are infinity, which is clamped; sixty nines clamp as a number, not as an integer.
     assert vectors(query, texts) == {
         "n": [0, 0],

@@ -316,13 +316,13 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
     table = table.append_column("id", pa.array([i % 3 for i in range(len(table))], pa.uint64()))
     pq.write_table(table, tmp_path / "t.parquet")
     column: Row = {"type": "date", "lower": "1970-01-01", "upper": "2025-01-01"}
-    measures: Row = {"rows": {"count": "v"}}
+    measurements: Row = {"rows": {"count": "v"}}
     if kind not in stored:
         column = {"type": "number", "lower": 0, "upper": 2**60, "step": 3}
-        measures["sum"] = {"sum": "v"}
+        measurements["sum"] = {"sum": "v"}
     columns = {"id": {"type": "integer"}, "v": column}
     given = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}} if unit else {}
-    both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measures)])
+    both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measurements)])
 
 
 def test_an_application_that_runs_is_left_as_it_is_and_told_of(spark: Any) -> None:

@@ -133,7 +133,10 @@ def declared(source: dict[str, Any], folder: Path, columns: dict[str, Any] = COL
 def exact(query: Query) -> dict[str, list[int]]:
     with Engine.open(query.declared) as engine:
         found = engine.run(query)
-    return {measure.name: found.vector(measure.name).tolist() for measure in query.measures}
+    return {
+        measurement.name: found.vector(measurement.name).tolist()
+        for measurement in query.measurements
+    }
 
 
 def check(source: dict[str, Any], folder: Path) -> None:

@@ -85,8 +85,8 @@ def test_bounds_beyond_a_stored_type(kind: str, column: dict[str, Any], tmp_path
             f"CREATE TABLE t AS SELECT CAST(v AS {kind}) AS v FROM (VALUES ('{top}'), ('0')) g(v)"
         )
     source = {"path": str(tmp_path / "t.duckdb"), "table": "t"}
-    measure = {"n": {"sum": "v"}} if column["type"] == "number" else {"n": {"count": "v"}}
-    query = ask(declare({"v": column}, source=source), measure)
+    measurement = {"n": {"sum": "v"}} if column["type"] == "number" else {"n": {"count": "v"}}
+    query = ask(declare({"v": column}, source=source), measurement)
     found = exact(query, None)["n"].tolist()
     if column.get("step") == "1e30":
         assert found == [round(float(top) / 1e30)]

@@ -95,8 +95,8 @@ def answers(frame: object, unit: dict[str, Any], source: str | None = None) -> d
         for name, asked in ASKED.items():
             query = ask(declared, asked["columns"], asked.get("by"), asked.get("where"))
             table = engine.run(query)
-            for measure in query.measures:
-                found[f"{name}.{measure.name}"] = table.vector(measure.name)
+            for measurement in query.measurements:
+                found[f"{name}.{measurement.name}"] = table.vector(measurement.name)
     return found
 
 

@@ -36,8 +36,8 @@ def test_large_scales_continue_small_ones(ratio: float) -> None:
     """Tables and Euler-Maclaurin values meet where one takes over from the other."""
     laws = [DiscreteOffsetSymmetricGaussian(math.nextafter(1024.0, s), ratio) for s in (0.0, 1e9)]
     assert laws[0].scale < 1024.0 < laws[1].scale
-    for measure in ("mean_absolute_error", "standard_deviation"):
-        small, large = (getattr(law, measure) for law in laws)
+    for measurement in ("mean_absolute_error", "standard_deviation"):
+        small, large = (getattr(law, measurement) for law in laws)
         assert small == pytest.approx(large, rel=1e-12)
     u = np.random.default_rng(1).uniform(2.0**-20, 0.5, 2000)
     (k, sure), (other, also) = (law.upper_quantile(u) for law in laws)

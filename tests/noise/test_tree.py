@@ -23,7 +23,7 @@ from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.tree_error import path_width
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
 from dprelease.query.aggregate import Quantile, Tree
-from dprelease.query.measure import Form
+from dprelease.query.measurement import Form
 from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
@@ -45,20 +45,22 @@ def query(by: list[str] | None = None, **more: Any) -> Query:
 
 def quiet(asked: Query, scale: float = 1e-3) -> PlannedColumn:
     """Return the tree with next to no noise."""
-    return PlannedColumn(asked, asked.measures[0], DiscreteLaplace(scale=scale), "test")
+    return PlannedColumn(asked, asked.measurements[0], DiscreteLaplace(scale=scale), "test")
 
 
 def test_when_a_tree_is_planted() -> None:
-    assert [type(m.aggregate) for m in query().measures] == [Tree]
+    assert [type(m.aggregate) for m in query().measurements] == [Tree]
     assert {column.form for column in query().columns} == {Form.QUANTILE}
     few = ask(declare(COLUMNS), dict(list(TENTHS.items())[:8]))
-    assert {type(m.aggregate) for m in few.measures} == {Quantile}
+    assert {type(m.aggregate) for m in few.measurements} == {Quantile}
     several = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
-    assert {type(m.aggregate) for m in query(privacy_unit=several).measures} == {Quantile}
+    assert {type(m.aggregate) for m in query(privacy_unit=several).measurements} == {Quantile}
     with pytest.raises(ValueError, match="one row"):
-        query().measures[0].aggregate.sensitivity(PrivacyUnit("id", 1, 2), Neighbours.REPLACE, 3)
+        query().measurements[0].aggregate.sensitivity(
+            PrivacyUnit("id", 1, 2), Neighbours.REPLACE, 3
+        )
     ends = ask(declare(COLUMNS), {**TENTHS, "low": {"min": "x"}})
-    assert {type(m.aggregate) for m in ends.measures} == {Tree, Quantile}
+    assert {type(m.aggregate) for m in ends.measurements} == {Tree, Quantile}
 
 
 def test_without_noise_it_is_exact() -> None:
@@ -70,7 +72,7 @@ def test_without_noise_it_is_exact() -> None:
     for cell, group in frame.groupby("k"):
         values = np.sort(group["x"].to_numpy())
         for i in range(1, 10):
-            name = read_at(asked.measures[0].name, Fraction(i, 10))
+            name = read_at(asked.measurements[0].name, Fraction(i, 10))
             true = values[int(np.ceil(len(values) * i / 10)) - 1]
             assert found[name][int(cell)] == true
 
@@ -86,9 +88,11 @@ def test_quantiles_ascend_whatever_the_noise(
     asked = query()
     cells, values = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     profile = Profile.of(cells, values, np.ones(len(pairs), dtype=np.int64), 3)
-    exact = ExactTable("q", 3, {}, {asked.measures[0].name: profile})
+    exact = ExactTable("q", 3, {}, {asked.measurements[0].name: profile})
     found = tree_quantiles(exact, quiet(asked, scale), Keyed(str(key)))
-    rows = np.stack([found[read_at(asked.measures[0].name, Fraction(i, 10))] for i in range(1, 10)])
+    rows = np.stack(
+        [found[read_at(asked.measurements[0].name, Fraction(i, 10))] for i in range(1, 10)]
+    )
     assert (np.diff(rows, axis=0) >= 0).all()
     assert rows.min() >= -3
     assert rows.max() <= 900
@@ -97,7 +101,7 @@ def test_quantiles_ascend_whatever_the_noise(
 @given(st.lists(st.integers(0, 903), min_size=1, max_size=12), st.integers(0, 903))
 def test_one_row_is_in_one_node_of_each_level(values: list[int], other: int) -> None:
     """All nodes of all levels, with a row and without it, or with another in its place (claims)."""
-    tree = query().measures[0].aggregate
+    tree = query().measurements[0].aggregate
     width = 1 << tree.levels
 
     def nodes(held: list[int]) -> list[np.ndarray]:

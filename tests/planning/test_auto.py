@@ -46,7 +46,7 @@ def query(count: int, mechanism: object, sums: int = 0) -> Query:
 def error(plan: Plan, measure: str = "mae") -> float:
     """Return the sum of errors, each in units of its column's sensitivity."""
     return sum(
-        MEASURES[measure](column.mechanism) / column.measure.sensitivity.largest_shift
+        MEASURES[measure](column.mechanism) / column.measurement.sensitivity.largest_shift
         for column in plan.columns
     )
 

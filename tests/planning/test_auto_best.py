@@ -95,10 +95,10 @@ def error(plan: Plan, measure: str) -> tuple[float, float]:
 
     If all columns settle themselves, what they cost.
     """
-    free = [column for column in plan.columns if column.measure.wanted is None]
+    free = [column for column in plan.columns if column.measurement.wanted is None]
     if not free:
         return plan.budget.price([column.priced for column in plan.columns]), 0.0
-    units = [float(c.measure.weight) / c.measure.sensitivity.largest_shift for c in free]
+    units = [float(c.measurement.weight) / c.measurement.sensitivity.largest_shift for c in free]
     total = sum(MEASURES[measure](c.mechanism) * unit for c, unit in zip(free, units, strict=True))
     # Margins are whole steps: half_width may differ by one where errors hardly do.
     return total, sum(units) if measure.startswith("p") else 0.0

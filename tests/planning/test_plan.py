@@ -127,7 +127,7 @@ def test_every_noisy_vector_is_priced_once() -> None:
     plan = make_plan([query(columns)], BudgetSpec(epsilon=Fraction(3)))
     assert len({column.event.column for column in plan.columns}) == 3
     assert sum(
-        float(c.measure.sensitivity.l1) / c.mechanism.scale for c in plan.columns
+        float(c.measurement.sensitivity.l1) / c.mechanism.scale for c in plan.columns
     ) == pytest.approx(3)
 
 

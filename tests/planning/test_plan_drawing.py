@@ -24,7 +24,7 @@ def plan_of(units: dict[str, str]) -> Any:
         columns=[
             SimpleNamespace(
                 query=SimpleNamespace(name="q"),
-                measure=SimpleNamespace(name=name, error_unit=unit),
+                measurement=SimpleNamespace(name=name, error_unit=unit),
             )
             for name, unit in units.items()
         ]

@@ -38,7 +38,7 @@ def plan_of(folder: Path, text: str) -> Plan:
 
 def alone(plan: Plan, *names: str, delta: str = "0") -> float:
     """Return what some columns cost together, by query.column."""
-    vectors = [c.priced for c in plan.columns if f"{c.query.name}.{c.measure.name}" in names]
+    vectors = [c.priced for c in plan.columns if f"{c.query.name}.{c.measurement.name}" in names]
     assert len(vectors) == len(names)
     return epsilon_at(vectors, Fraction(delta))
 
@@ -54,7 +54,7 @@ queries:
 
 def test_undeclared_levels_change_nothing(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "budget: {epsilon: 7}\n" + TWO_TABLES % ("", ""))
-    prices = [alone(plan, f"{c.query.name}.{c.measure.name}") for c in plan.columns]
+    prices = [alone(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
     assert prices == pytest.approx([3, 1, 1, 1, 1], rel=1e-3)
 
 
@@ -98,7 +98,8 @@ queries:
     assert alone(plan, "a.n", delta="1e-6") <= 0.3
     assert 0.999 <= plan.guarantee.epsilon <= 1
     steps = [
-        column.mechanism.scale / column.measure.sensitivity.largest_shift for column in plan.columns
+        column.mechanism.scale / column.measurement.sensitivity.largest_shift
+        for column in plan.columns
     ]
     assert steps[1] == pytest.approx(steps[2], rel=1e-9)
     assert steps[1] < steps[0]

@@ -28,7 +28,7 @@ from dprelease.postprocess.derived_values import (
 )
 from dprelease.postprocess.margins import Pivot, ratio_margins
 from dprelease.postprocess.noise_table import table_of
-from dprelease.query.measure import Form, Published
+from dprelease.query.measurement import Form, Published
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
 from tests.replay import Keyed
@@ -61,12 +61,12 @@ UNDER = [0.01, 0.9, 2.2, 2.9, 3.0, 3.05, 3.2, 4.0, 7.0, 40.0, 900.0]
 def laws_of(query: Query, name: str) -> dict[str, Mechanism]:
     """Return noise of one kind for every vector, as large as its sensitivity asks."""
     found = {}
-    for measure in query.measures:
+    for measurement in query.measurements:
         shape = dict(LAWS[name])
-        shape["scale"] *= measure.sensitivity.largest_shift
+        shape["scale"] *= measurement.sensitivity.largest_shift
         law = registry.get(name)
         scale = shape.pop("scale")
-        found[measure.name] = law.design(scale, measure.sensitivity, **shape)
+        found[measurement.name] = law.design(scale, measurement.sensitivity, **shape)
     return found
 
 
@@ -215,17 +215,21 @@ def test_margins_shrink_with_the_count() -> None:
 def test_what_is_shared() -> None:
     """Count, sum and mean of one column take two vectors; a price of its own takes more."""
     query = ask(declare(COLUMNS), {name: ASKED[name] for name in ("rows", "total", "mean")})
-    assert [measure.name for measure in query.measures] == ["rows", "total.sum"]
+    assert [measurement.name for measurement in query.measurements] == ["rows", "total.sum"]
     more = ask(declare(COLUMNS), {"rows": {"count": "x"}, "mean": {"mean": "x", "epsilon": 0.1}})
-    assert [measure.name for measure in more.measures] == ["rows", "mean.sum", "mean.count"]
+    assert [measurement.name for measurement in more.measurements] == [
+        "rows",
+        "mean.sum",
+        "mean.count",
+    ]
     whole = ask(declare(COLUMNS), ASKED)
-    names = [measure.name for measure in whole.measures]
+    names = [measurement.name for measurement in whole.measurements]
     assert names == ["rows", "total.sum", "var.squares", "rate.over", "rate.under"]
 
 
 def test_empty_and_tiny_cells_show_nothing() -> None:
     query = ask(declare(COLUMNS), {"mean": {"mean": "x"}, "var": {"variance": "x"}})
-    vectors = {measure.name: np.array([0, 5, 5, -3]) for measure in query.measures}
+    vectors = {measurement.name: np.array([0, 5, 5, -3]) for measurement in query.measurements}
     vectors["mean.count"] = np.array([0, 1, 2, -9])
     mean, variance = (fractions_of(column, vectors) for column in query.columns)
     assert np.isnan(mean).tolist() == [True, False, False, True]

@@ -14,7 +14,7 @@ from flint import arb
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
-from dprelease.query.measure import FRACTIONS, Published
+from dprelease.query.measurement import FRACTIONS, Published
 from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from dprelease.tables.published_columns import published_arrays
@@ -52,7 +52,7 @@ def asked(**more: Any) -> Query:
 def planned(epsilon: str) -> dict[str, Mechanism]:
     """Return the laws of a budget, which are the same whatever stands beside the values."""
     plan = make_plan([asked()], BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(1, 10**6)))
-    return {column.measure.name: column.mechanism for column in plan.columns}
+    return {column.measurement.name: column.mechanism for column in plan.columns}
 
 
 @cache

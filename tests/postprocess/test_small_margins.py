@@ -58,7 +58,7 @@ def laws_of(query: Query, name: str) -> dict[str, Mechanism]:
     kind = registry.get(family)
     return {
         m.name: kind.design(scale * m.sensitivity.largest_shift, m.sensitivity, **shape)
-        for m in query.measures
+        for m in query.measurements
     }
 
 

@@ -211,7 +211,7 @@ def test_the_plan_keeps_to_the_budget_for_the_honest(tmp_path: Path) -> None:
     for share in plan.shares:
         alpha = share.law.alpha
         total = share.law.scale / share.refined * 3 ** (1 / alpha)
-        planned = next(c for c in plan.columns if c.measure.name == share.measure.name)
+        planned = next(c for c in plan.columns if c.measurement.name == share.measurement.name)
         assert total == pytest.approx(planned.mechanism.scale, rel=1e-12)
     assert plan.guarantee == least.guarantee
 
@@ -249,13 +249,13 @@ def test_the_sum_of_all_parties(folders: list[Path]) -> None:
 def drawn(folders: list[Path], cells: int) -> dict[str, list[int]]:
     """Return the noise of all parties together, in their own steps, from the same streams."""
     shares = prepare_federated(read_declaration(folders[0].parents[1] / "release.yaml")).shares
-    found = {share.measure.name: [0] * cells for share in shares}
+    found = {share.measurement.name: [0] * cells for share in shares}
     for party in range(1, len(folders) + 1):
         bits = Keyed(str(party))
         for share in shares:
             noise = sample(share.law, cells, bits, modular=True).tolist()
-            before = found[share.measure.name]
-            found[share.measure.name] = [x + y for x, y in zip(before, noise, strict=True)]
+            before = found[share.measurement.name]
+            found[share.measurement.name] = [x + y for x, y in zip(before, noise, strict=True)]
     return found
 
 
@@ -325,7 +325,7 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
 
     declared = record["declaration"]
     (query,) = resolve_federated(declaration_from_texts(declared["texts"], declared["release"]))
-    column = ShareColumn(query, query.measures[0], share, held["refined"], held["chosen_by"])
+    column = ShareColumn(query, query.measurements[0], share, held["refined"], held["chosen_by"])
     record["measurements"][0] = measurement(column, 4)
     path.write_bytes(manifest.canonical(manifest.sealed(record)))
     assert codes(verify(copy)) == {"DP-VERIFY-008"}

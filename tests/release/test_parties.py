@@ -225,13 +225,13 @@ def test_the_sum_is_the_truth_and_everybodys_noise(
     found = dprelease.federated_sum(folders)
     # 400 persons, 100 of each of four cities, the last of which stands for Rome; 2 of 3 rows count.
     true = {"rows": [PARTIES * 200, PARTIES * 200, PARTIES * 400]}
-    noise = {share.measure.name: np.zeros(3, dtype=object) for share in plan.shares}
+    noise = {share.measurement.name: np.zeros(3, dtype=object) for share in plan.shares}
     for party in range(1, PARTIES + 1):
         bits = Keyed(f"forged party {party}")
         for share in plan.of_shares("by_city"):
-            noise[share.measure.name] += sample(share.law, 3, bits, modular=True).astype(object)
-    share = next(s for s in plan.shares if s.measure.name == "rows")
-    assert share.measure.sensitivity.slots == 2
+            noise[share.measurement.name] += sample(share.law, 3, bits, modular=True).astype(object)
+    share = next(s for s in plan.shares if s.measurement.name == "rows")
+    assert share.measurement.sensitivity.slots == 2
     off = [Fraction(int(n), share.refined) for n in noise["rows"]]
     assert found["rows"].tolist() == [
         float(count + step) for count, step in zip(true["rows"], off, strict=True)
@@ -247,7 +247,7 @@ def test_margins_of_sums_hold_and_are_not_wide(alpha: float, plan: FederatedPlan
     share = replace(plan.shares[0], law=law)
     draws = sample(law, PARTIES * times, Keyed(f"margin {alpha}"), modular=True)
     sums = np.abs(draws.reshape(PARTIES, times).sum(axis=0).astype(np.float64))
-    width = float(share.margin(PARTIES) * share.refined / share.measure.step)
+    width = float(share.margin(PARTIES) * share.refined / share.measurement.step)
     for factor, holds in ((1.0, True), (0.95, False), (1.05, False)):
         missed = int((sums > width * factor).sum())
         p_value = stats.binomtest(missed, times, 0.05).pvalue
@@ -258,11 +258,11 @@ def by_hand(plan: FederatedPlan, honest: int) -> float:
     """Return the pure epsilon of so many shares: closed forms, every coordinate and rounding."""
     total = 0.0
     for share in plan.shares:
-        (move,) = share.measure.sensitivity.moves
+        (move,) = share.measurement.sensitivity.moves
         scale = share.law.scale * honest ** (1 / share.law.alpha)
         loss = largest_loss(share.law.alpha, move.shift * share.refined / scale)
         rounding = rounding_exponent(share.law.alpha, share.law.scale, honest)
-        total += share.measure.sensitivity.slots * move.cells * (loss + 2 * rounding)
+        total += share.measurement.sensitivity.slots * move.cells * (loss + 2 * rounding)
     return total
 
 
@@ -287,7 +287,7 @@ def test_a_message_alone_costs_what_its_share_costs(tmp_path: Path) -> None:
     budget = declaration.spec.budget
 
     def fine(share: ShareColumn) -> Any:
-        held = share.measure.sensitivity
+        held = share.measurement.sensitivity
         return replace(
             held, moves=tuple(replace(m, shift=m.shift * share.refined) for m in held.moves)
         )
@@ -316,7 +316,7 @@ def test_verify_prices_a_message_by_other_code(
 def share_of(
     plan: FederatedPlan, name: str, law: SymmetricAlphaStable, refined: int
 ) -> ShareColumn:
-    found = next(share for share in plan.shares if share.measure.name == name)
+    found = next(share for share in plan.shares if share.measurement.name == name)
     return replace(found, law=law, refined=refined)
 
 

@@ -171,9 +171,9 @@ def write(folder: Path, release: str = RELEASE) -> Path:
 
 
 def surely(folder: Path) -> dict[tuple[str, str], float]:
-    """Return how far answers are off but with a chance of 1e-11, by query and measure."""
+    """Return how far answers are off but with a chance of 1e-11, by query and measurement."""
     _, plan = prepare(read_declaration(folder / "release.yaml"))
-    return {(c.query.name, c.measure.name): float(c.margin(1 - 1e-11)) for c in plan.columns}
+    return {(c.query.name, c.measurement.name): float(c.margin(1 - 1e-11)) for c in plan.columns}
 
 
 def test_a_release(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
     columns = make_plan(
         [asked], BudgetSpec(epsilon=Fraction(1, 2), delta=Fraction(1, 10**4))
     ).columns
-    (law,) = [c.mechanism for c in columns if c.measure.name == "private_keys"]
+    (law,) = [c.mechanism for c in columns if c.measurement.name == "private_keys"]
     least = threshold(law)
     assert law.tail(least, True).is_zero()  # noise alone never gets there, and just so
     assert not law.tail(least - 1, True).is_zero()
@@ -260,7 +260,7 @@ def test_what_is_charged() -> None:
             [query(UNITS[2], ["job"])], BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6))
         ).columns
     ]
-    assert {column.measure.sensitivity.slots for column in columns} == {2}
+    assert {column.measurement.sensitivity.slots for column in columns} == {2}
     law = columns[0].mechanism
     assert law.delta * 2 <= 1e-6
     given_ = query(UNITS[2], ["job"], delta="1e-8")

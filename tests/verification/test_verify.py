@@ -20,7 +20,7 @@ from dprelease.planning.calibration import priced
 from dprelease.planning.guarantees import budget_of, guarantee_of, within
 from dprelease.planning.plan import Plan, PlannedColumn, price
 from dprelease.privacy.event import Event
-from dprelease.query.measure import Measure
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import resolve
 from dprelease.release.pipeline import run
 from dprelease.schema.load import declaration_from_texts, read_declaration
@@ -173,11 +173,11 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
     path.write_text(RELEASE.replace("mechanism: discrete_gaussian", "mechanism: auto"))
     copy = run(read_declaration(path), bits=Keyed("records"))
     declared = resolve(read_declaration(path))[0]
-    measure = declared.measures[0]
+    measurement = declared.measurements[0]
 
     def change(record: dict[str, Any]) -> None:
         law = RandomizedResponse(40.0, 3.0)
-        column = PlannedColumn(declared, measure, law, first(record)["chosen_by"])
+        column = PlannedColumn(declared, measurement, law, first(record)["chosen_by"])
         record["measurements"][0] = manifest.measurement(column)
         events = [Event.from_json(held) for held in record["measurements"]]
         record["guarantee"] = price(events, read_declaration(path).spec.budget).to_json()
@@ -186,7 +186,7 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
     assert "DP-VERIFY-007" in codes(verify(copy))
 
 
-def rebuilt(folder: Path, change: Callable[[Measure], Measure], factor: float) -> None:
+def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: float) -> None:
     """Write the manifest of a planner that believes in other sensitivities.
 
     All that it says fits together, and the noise of what was changed is so much smaller.
@@ -195,18 +195,20 @@ def rebuilt(folder: Path, change: Callable[[Measure], Measure], factor: float) -
     held = record["declaration"]
     declaration = declaration_from_texts(held["texts"], held["release"])
     queries = tuple(
-        replace(query, measures=tuple(change(measure) for measure in query.measures))
+        replace(
+            query, measurements=tuple(change(measurement) for measurement in query.measurements)
+        )
         for query in resolve(declaration)
     )
-    honest = {m.name: m for query in resolve(declaration) for m in query.measures}
+    honest = {m.name: m for query in resolve(declaration) for m in query.measurements}
     columns = []
-    measured = ((query, measure) for query in queries for measure in query.measures)
-    for (query, measure), noise in zip(measured, record["measurements"], strict=True):
+    measured = ((query, measurement) for query in queries for measurement in query.measurements)
+    for (query, measurement), noise in zip(measured, record["measurements"], strict=True):
         parameters = dict(noise["parameters"])
-        if measure != honest[measure.name]:
+        if measurement != honest[measurement.name]:
             parameters["scale"] = repr(float(parameters["scale"]) * factor)
         law = registry.randomizer(noise["mechanism"]).of(**parameters)
-        columns.append(PlannedColumn(query, measure, law, noise["chosen_by"]))
+        columns.append(PlannedColumn(query, measurement, law, noise["chosen_by"]))
     budget = declaration.spec.budget
     guarantee = guarantee_of([column.priced for column in columns], budget)
     assert within(guarantee, budget)
@@ -221,16 +223,16 @@ def rebuilt(folder: Path, change: Callable[[Measure], Measure], factor: float) -
 def test_wrong_sensitivities_that_fit_the_price(copy: Path, column: str, part: str) -> None:
     """A planner at fault, or a forger who makes everything again: half the shift, half the noise."""
 
-    def change(measure: Measure) -> Measure:
-        held = measure.sensitivity
-        if measure.name != column:
-            return measure
+    def change(measurement: Measurement) -> Measurement:
+        held = measurement.sensitivity
+        if measurement.name != column:
+            return measurement
         if part == "slots":
-            return replace(measure, sensitivity=replace(held, slots=max(1, held.slots // 2)))
+            return replace(measurement, sensitivity=replace(held, slots=max(1, held.slots // 2)))
         moves = tuple(replace(m, shift=max(1, m.shift // 2)) for m in held.moves)
-        return replace(measure, sensitivity=replace(held, moves=moves))
+        return replace(measurement, sensitivity=replace(held, moves=moves))
 
-    rebuilt(copy, lambda measure: measure, 1.0)
+    rebuilt(copy, lambda measurement: measurement, 1.0)
     assert verify(copy).ok
     rebuilt(copy, change, 0.5 if part == "shift" and column != "people" else 1.0)
     same = (column, part) in {("people", "shift"), ("rows", "slots")}  # these are 1, and stay it

@@ -10,7 +10,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.calibration import Shape
-from dprelease.planning.noise_requests import Options, Wish
+from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
 
@@ -58,18 +58,18 @@ class Group:
 
     columns: list[int]
     families: tuple[str, ...]
-    wish: Wish
+    request: NoiseRequest
 
     @property
     def is_auto(self) -> bool:
         """Return whether the family is open, not its shape alone."""
-        return self.wish.is_auto
+        return self.request.is_auto
 
 
-def line_of(family: str, wish: Wish, delta: Fraction) -> list[Candidate]:
-    """Return the candidates of a family for a wish, good ones first; `delta` is that of a cell."""
+def line_of(family: str, request: NoiseRequest, delta: Fraction) -> list[Candidate]:
+    """Return a family's candidates for a request, good ones first; `delta` is that of a cell."""
     kind = registry.randomizer(family)
-    declared = dict(wish.shape)
+    declared = dict(request.shape)
     names = {shape.name for shape in kind.shapes}
     if "delta" in names and "delta" not in declared and delta:
         declared["delta"] = repr(float(delta))
@@ -92,28 +92,28 @@ def open_number(line: Sequence[Candidate]) -> str | None:
 
 
 def families_of(
-    wish: Wish,
+    request: NoiseRequest,
     budget: Budget,
     cells: int,
     *,
     charged: Charged | None = None,
     all_of_them: bool = False,
 ) -> tuple[str, ...]:
-    """Return the families that a wish and a budget admit, and what a ledger counts.
+    """Return the families that a request and a budget admit, and what a ledger counts.
 
     `cells` is what one unit moves of all open columns; `all_of_them`: also those that are hardly
     ever the best.
     """
-    if not wish.is_auto:
-        return (wish.measure.mechanism.name,)
+    if not request.is_auto:
+        return (request.measurement.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
-    held = [kind for kind in kinds if _keeps(wish.options, kind, budget, charged)]
+    held = [kind for kind in kinds if _keeps(request.options, kind, budget, charged)]
     return tuple(
         kind.name
         for kind in held
-        if wish.options.allowed
+        if request.options.allowed
         or all_of_them
-        or _is_promising(wish.options, kind, cells, pure=charged is None and not budget.delta)
+        or _is_promising(request.options, kind, cells, pure=charged is None and not budget.delta)
     )
 
 
@@ -134,14 +134,14 @@ def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure:
     return not kind.auto.last_resort and not (pure and kind.auto.composed)
 
 
-def kind_of(wish: Wish) -> object:
+def kind_of(request: NoiseRequest) -> object:
     """Return what columns of a kind have in common."""
-    sensitivity = wish.measure.sensitivity
+    sensitivity = request.measurement.sensitivity
     largest = sensitivity.largest_shift
     moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
-    declared = tuple(sorted(wish.measure.mechanism.shape.items()))
-    accurate = wish.measure.wanted is not None
-    name = wish.measure.mechanism.name
+    declared = tuple(sorted(request.measurement.mechanism.shape.items()))
+    accurate = request.measurement.wanted is not None
+    name = request.measurement.mechanism.name
     # Not the weight: among columns of one shape, it alone says whose noise is the larger.
     return name, declared, sensitivity.slots, moves, _fineness(largest), accurate
 
@@ -158,13 +158,16 @@ def cells_of(sensitivity: Sensitivity) -> int:
     return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
 
-def delta_share(wishes: Sequence[Wish], budget: Budget) -> Fraction:
+def delta_share(requests: Sequence[NoiseRequest], budget: Budget) -> Fraction:
     """Return the delta of one cell of laws that need one: equal shares of the budget's."""
     cells = sum(
-        cells_of(wish.measure.sensitivity)
-        for wish in wishes
-        if wish.is_auto
-        or any(s.name == "delta" for s in registry.randomizer(wish.measure.mechanism.name).shapes)
+        cells_of(request.measurement.sensitivity)
+        for request in requests
+        if request.is_auto
+        or any(
+            s.name == "delta"
+            for s in registry.randomizer(request.measurement.mechanism.name).shapes
+        )
     )
     return delta_of_cell(budget.delta, cells) if cells else Fraction(0)
 

@@ -13,7 +13,7 @@ from dprelease.planning.auto.candidates import Candidate
 from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.budget_shares import Share, spend
 from dprelease.planning.calibration import Draft, Factors, priced
-from dprelease.planning.noise_requests import Options, Wish
+from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move
 
@@ -29,7 +29,7 @@ class Pricing:
     was solved already, see `draft.solve`.
     """
 
-    wishes: Sequence[Wish]
+    requests: Sequence[NoiseRequest]
     share: Share
     budget: Budget
     unlimited: bool
@@ -39,8 +39,8 @@ class Pricing:
     def drafts(self, chosen: Sequence[Candidate]) -> list[Draft]:
         """Return the drafts of all columns, one candidate for each."""
         return [
-            wish.draft(candidate.family, dict(candidate.shape))
-            for wish, candidate in zip(self.wishes, chosen, strict=True)
+            request.draft(candidate.family, dict(candidate.shape))
+            for request, candidate in zip(self.requests, chosen, strict=True)
         ]
 
     def rough(self, chosen: Sequence[Candidate]) -> float:
@@ -104,13 +104,13 @@ class Pricing:
         size = 1.0 if self.charged is None else self.charged.size(vectors, rough=rough)
         total, counted = 0.0, False
         known: dict[tuple[Options, Randomizer], float] = {}
-        for wish, law, draft in zip(self.wishes, laws, drafts, strict=True):
+        for request, law, draft in zip(self.requests, laws, drafts, strict=True):
             if draft.width is not None:
                 continue
             counted = True
-            if (wish.options, law) not in known:
-                known[wish.options, law] = wish.options.error(law)
-            error = known[wish.options, law] / draft.sensitivity.largest_shift
+            if (request.options, law) not in known:
+                known[request.options, law] = request.options.error(law)
+            error = known[request.options, law] / draft.sensitivity.largest_shift
             total += error * float(draft.weight)
         if counted:
             return total * size

@@ -46,7 +46,7 @@ def counted_by(ledger: Path, queries: Sequence[Query], *, pure: bool) -> Charged
     read, or has no budget for them, what it counts for releases of that kind: a run refuses such a
     ledger before it reads a row, and says why.
     """
-    if all(m.mechanism.name != AUTO for query in queries for m in query.measures):
+    if all(m.mechanism.name != AUTO for query in queries for m in query.measurements):
         return None
     from dprelease.ledger.ledger import Ledger
 

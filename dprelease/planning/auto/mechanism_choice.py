@@ -22,7 +22,7 @@ from dprelease.planning.auto.expected_error import Pricing
 from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Draft, Factors
-from dprelease.planning.noise_requests import Wish
+from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
 
@@ -46,7 +46,7 @@ CLOSE, MOST_CLOSE = 1.01, 5
 
 
 def drafts_of(
-    wishes: Sequence[Wish],
+    requests: Sequence[NoiseRequest],
     share: Share,
     budget: Budget,
     *,
@@ -71,10 +71,10 @@ def drafts_of(
     BudgetError
         DP-BUDGET-003, DP-MECH-001 to 005, and DP-BUDGET-004 if no candidate fits.
     """
-    for wish in wishes:
-        wish.check(budget)
+    for request in requests:
+        request.check(budget)
     factors = {} if known is None else known
-    search = _Search(Pricing(wishes, share, budget, unlimited, charged, factors))
+    search = _Search(Pricing(requests, share, budget, unlimited, charged, factors))
     if search.groups:
         try:
             search.run()
@@ -82,7 +82,7 @@ def drafts_of(
             if charged is None:
                 raise
             # What a ledger can't count is left to a first release, which may take the whole of it.
-            return drafts_of(wishes, share, budget, unlimited=unlimited, known=known)
+            return drafts_of(requests, share, budget, unlimited=unlimited, known=known)
     drafts = search.pricing.drafts(search.columns(search.chosen))
     return drafts, [search.how(i, draft) for i, draft in enumerate(drafts)]
 
@@ -103,48 +103,50 @@ class _Search:
     _settled: list[Chosen] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.wishes = self.pricing.wishes
-        self.delta = delta_share(self.wishes, self.pricing.budget)
+        self.requests = self.pricing.requests
+        self.delta = delta_share(self.requests, self.pricing.budget)
         self.fixed = {}
         kinds: dict[object, list[int]] = {}
-        for i, wish in enumerate(self.wishes):
-            line = [] if wish.is_auto else self._line(wish.measure.mechanism.name, wish)
+        for i, request in enumerate(self.requests):
+            line = (
+                [] if request.is_auto else self._line(request.measurement.mechanism.name, request)
+            )
             if len(line) == 1:
                 self.fixed[i] = line[0]
             else:
-                kinds.setdefault(kind_of(wish), []).append(i)
+                kinds.setdefault(kind_of(request), []).append(i)
         self._group(list(kinds.values()))
 
     def _group(self, kinds: list[list[int]], *, all_of_them: bool = False) -> None:
-        open_wishes = (self.wishes[i] for found in kinds for i in found)
-        cells = sum(cells_of(wish.measure.sensitivity) for wish in open_wishes)
+        open_requests = (self.requests[i] for found in kinds for i in found)
+        cells = sum(cells_of(request.measurement.sensitivity) for request in open_requests)
         self.groups = []
         for found in kinds:
-            wish = self.wishes[found[0]]
+            request = self.requests[found[0]]
             budget = self.pricing.budget
             families = families_of(
-                wish, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
+                request, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
             )
             if not families:
                 reason = "no mechanism keeps what `auto` is asked to keep"
-                raise BudgetError("DP-BUDGET-004", place=wish.place, reason=reason)
-            self.groups.append(Group(found, families, wish))
+                raise BudgetError("DP-BUDGET-004", place=request.place, reason=reason)
+            self.groups.append(Group(found, families, request))
         self.chosen = tuple(self._first(group) for group in self.groups)
 
-    def _line(self, family: str, wish: Wish) -> list[Candidate]:
-        return line_of(family, wish, self.delta)
+    def _line(self, family: str, request: NoiseRequest) -> list[Candidate]:
+        return line_of(family, request, self.delta)
 
     def _first(self, group: Group, family: str = "") -> Candidate:
         """Return a family's first candidate; of a group that does not admit it, its own first."""
         name = family if family in group.families else group.families[0]
-        return self._line(name, group.wish)[0]
+        return self._line(name, group.request)[0]
 
     def columns(self, chosen: Chosen) -> list[Candidate]:
         """Return the candidates of all columns."""
         found = dict(self.fixed)
         for group, candidate in zip(self.groups, chosen, strict=True):
             found.update(dict.fromkeys(group.columns, candidate))
-        return [found[i] for i in range(len(self.wishes))]
+        return [found[i] for i in range(len(self.requests))]
 
     def run(self) -> None:
         """Choose; among all families where the usual ones leave nothing that can be made."""
@@ -158,7 +160,7 @@ class _Search:
             self._choose()
             if self._settle():
                 return
-        place = self.wishes[self.groups[0].columns[0]].place
+        place = self.requests[self.groups[0].columns[0]].place
         reason = "no candidate keeps what is asked"
         raise first or BudgetError("DP-BUDGET-004", place=place, reason=reason)
 
@@ -168,7 +170,7 @@ class _Search:
         declared: dict[object, list[int]] = {}
         for i, group in enumerate(self.groups):
             if not group.is_auto:
-                line = tuple(self._line(group.families[0], group.wish))
+                line = tuple(self._line(group.families[0], group.request))
                 declared.setdefault(line, []).append(i)
         for places in declared.values():
             self._shape(places)
@@ -229,7 +231,7 @@ class _Search:
     def _least(self, group: Group) -> str:
         counted = self.pricing.charged
         charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
-        return f"auto: least {group.wish.options.measure}{charge}"
+        return f"auto: least {group.request.options.measure}{charge}"
 
     def _shape(self, places: Sequence[int]) -> None:
         """Search the shapes of groups that have one family: of all, then of each, then finer."""
@@ -289,7 +291,7 @@ class _Search:
     def _row(self, place: int) -> list[Candidate]:
         """Return the candidates of a group's present family, by their numbers."""
         group = self.groups[place]
-        line = self._line(self.chosen[place].family, group.wish)
+        line = self._line(self.chosen[place].family, group.request)
         return sorted(line, key=Candidate.numbers)
 
     def _refine(self, places: Sequence[int]) -> None:
@@ -379,14 +381,14 @@ class _Search:
         instead: dict[int, Candidate] = {}
         for i, group in enumerate(self.groups):
             twin = self.chosen[i].twin
-            if group.is_auto and twin and group.wish.options.admit(registry.get(twin.family)):
+            if group.is_auto and twin and group.request.options.admit(registry.get(twin.family)):
                 instead[i] = twin
         chosen = self._with(instead)
         return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
 
     def how(self, i: int, draft: Draft) -> str:
         """Return how a column's mechanism was chosen."""
-        if self.wishes[i].fixes(draft):
+        if self.requests[i].fixes(draft):
             return "declared"
         place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
         return self._notes.get(-1 if place is None else place, DECLARED)

@@ -14,7 +14,7 @@ from dprelease.schema.mechanism import MechanismSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Measurement:
     """One noisy vector of integers, one for each cell; several columns may be computed from it."""
 
     name: str
@@ -95,12 +95,12 @@ FRACTIONS = frozenset({Form.MEAN, Form.RATIO, Form.VARIANCE, Form.STDDEV})
 class Published:
     """One column of the published table.
 
-    `parts`: the measures that it is computed from, in the order that its form names them.
+    `parts`: the measurements that it is computed from, in the order that its form names them.
     """
 
     name: str
     form: Form
-    parts: tuple[Measure, ...]
+    parts: tuple[Measurement, ...]
     unit: str
     margin: Fraction | None = None
     """Confidence of the margin of error that is published beside it."""
@@ -116,14 +116,14 @@ class Published:
         return None
 
     @staticmethod
-    def _rows(count: Measure) -> str:
+    def _rows(count: Measurement) -> str:
         """Return of which rows something is computed, if not of all of them."""
         column = count.aggregate.column
         return "" if column is None else f", of rows with '{column}' present"
 
     @property
     def formula(self) -> str:
-        """Return how it is computed from the measures, in words."""
+        """Return how it is computed from the measurements, in words."""
         names = [f"[{part.name}]" for part in self.parts]
         total = self.parts[0].aggregate
         center = plain_text(total.center * total.step) if isinstance(total, Sum) else ""
