@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dprelease.cli.outlook_shown import ledger_told
+from dprelease.cli.reading_shown import reads, reads_words
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown_tables import table
 from dprelease.errors import Findings, QueryError
@@ -96,6 +97,9 @@ def plan(
         Path | None,
         typer.Option(help="Also draw errors by budget and an attacker's errors: PNG, SVG, PDF."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say which tables are read by one scan, and why.")
+    ] = False,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
@@ -125,7 +129,8 @@ def plan(
 
             draw_plan(declaration, found, plot)
         if as_json:  # each form takes prices of its own
-            respond(True, {**found.to_json(), "ledger": charged.answer}, "")
+            read = {"reads": reads(declaration.spec, queries)} if explain else {}
+            respond(True, {**found.to_json(), **read, "ledger": charged.answer}, "")
             return
         words = _plan_words(found, wide=wide)
         if declaration.spec.federated is not None:
@@ -134,7 +139,8 @@ def plan(
             words = (
                 f"{federated_words(found, wide=wide)}\n\nAll honest parties together:\n\n{words}"
             )
-        respond(False, None, "\n\n".join([words, *charged.words]))
+        read_words = [reads_words(declaration.spec, queries)] if explain else []
+        respond(False, None, "\n\n".join([words, *read_words, *charged.words]))
 
 
 def run(

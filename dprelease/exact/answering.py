@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from dprelease.exact.partitions import Partitions
@@ -39,6 +39,14 @@ class Answering(Protocol):
         DataError
             As `run`.
         """
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """An engine that reads rows once for several queries, if it is told which are to come."""
+
+    def expect(self, queries: Sequence[Query]) -> None:
+        """Plan for queries of which each is going to be run once; reads nothing."""
 
 
 @runtime_checkable

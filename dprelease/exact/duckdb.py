@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -17,9 +17,11 @@ from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
+from dprelease.exact.scanned import Scanned, ScannedTables, fill
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.true_table import DenseProfile, ExactTable, Integers, Profile
-from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, most_added, summed
+from dprelease.exact.vectors import MOST_ROWS, Vector, batches, counted, grouped, most_added, summed
+from dprelease.query.joint import Scan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
@@ -38,6 +40,7 @@ from dprelease.statements.layers import (
     needed_joined,
 )
 from dprelease.statements.physical import FLOATS, base_type
+from dprelease.statements.scan import compile_scan
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
@@ -69,6 +72,7 @@ class Engine:
         self._inputs = inputs
         self._scratch = scratch
         self._unique: set[str] = set()
+        self._tables = ScannedTables(self._read, self._scan)
         self._maker = Maker()
         self._connection = connected(scratch, settings)
 
@@ -149,6 +153,10 @@ class Engine:
             raise DataError("DP-DATA-012", table=table, columns=columns)
         self._unique.add(statement)
 
+    def expect(self, queries: Sequence[Query]) -> None:
+        """Plan which of the queries that are to come are answered by one scan of the rows."""
+        self._tables.expect(queries)
+
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
 
@@ -157,6 +165,10 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
+        return self._tables.table(query)
+
+    def _read(self, query: Query) -> ExactTable:
+        """Return the true table of one query by itself."""
         compiled = self.compile(query)
         bounded = self._bounded(query) if query.unit.id is not None else None
         compiled = bounded or self._with_keys(compiled)
@@ -168,6 +180,20 @@ class Engine:
             self._forget()
         self.refuse_change()
         return ExactTable(query.name, size, vectors, profiles)
+
+    def _scan(self, scan: Scan) -> Scanned | None:
+        """Return the joint tables of a scan; None where sums might not fit."""
+        compiled = compile_scan(scan, self.physical, self.joined)
+        for table in compiled.key_tables:
+            self._register_keys(table.name, table.values)
+
+        def filled(link: duckdb.DuckDBPyConnection) -> Scanned | None:
+            with closing(batches(link, compiled.sql)) as stream:
+                return fill(stream, compiled.filled)
+
+        found = self._attempt("DP-DATA-006", State.READ, filled)
+        self.refuse_change()
+        return found
 
     def _bounded(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
-from dprelease.exact.answering import Answering
+from dprelease.exact.answering import Answering, Expecting
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
@@ -51,6 +51,9 @@ def open_engines(
                 opened[pair] = stack.enter_context(opening)
             found[query.name] = opened[pair]
             found[query.name].compile(query)
+        for engine in opened.values():
+            if isinstance(engine, Expecting):
+                engine.expect([query for query in queries if found[query.name] is engine])
         yield found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
     return counts[:places]
 
 
-def batches(link: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Any]:
+def batches(link: duckdb.DuckDBPyConnection, sql: str) -> Generator[Any, None, None]:
     """Yield the rows of a SELECT as Arrow record batches, as the engine makes them.
 
     An engine that fails after its first batch raises OSError or ValueError, with its own words.

@@ -25,7 +25,8 @@ KeyKind = Literal["text", "integer", "boolean", "date"]
 class Key:
     """One key column: its cells in declared order, and where rows without one go.
 
-    `nulls` and `others` are positions in `values`, or None: such rows are dropped.
+    `nulls` and `others` are positions in `values`, or None: such rows are dropped. `rest`: they are
+    kept in a cell behind the last one instead, for tables that are added up over this key.
     """
 
     column: str
@@ -33,6 +34,12 @@ class Key:
     values: Sequence[str] | Sequence[int] | Sequence[bool] | Sequence[date]
     nulls: int | None = None
     others: int | None = None
+    rest: bool = False
+
+    @property
+    def size(self) -> int:
+        """Return the number of cells, with the one for rows that have none, if there is one."""
+        return len(self.values) + self.rest
 
     @property
     def whole(self) -> Sequence[int]:
@@ -54,12 +61,12 @@ class KeySpace:
     @property
     def size(self) -> int:
         """Return the number of cells; 1 without keys."""
-        return math.prod(len(key.values) for key in self.keys)
+        return math.prod(key.size for key in self.keys)
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Return how far one step of each key moves the cell number."""
-        sizes = [len(key.values) for key in self.keys]
+        sizes = [key.size for key in self.keys]
         return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 

@@ -144,17 +144,18 @@ class Compiler:
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
         if self.vectors:
-            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self.statement(self._row_by_row() if by_rows else self._grouped_first())
         if any(measurement.is_choice for measurement in self.query.measurements):
             profiles = self._profiles()
         names = tuple(measurement.name for measurement in self.vectors)
         rows = "" if distinct or not self.vectors else self._by_row()
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
-    def _statement(self, steps_: list[tuple[str, str]]) -> str:
+    def statement(self, steps_: list[tuple[str, str]]) -> str:
+        """Return named steps over the typed rows, and a last one, as one statement."""
         if len(steps_) == 1:
             return steps_[0][1]  # over rows that are there already
-        *named, (_, last) = [("typed", self._typed()), *steps_]
+        *named, (_, last) = [("typed", self.typed()), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
@@ -180,23 +181,23 @@ class Compiler:
         kept = self._kept(None if self.query.unit.id is not None else j)
         held = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
-        by_group = self._statement([*kept, ("", grouped)])
+        by_group = self.statement([*kept, ("", grouped)])
         out = self.query.keys.size * size
         places = f"SELECT coalesce(cell * {size} + v{j}, {out}) AS place\nFROM {self.source}"
         if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
-        return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
+        return ProfileSql(by_group, self.statement([*kept, ("", places)]), size)
 
     def _rows(self, read: list[int]) -> str:
         """Return a SELECT of the cell of each row, maybe missing, and of its values."""
         self.joins = []
         cell = self._cell([self._raw_key(key) for key in self.query.keys.keys])
-        values = "".join(f", {self._value(self.query.measurements[j])} AS v{j}" for j in read)
+        values = "".join(f", {self.value(self.query.measurements[j])} AS v{j}" for j in read)
         unit = self.query.unit
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
-    def _typed(self) -> str:
+    def typed(self) -> str:
         """Return the layer in which every column has its declared kind."""
         inner = typed_rows(self.query, self.stored, self.joined)
         predicate = self.query.predicate
@@ -249,7 +250,7 @@ class Compiler:
         ]
         return " + ".join(terms) or "0::BIGINT"
 
-    def _value(self, measurement: Measurement) -> str:
+    def value(self, measurement: Measurement) -> str:
         """Return what one row adds to a measurement; NULL where it adds nothing."""
         aggregate = measurement.aggregate
         if aggregate.column is None:
@@ -273,6 +274,10 @@ class Compiler:
         key = key_of(aggregate.column, column)  # distinct values, and the most frequent ones
         if isinstance(key, str):
             raise TypeError("distinct values are resolved for declared values only")
+        return self.code(key)
+
+    def code(self, key: Key) -> str:
+        """Return the position of a row's cell of one key; NULL for rows that are dropped."""
         return self._code(key, self._raw_key(key))
 
     def _grouped_first(self) -> list[tuple[str, str]]:
@@ -287,7 +292,7 @@ class Compiler:
             whole = (
                 isinstance(measurement.aggregate, Count) and measurement.aggregate.column is None
             )
-            sums.append(f"{'count(*)' if whole else f'sum({self._value(measurement)})'} AS a{j}")
+            sums.append(f"{'count(*)' if whole else f'sum({self.value(measurement)})'} AS a{j}")
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
@@ -300,7 +305,7 @@ class Compiler:
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
         counted = self.query.unit.id is not None and not any(
-            map(_reads_values, self.query.measurements)
+            map(reads_values, self.query.measurements)
         )
         places = [self.query.measurements.index(m) for m in self.vectors]
         totals = [
@@ -312,21 +317,19 @@ class Compiler:
 
     def _by_row(self) -> str:
         """Return the statement whose rows are what each row that counts adds to every vector."""
-        reads = any(_reads_values(measurement) for measurement in self.query.measurements)
+        reads = any(reads_values(measurement) for measurement in self.query.measurements)
         counted = self.query.unit.id is not None and not reads
         added: list[str] = []
         for j, measurement in enumerate(self.query.measurements):
             if measurement in self.vectors:
-                one = (
-                    f"coalesce(v{j}, 0)" if _reads_values(measurement) else "n" if counted else "1"
-                )
+                one = f"coalesce(v{j}, 0)" if reads_values(measurement) else "n" if counted else "1"
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         out = self.query.keys.size
         last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
-            return self._statement([*self._kept(), ("", last)])
-        read = [j for j, m in enumerate(self.query.measurements) if _reads_values(m)]
-        return self._statement([("kept", self._rows(read)), ("", last)])
+            return self.statement([*self._kept(), ("", last)])
+        read = [j for j, m in enumerate(self.query.measurements) if reads_values(m)]
+        return self.statement([("kept", self._rows(read)), ("", last)])
 
     def partitions(self) -> str:
         """Return a SELECT of partitions: `cell`, the text of one, and `n`, its number of units."""
@@ -339,17 +342,17 @@ class Compiler:
         if unit.id is not None:
             bounded = kept_counts(unit, UNKNOWN, text=self._text_ids(), text_cells=True)
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
-        return self._statement([("coded", coded), *bounded, ("", last)])
+        return self.statement([("coded", coded), *bounded, ("", last)])
 
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measurement's values if given."""
         measurements, unit = self.query.measurements, self.query.unit
-        read = [j for j, m in enumerate(measurements) if _reads_values(m) and only in (None, j)]
+        read = [j for j, m in enumerate(measurements) if reads_values(m) and only in (None, j)]
         rows = self._rows(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
         if self.source == KEPT:
-            self.unbounded = self._statement([("coded", coded), ("", "SELECT * FROM coded")])
+            self.unbounded = self.statement([("coded", coded), ("", "SELECT * FROM coded")])
             return []
         if unit.id is None:
             bounded = [("kept", "SELECT * FROM coded")]
@@ -379,7 +382,8 @@ def _candidates(measurement: Measurement) -> tuple[bool, str] | None:
     return isinstance(measurement.aggregate, Frequent), measurement.aggregate.column or ""
 
 
-def _reads_values(measurement: Measurement) -> bool:
+def reads_values(measurement: Measurement) -> bool:
+    """Return whether rows differ in what they add to a measurement."""
     aggregate = measurement.aggregate
     return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
 

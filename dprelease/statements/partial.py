@@ -72,7 +72,7 @@ class _Partial(Compiler):
         found: list[str] = []
         if self.vectors:
             by_rows = self.query.unit.id is not None
-            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self.statement(self._row_by_row() if by_rows else self._grouped_first())
             found.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
         numbers: dict[str, int] = {}
         profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}
@@ -103,7 +103,7 @@ class _Partial(Compiler):
         j = self.query.measurements.index(measurement)
         kept = self._kept(None if self.query.unit.id is not None else j)
         pairs = f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM kept WHERE v{j} IS NOT NULL"
-        return self._statement([*kept, ("", pairs)])
+        return self.statement([*kept, ("", pairs)])
 
     @staticmethod
     def _bounded(total: str, position: int) -> str:

@@ -163,6 +163,38 @@ def test_plan_warns_of_nothing_but_says_the_unit(tmp_path: Path) -> None:
     assert fewer["slots"] == 1
 
 
+ROWS_ASKED = """\
+title: People by city
+tables: [people.yaml]
+budget: {epsilon: 1}
+mechanism: discrete_laplace
+queries:
+  cities: {from: people, group_by: [city], columns: {n: {count: "*"}}}
+  kinds: {from: people, columns: {n: {count_distinct: city}}}
+  pay: {from: people, columns: {total: {sum: pay}}}
+output: out/people
+"""
+
+
+def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    rows = [line for line in SCHEMA.splitlines() if "privacy_unit" not in line]
+    (tmp_path / "people.yaml").write_text("\n".join(rows))
+    path.write_text(ROWS_ASKED)
+    code, out, _ = call("plan", str(path), "--explain")
+    assert code == 0
+    assert "  one scan    cities, pay\n" in out
+    assert "joint table of city: 4 cells, for 2 of them" in out
+    assert "  by itself   kinds: distinct values don't add up" in out
+    reads = json.loads(call("plan", str(path), "--explain", "--json")[1])["reads"]
+    assert [one["tables"] for one in reads] == [["cities", "pay"], ["kinds"]]
+    assert reads[0]["joint_tables"] == [{"keys": ["city"], "cells": 4, "tables": ["cities", "pay"]}]
+    assert "reads" not in json.loads(call("plan", str(path), "--json")[1])
+    path.write_text(ROWS_ASKED + "engine: spark\n")
+    assert out.count("by itself") == 1
+    assert call("plan", str(path), "--explain")[1].count("this engine reads each table") == 3
+
+
 def test_every_release_that_a_ledger_did_not_pay_for_is_named(tmp_path: Path) -> None:
     ledger, there = str(tmp_path / "ledger.sqlite"), tmp_path / "out" / "people"
     opened = ["--table", "people", "--owner", "office", "--epsilon", "1"]

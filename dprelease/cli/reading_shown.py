@@ -1,0 +1,58 @@
+"""What is shown of how tables are read: which of them by one scan, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dprelease.errors.printable import one_line
+from dprelease.query.joint import scans
+from dprelease.query.resolve import Query
+from dprelease.schema.release import ReleaseSpec
+
+BY_ITSELF = "this engine reads each table by itself"
+
+
+def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
+    """Return an object for each scan: its tables, its joint tables, and why there is only one."""
+    if spec.engine != "duckdb":
+        return [_alone(query.name, [BY_ITSELF]) for query in queries]
+    together, reasons = scans(queries)
+    found = []
+    for scan in together:
+        joints = [
+            {
+                "keys": [key.column for key in joint.space.keys],
+                "cells": joint.space.size,
+                "tables": list(dict.fromkeys(part.query.name for part in joint.parts)),
+            }
+            for joint in scan.joints
+        ]
+        tables = list(dict.fromkeys(part.query.name for part in scan.parts))
+        found.append({"tables": tables, "joint_tables": joints})
+    return found + [_alone(name, why) for name, why in reasons.items()]
+
+
+def _alone(name: str, why: Sequence[str]) -> dict[str, Any]:
+    return {"tables": [name], "alone": list(dict.fromkeys(why))}
+
+
+def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
+    """Return the same in lines."""
+    lines = ["How the rows are read; the numbers are the same either way:"]
+    for one in reads(spec, queries):
+        names = one_line(", ".join(one["tables"]))
+        if "alone" in one:
+            lines.append(f"  by itself   {names}: {'; '.join(one['alone'])}")
+            continue
+        lines.append(f"  one scan    {names}")
+        lines += [
+            f"              joint table of {_keys(joint['keys'])}: {joint['cells']:,} cells, for "
+            f"{len(joint['tables'])} of them"
+            for joint in one["joint_tables"]
+        ]
+    return "\n".join(lines)
+
+
+def _keys(names: Sequence[str]) -> str:
+    return one_line(", ".join(names)) if names else "all rows"

@@ -1,0 +1,278 @@
+"""Tables that are read together: one scan of the rows for all queries that read the same ones.
+
+A count, a sum, or how often each candidate stands in a cell, is the sum of the same over finer
+cells. So tables of row units whose keys have a small product are added up from one joint table, and
+all joint tables are filled by one scan, which gives every row's cell in each of them. The numbers
+are those of each query by itself, to the bit. What is read together is decided from declarations
+alone, never from rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dprelease.query.aggregate import CountDistinct, Frequent, SquareSum, Sum
+from dprelease.query.keys import Key, KeySpace
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
+from dprelease.query.used_columns import Formula, Predicate
+from dprelease.schema.columns import Column
+
+MOST_CELLS = 2**18
+"""Cells of a joint table, or twice those of its largest part: adding rows up in more of them, and
+adding these up again, costs as much as another joint table."""
+
+MOST_NUMBERS = 2**26
+"""Numbers that a scan holds: 512 MB."""
+
+MOST_PLACES = 2**24
+"""Numbers of one joint table of candidates."""
+
+MOST_ADDED = 2**30
+"""Steps that a row adds at most: fewer than 2^32 rows never reach 2^62, where sums are clamped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is read of a query at once: all vectors, or the candidates of one column.
+
+    `query` has these measurements alone. `reason`: why it is never read with others, or "".
+    """
+
+    query: Query
+    reason: str = ""
+
+    @property
+    def candidates(self) -> tuple[object, ...]:
+        """Return what the candidates are, the same for each measurement; nothing for vectors."""
+        first = self.query.measurements[0]
+        if not first.is_choice:
+            return ()
+        aggregate = first.aggregate
+        bounds = (getattr(aggregate, name, None) for name in ("lower", "upper", "base", "stride"))
+        return (isinstance(aggregate, Frequent), aggregate.column, *bounds, self.width)
+
+    @property
+    def width(self) -> int:
+        """Return how many candidates there are; 1 for vectors."""
+        return int(getattr(self.query.measurements[0].aggregate, "candidates", 1))
+
+    @property
+    def numbers(self) -> int:
+        """Return how many numbers its tables have."""
+        own = 1 if self.candidates else len(self.query.measurements)
+        return self.query.keys.size * self.width * own
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Return what tells it from all other parts of a run."""
+        return self.query.name, self.query.measurements[0].name
+
+    @property
+    def condition(self) -> str:
+        """Return the condition on rows, as SQL; "" without one."""
+        return "" if self.query.predicate is None else self.query.predicate.sql
+
+
+def parts_of(query: Query) -> list[Part]:
+    """Return what is read of a query, part by part."""
+    if query.private is not None:
+        return [Part(query, "its keys are not public")]
+    if query.unit.id is not None:
+        return [Part(query, "rows are bounded for each id by the cells of this table")]
+    vectors = tuple(m for m in query.measurements if m.is_vector)
+    found = [Part(replace(query, measurements=vectors), _alone(vectors))] if vectors else []
+    choices: dict[object, list[Measurement]] = {}
+    for measurement in query.measurements:
+        if not measurement.is_vector:
+            chosen = isinstance(measurement.aggregate, Frequent), measurement.aggregate.column
+            choices.setdefault(chosen, []).append(measurement)
+    return found + [Part(replace(query, measurements=tuple(each))) for each in choices.values()]
+
+
+def _alone(vectors: Iterable[Measurement]) -> str:
+    """Return why vectors are not added up from finer ones; "" if they can be."""
+    for measurement in vectors:
+        aggregate = measurement.aggregate
+        if isinstance(aggregate, CountDistinct):
+            return "distinct values don't add up"
+        if (
+            isinstance(aggregate, Sum | SquareSum)
+            and max(abs(aggregate.least), abs(aggregate.most)) > MOST_ADDED
+        ):
+            return f"a row may add more than {MOST_ADDED} steps"
+    return ""
+
+
+@dataclass
+class Joint:
+    """A joint table: parts with the same condition, and the same candidates if they have any."""
+
+    parts: list[Part]
+    keys: dict[str, Key]
+    vectors: dict[object, Measurement]
+    """What is added up for each cell: by aggregate, one measurement that asks for it."""
+
+    @classmethod
+    def of(cls, part: Part) -> Joint:
+        """Return the table of one part."""
+        return cls([part], {key.column: key for key in part.query.keys.keys}, _vectors(part))
+
+    @property
+    def candidates(self) -> int:
+        """Return how many candidates there are; 0 for vectors."""
+        return self.parts[0].width if self.parts[0].candidates else 0
+
+    @property
+    def condition(self) -> Predicate | None:
+        """Return the condition of all parts."""
+        return self.parts[0].query.predicate
+
+    @property
+    def space(self) -> KeySpace:
+        """Return the keys of all parts.
+
+        A row that is dropped for want of a cell of one key counts in tables without that key.
+        """
+        found = []
+        for name, key in self.keys.items():
+            everywhere = all(
+                any(own.column == name for own in part.query.keys.keys) for part in self.parts
+            )
+            drops = key.nulls is None or key.others is None
+            found.append(key if everywhere or not drops else replace(key, rest=True))
+        return KeySpace(tuple(found))
+
+    @property
+    def numbers(self) -> int:
+        """Return how many numbers it holds, or some more."""
+        return self._size(self.keys) * (self.candidates or len(self.vectors))
+
+    def grown(self, part: Part) -> int:
+        """Return how many cells there are with a part; 0 if another table is better."""
+        first = self.parts[0]
+        if (part.candidates, part.condition) != (first.candidates, first.condition):
+            return 0
+        size = self._size(self.keys | {key.column: key for key in part.query.keys.keys})
+        if size > max(MOST_CELLS, 2 * first.query.keys.size):
+            return 0
+        return 0 if self.candidates and size * self.candidates > MOST_PLACES else size
+
+    @staticmethod
+    def _size(keys: Mapping[str, Key]) -> int:
+        return math.prod(len(key.values) + 1 for key in keys.values())
+
+
+def _vectors(part: Part) -> dict[object, Measurement]:
+    if part.candidates:
+        return {part.candidates: part.query.measurements[0]}
+    return {m.aggregate: m for m in part.query.measurements}
+
+
+@dataclass
+class Scan:
+    """One scan of the rows that fills several joint tables; all parts read the same sources."""
+
+    first: Query
+    joints: list[Joint] = field(default_factory=list)
+    keys: dict[str, Key] = field(default_factory=dict)
+    columns: dict[str, Column] = field(default_factory=dict)
+    formulas: dict[str, Formula] = field(default_factory=dict)
+    numbers: int = 0
+
+    @property
+    def parts(self) -> list[Part]:
+        """Return all parts."""
+        return [part for joint in self.joints for part in joint.parts]
+
+    def reads_like(self, query: Query) -> bool:
+        """Return whether a query has the same sources, and means the same by the same names."""
+        if query.declared is not self.first.declared or _differ(query.join, self.first.join):
+            return False
+        own = {key.column: key for key in query.keys.keys}
+        pairs = (
+            (self.columns, query.table.columns),
+            (self.formulas, query.formulas),
+            (self.keys, own),
+        )
+        return not any(
+            _differ(known.get(name, one), one) for known, new in pairs for name, one in new.items()
+        )
+
+    def take(self, part: Part) -> bool:
+        """Add a part to the joint table that grows least; False if there is no room left."""
+        grown = [(size, i) for i, joint in enumerate(self.joints) if (size := joint.grown(part))]
+        query = part.query
+        joint = Joint.of(part)
+        if grown:
+            old = self.joints[min(grown)[1]]
+            joint = Joint([*old.parts, part], old.keys | joint.keys, old.vectors | joint.vectors)
+        # What is added up for the part is held as well, until it is asked for.
+        more = joint.numbers - (old.numbers if grown else 0) + part.numbers
+        if self.numbers + more > MOST_NUMBERS:
+            return False
+        self.numbers += more
+        if grown:
+            self.joints[min(grown)[1]] = joint
+        else:
+            self.joints.append(joint)
+        self.keys |= {key.column: key for key in query.keys.keys}
+        self.columns |= query.table.columns
+        self.formulas |= query.formulas
+        return True
+
+    @property
+    def query(self) -> Query:
+        """Return a query of all columns that are read, whose rows are those of any part."""
+        conditions = {
+            joint.condition.sql: joint.condition for joint in self.joints if joint.condition
+        }
+        predicate = None
+        if conditions:
+            everything = [] if all(joint.condition for joint in self.joints) else ["TRUE"]
+            sql = " OR ".join([*(f"({sql})" for sql in conditions), *everything])
+            read = dict.fromkeys(n for one in conditions.values() for n in one.columns)
+            predicate = Predicate(sql, tuple(read))
+        return replace(
+            self.first,
+            predicate=predicate,
+            keys=KeySpace(tuple(self.keys.values())),
+            measurements=tuple(m for joint in self.joints for m in joint.vectors.values()),
+            columns=(),
+            view=self.first.table.model_copy(update={"columns": self.columns}),
+            formulas=self.formulas,
+        )
+
+
+def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
+    """Return the scans that serve several tables, and why other tables, by name, are read alone.
+
+    `queries` are those of one engine, with names that differ.
+    """
+    found: list[Scan] = []
+    reasons: dict[str, list[str]] = {}
+    parts = [part for query in queries for part in parts_of(query)]
+    for part in sorted(parts, key=lambda part: -part.query.keys.size):
+        query = part.query
+        if part.reason:
+            reasons.setdefault(query.name, []).append(part.reason)
+        elif part.numbers > (MOST_PLACES if part.candidates else MOST_NUMBERS // 4):
+            reasons.setdefault(query.name, []).append(
+                "it has too many cells to be held with others"
+            )
+        elif not any(scan.reads_like(query) and scan.take(part) for scan in found):
+            found.append(Scan(query))
+            if not found[-1].take(part):
+                raise AssertionError("a scan has room for any part that may be held")
+    for scan in found:
+        if len(scan.parts) == 1:
+            name = scan.parts[0].query.name
+            reasons.setdefault(name, []).append("no other table reads the same rows and columns")
+    return [scan for scan in found if len(scan.parts) > 1], reasons
+
+
+def _differ(left: object, right: object) -> bool:
+    """Return whether two declarations differ; mostly they are the same object."""
+    return left is not right and left != right

@@ -1,0 +1,282 @@
+"""Tables that are read by one scan are those that are read one by one, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dprelease.errors import DataError, State
+from dprelease.exact import scanned
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.query import joint
+from dprelease.query.keys import Key, KeySpace
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declared
+from tests.exact.build import ask, declare
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "state": {"type": "category", "values": ["A", "B", "C"], "others": "C"},
+    "race": {"type": "category", "values": ["x", "y"], "nulls": "y"},
+    "sex": {"type": "category", "values": ["F", "M"]},
+    "adult": {"type": "boolean"},
+    "age": {"type": "integer", "lower": 0, "upper": 4},
+    "born": {"type": "date", "lower": date(2000, 1, 1), "upper": date(2000, 1, 3)},
+    "pay": {"type": "number", "lower": -2, "upper": "7.5", "step": "0.5"},
+    "band": {"cut": "pay", "edges": [-2, 0, 7]},
+    "large": {"type": "integer", "lower": 0, "upper": 2**40},
+}
+KEYS = ("state", "race", "sex", "adult", "age", "born", "band")
+ASKED: dict[str, dict[str, Any]] = {
+    "n": {"count": "*"},
+    "known": {"count": "pay"},
+    "total": {"sum": "pay"},
+    "old": {"sum": "age"},
+    "mean": {"mean": "pay"},
+    "spread": {"variance": "age"},
+    "middle": {"median": "pay"},
+    "low": {"quantile": {"of": "age", "at": "0.25"}},
+    "common": {"mode": "race"},
+    "most": {"sum": "large"},
+    "kinds": {"count_distinct": "state"},
+}
+CONDITIONS = (None, None, "age > 1", "pay < 3 OR race = 'x'", "sex IS NOT NULL")
+ROWS = st.fixed_dictionaries(
+    {
+        "state": st.sampled_from(["A", "B", "C", "Z", None]),
+        "race": st.sampled_from(["x", "y", "q", None]),
+        "sex": st.sampled_from(["F", "M", "?", None]),
+        "adult": st.sampled_from([True, False, None]),
+        "age": st.sampled_from([-1, 0, 1, 3, 4, 9, None]),
+        "born": st.sampled_from([date(2000, 1, 1), date(2000, 1, 3), date(2020, 1, 1), None]),
+        "pay": st.sampled_from([-9.0, -2.0, 0.0, 0.5, 7.25, 100.0, None]),
+        "large": st.sampled_from([0, 1, 2**40, None]),
+    }
+)
+
+
+TYPES = pa.schema(
+    [("state", pa.string()), ("race", pa.string()), ("sex", pa.string()), ("adult", pa.bool_()),
+     ("age", pa.int32()), ("born", pa.date32()), ("pay", pa.float64()), ("large", pa.int64())]
+)  # fmt: skip
+
+
+def frame_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), TYPES)
+
+
+def asked(declared: Declared, name: str, keys: Sequence[str], columns: Sequence[str],
+          where: str | None) -> Query:  # fmt: skip
+    query = ask(declared, {c: dict(ASKED[c]) for c in columns}, list(keys), where)
+    return replace(query, name=name)
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> list[tuple[tuple[str, ...], tuple[str, ...], str | None]]:
+    """Draw what several queries ask: keys, columns, and a condition."""
+    some_keys = st.lists(st.sampled_from(KEYS), max_size=3, unique=True).map(tuple)
+    some = st.lists(st.sampled_from(list(ASKED)), min_size=1, max_size=3, unique=True).map(tuple)
+    return draw(st.lists(st.tuples(some_keys, some, st.sampled_from(CONDITIONS)),
+                         min_size=2, max_size=6))  # fmt: skip
+
+
+def numbers(table: ExactTable, query: Query) -> dict[str, list[Any]]:
+    """Return everything that is in a table."""
+    found: dict[str, list[Any]] = {}
+    for measurement in query.measurements:
+        if measurement.is_vector:
+            found[measurement.name] = table.vector(measurement.name).tolist()
+            continue
+        profile = table.profile(measurement.name)
+        pairs = profile.pairs() if isinstance(profile, DenseProfile) else profile
+        assert isinstance(pairs, Profile)
+        found[measurement.name] = [
+            pairs.starts.tolist(), pairs.values.tolist(), pairs.counts.tolist()
+        ]  # fmt: skip
+    return found
+
+
+def answers(queries: Sequence[Query], frame: object, *, together: bool) -> list[Any]:
+    with Engine.open(queries[0].declared, frame) as engine:
+        for query in queries:
+            engine.compile(query)
+        if together:
+            engine.expect(queries)
+        return [numbers(engine.run(query), query) for query in queries]
+
+
+@given(st.lists(ROWS, max_size=12), releases(), st.sampled_from([1, 40, 2**18]))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_every_number_is_that_of_the_query_alone(rows: Any, asks: Any, most: int) -> None:
+    declared = declare(COLUMNS)
+    queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joint, "MOST_CELLS", most)  # few tables are joint ones, some, or all
+        frame = frame_of(rows)
+        assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
+
+
+ODD = (
+    {"state": "A", "race": "x", "sex": None, "age": 1, "pay": 0.5},
+    {"state": "Z", "race": None, "sex": "F", "age": 9, "pay": None},
+    {"state": None, "race": "y", "sex": "M", "age": 4, "pay": 3.0},
+    {"state": "B", "race": "x", "sex": "F", "age": 0, "pay": -9.0},
+)
+"""Rows that some keys drop and others keep."""
+
+ASKS = (
+    (("state", "sex", "age"), ("n", "total"), None),
+    (("age", "state"), ("n", "mean"), None),
+    (("sex",), ("n", "middle"), "age > 0"),
+    (("race",), ("middle", "total"), "age > 0"),
+    ((), ("n", "spread", "middle"), None),
+)
+
+
+def asks() -> list[Query]:
+    declared = declare(COLUMNS)
+    return [asked(declared, f"q{i}", *one) for i, one in enumerate(ASKS)]
+
+
+def together(queries: Sequence[Query]) -> list[Any]:
+    return answers(queries, frame_of(ODD), together=True)
+
+
+def test_one_scan_reads_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = answers(asks(), frame_of(ODD), together=False)
+    read = 0
+    scan = Engine._scan
+
+    def counted(self: Engine, what: joint.Scan) -> Any:
+        nonlocal read
+        read += 1
+        return scan(self, what)
+
+    monkeypatch.setattr(Engine, "_scan", counted)
+    monkeypatch.setattr(Engine, "_read", lambda self, query: pytest.fail("a table was read alone"))
+    assert together(asks()) == alone
+    assert read == 1
+
+
+def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = answers(asks(), frame_of(ODD), together=False)
+    faults: dict[str, tuple[Any, str, Any]] = {
+        "rows that one key drops are lost to all tables": (
+            joint.Joint, "space",
+            property(lambda self: KeySpace(tuple(self.keys.values()))),
+        ),
+        "rows without a cell count in the last one": (
+            Key, "size", property(lambda self: len(self.values))
+        ),
+        "conditions are left out": (joint.Joint, "condition", None),
+        "keys in the order of the joint table": (
+            scanned, "_over",
+            lambda values, keys, kept: over(values, keys, [k for k in keys if k.column in
+                                            {one.column for one in kept}]),
+        ),
+        "one row too few": (
+            scanned, "fill",
+            lambda batches, joints: fill((batch.slice(1) for batch in batches), joints),
+        ),
+    }  # fmt: skip
+    over, fill = scanned._over, scanned.fill
+    for name, (where, what, fault) in faults.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(where, what, fault)
+            if where is scanned and what == "fill":
+                patch.setattr("dprelease.exact.duckdb.fill", fault)
+            try:
+                wrong = together(asks()) != alone
+            except (ValueError, IndexError, DataError):
+                wrong = True  # numbers that don't fit their tables
+            assert wrong, name
+
+
+def test_too_many_rows_are_read_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of more rows might not fit 64 bits; the engine has 128."""
+    alone = answers(asks(), frame_of(ODD), together=False)
+    monkeypatch.setattr(scanned, "MOST_ROWS", len(ODD) - 1)
+    assert together(asks()) == alone
+
+
+def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared, other = declare(COLUMNS), declare(COLUMNS)
+    monkeypatch.setattr(joint, "MOST_NUMBERS", 400)
+    queries = [
+        asked(declared, "ids", ("state",), ("kinds", "n"), None),
+        asked(declared, "wide", ("state",), ("most",), None),
+        asked(declared, "large", ("state", "race", "sex", "adult", "age"), ("n",), None),
+        asked(other, "other", ("state",), ("n",), None),
+        asked(declared, "a", ("state",), ("n",), None),
+        asked(declared, "b", ("sex",), ("n",), None),
+    ]
+    found, reasons = joint.scans(queries)
+    assert [{part.query.name for part in scan.parts} for scan in found] == [{"a", "b"}]
+    assert reasons == {
+        "ids": ["distinct values don't add up"],
+        "wide": [f"a row may add more than {joint.MOST_ADDED} steps"],
+        "large": ["it has too many cells to be held with others"],
+        "other": ["no other table reads the same rows and columns"],
+    }
+
+
+def test_a_scan_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joint tables and what is added up from them, in as many scans as that takes."""
+    queries = asks() + [replace(query, name=f"{query.name} again") for query in asks()]
+    for most in (500, 1_000, 10_000):
+        monkeypatch.setattr(joint, "MOST_NUMBERS", most)
+        found, _ = joint.scans(queries)
+        for scan in found:
+            held = sum(table.space.size * max(table.candidates, len(table.vectors))
+                       for table in scan.joints)  # fmt: skip
+            assert held + sum(part.numbers for part in scan.parts) <= most
+        alone = answers(queries, frame_of(ODD), together=False)
+        assert answers(queries, frame_of(ODD), together=True) == alone
+
+
+def test_a_query_that_was_not_expected_is_read_alone() -> None:
+    queries = asks()
+    with Engine.open(queries[0].declared, frame_of(ODD)) as engine:
+        engine.expect(queries)
+        twin = replace(queries[0], measurements=queries[0].measurements[:1])
+        assert list(numbers(engine.run(twin), twin)) == ["n"]
+        first = numbers(engine.run(queries[0]), queries[0])
+        assert first == numbers(engine.run(queries[0]), queries[0])  # asked again: read again
+
+
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(frame_of(ODD), path)
+    declared = declare(COLUMNS, source=str(path))
+    queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(ASKS)]
+    with Engine.open(declared) as engine:
+        engine.expect(queries)
+        pq.write_table(frame_of(ODD[:2]), path)
+        with pytest.raises(DataError, match=r"DP-DATA-00[67]") as raised:
+            engine.run(queries[0])
+    assert raised.value.state is State.READ
+
+
+def test_columns_that_are_called_as_the_statement_calls_its_own(tmp_path: Path) -> None:
+    names = ("dp_where0", "k0", "v0", "cell", "code", "value")
+    columns = {name: {"type": "category", "values": ["p", "q"]} for name in names}
+    frame = pd.DataFrame(
+        {name: ["p", "q", "p", "zz"][i:] + ["q"] * i for i, name in enumerate(names[:4])}
+        | {"code": ["p"] * 4, "value": ["q"] * 4}
+    )
+    declared = declare(columns)
+    queries = [
+        replace(ask(declared, {"n": {"count": "*"}}, [name], f"{other} = 'p'"), name=name)
+        for name, other in zip(names, reversed(names), strict=True)
+    ]
+    assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
