@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dprelease.errors.printable import one_line
-from dprelease.query.joint import scans
+from dprelease.query.joint import bounded_together, scans
 from dprelease.query.resolve import Query
 from dprelease.schema.release import ReleaseSpec
 
@@ -30,6 +30,10 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         ]
         tables = list(dict.fromkeys(part.query.name for part in scan.parts))
         found.append({"tables": tables, "joint_tables": joints})
+    for bounded in bounded_together(queries):
+        names = [query.name for query in bounded.queries]
+        found.append({"tables": names, "bounded": "rows are read, and ids numbered, once"})
+        reasons = {name: why for name, why in reasons.items() if name not in names}
     return found + [_alone(name, why) for name, why in reasons.items()]
 
 
@@ -46,10 +50,12 @@ def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
             lines.append(f"  by itself   {names}: {'; '.join(one['alone'])}")
             continue
         lines.append(f"  one scan    {names}")
+        if "bounded" in one:
+            lines[-1] += f": {one['bounded']}, then bounded for each table"
         lines += [
             f"              joint table of {_keys(joint['keys'])}: {joint['cells']:,} cells, for "
             f"{len(joint['tables'])} of them"
-            for joint in one["joint_tables"]
+            for joint in one.get("joint_tables", ())
         ]
     return "\n".join(lines)
 

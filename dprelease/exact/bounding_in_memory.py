@@ -30,6 +30,9 @@ MOST_HELD = 3 * 2**22
 ROW_BYTES = 100
 """About what a row takes while it is bounded, within the memory limit of the engine."""
 
+MOST_BYTES = 2**31
+"""Bytes of rows that several tables hold together."""
+
 MOST_PARTS = 64
 """Still more rows are left to the engine, which can use the disk."""
 
@@ -53,13 +56,12 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
     duckdb.Error
         If the engine fails.
     """
-    room = _most_held(link)
-    narrow = _narrowed(link, sql)
+    room = most_held(link)
+    narrow = narrowed(link, sql)
     if narrow is None or room < 1:
         return False
     sql, kind = narrow
-    (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
-    bounds = Bounds(unit, cells, room, threads)
+    bounds = Bounds(unit, cells, room, threads_of(link))
     parts = 1
     while parts <= MOST_PARTS:
         before = 0  # ids are numbers of their own in each part
@@ -76,7 +78,7 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
     return False
 
 
-def _narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
+def narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
     """Return SQL whose ids are texts or have at most 64 bits, and their type; None if they don't.
 
     Unsigned integers, and integers that are read from texts, come as numbers of 128 bits.
@@ -92,6 +94,12 @@ def _narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataTy
     return None
 
 
+def threads_of(link: duckdb.DuckDBPyConnection) -> int:
+    """Return how many threads the engine has."""
+    (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
+    return int(threads)
+
+
 def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:
     """Add rows to `KEPT`; what comes in parts is held by the engine, within its memory limit."""
     if alone:
@@ -104,24 +112,25 @@ def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alo
     link.unregister(PART)
 
 
-def _most_held(link: duckdb.DuckDBPyConnection) -> int:
-    """Return how many rows are bounded at a time under the engine's memory limit."""
+def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES) -> int:
+    """Return how many rows of so many bytes are held under the engine's memory limit."""
     (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
     told = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
+    most = min(MOST_HELD, MOST_BYTES // row)
     if told is None:
-        return MOST_HELD
+        return most
     size = float(told[1]) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(told[2])
-    return min(MOST_HELD, int(size / ROW_BYTES))
+    return min(most, int(size / row))
 
 
 def _kept(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
     """Return the kept rows and how many numbers of ids there are; raise NoRoomError."""
-    batches = _read(link, sql, bounds)
+    batches = read_all(link, sql, bounds.room, bounds.threads)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
-        codes, hashes = _numbered(link, ids)
+        codes, hashes = numbered(link, ids)
         blocks = _blocks(batches, codes)
         return keep(blocks, len(ids), hashes, bounds), len(hashes)
     try:
@@ -140,7 +149,7 @@ def _as_they_come(
     try:
         asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
         # Closed before anything else is asked: a connection has one open result at a time.
-        with closing(_batches(link, asked, bounds)) as stream:
+        with closing(_batches(link, asked, bounds.room, bounds.threads)) as stream:
             return keep(_numbered_rows(stream, low, len(hashes)), total, hashes, bounds), len(
                 hashes
             )
@@ -161,10 +170,10 @@ def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> I
 
 
 def _batches(
-    link: duckdb.DuckDBPyConnection, sql: str, bounds: Bounds
+    link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int
 ) -> Generator[pa.RecordBatch, None, None]:
     """Give the rows of a SELECT in batches; one for each thread takes a quarter of the room."""
-    size = min(BATCH, bounds.room // (4 * bounds.threads) + 1)
+    size = min(BATCH, room // (4 * threads) + 1)
     reader = link.sql(sql).to_arrow_reader(size)
     yield pa.RecordBatch.from_pylist([], reader.schema)  # says what columns there are
     while True:
@@ -178,13 +187,15 @@ def _batches(
     raise duckdb.Error
 
 
-def _read(link: duckdb.DuckDBPyConnection, sql: str, bounds: Bounds) -> list[pa.RecordBatch] | None:
+def read_all(
+    link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int
+) -> list[pa.RecordBatch] | None:
     """Return all rows of a SELECT; None if there are more than there is room for."""
     found, seen = [], 0
-    with closing(_batches(link, sql, bounds)) as stream:
+    with closing(_batches(link, sql, room, threads)) as stream:
         for batch in stream:
             seen += len(batch)
-            if seen > bounds.room:
+            if seen > room:
                 return None
             found.append(batch)
     return found
@@ -202,7 +213,7 @@ def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> Row
     return Rows(ids, low, batch.column(1).to_numpy(), values)
 
 
-def _numbered(
+def numbered(
     link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray
 ) -> tuple[NDArray[np.int32], Integers]:
     """Return a small number for the id of each row, and the hash of the id of each number."""
@@ -225,7 +236,7 @@ def _numbered(
 
 
 def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Integers] | None:
-    """Return what `_numbered` says of integers that lie close together; None if they don't."""
+    """Return what `numbered` says of integers that lie close together; None if they don't."""
     low, high = int(ids.min()), int(ids.max())
     if high - low + 1 > SPARSEST * len(ids):
         return None

@@ -12,6 +12,7 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
+from dprelease.exact.held_rows import HeldRows, SharedRows
 from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
@@ -19,15 +20,16 @@ from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
 from dprelease.exact.scanned import Scanned, ScannedTables, fill
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.true_table import DenseProfile, ExactTable, Integers, Profile
-from dprelease.exact.vectors import MOST_ROWS, Vector, batches, counted, grouped, most_added, summed
+from dprelease.exact.table_reader import TableReader
+from dprelease.exact.true_table import ExactTable
+from dprelease.exact.vectors import batches, most_added
 from dprelease.query.joint import Scan
 from dprelease.query.resolve import Query
+from dprelease.query.together import Together
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
     KEPT,
     Compiled,
-    ProfileSql,
     compile_kept,
     compile_partitions,
     compile_query,
@@ -40,6 +42,7 @@ from dprelease.statements.layers import (
     needed_joined,
 )
 from dprelease.statements.physical import FLOATS, base_type
+from dprelease.statements.rows import CompiledRows, compile_rows
 from dprelease.statements.scan import compile_scan
 from dprelease.system.forks import Maker
 
@@ -47,12 +50,6 @@ if TYPE_CHECKING:
     from dprelease.exact.true_records import ExactRecords
     from dprelease.query.records import Records
     from dprelease.statements.record_statements import CompiledRecords
-
-MOST_PLACES = 2**25
-"""Pairs of a cell and a candidate that are counted in memory, not by the engine."""
-
-MANY_CELLS = 2**16
-"""Cells from which on rows are added up in memory instead of being grouped by the engine."""
 
 Result = TypeVar("Result")
 
@@ -73,8 +70,10 @@ class Engine:
         self._scratch = scratch
         self._unique: set[str] = set()
         self._tables = ScannedTables(self._read, self._scan)
+        self._rows = SharedRows(self._held)
         self._maker = Maker()
         self._connection = connected(scratch, settings)
+        self._reader = TableReader(self._read_rows, scratch)
 
     @property
     def physical(self) -> dict[str, str]:
@@ -156,6 +155,7 @@ class Engine:
     def expect(self, queries: Sequence[Query]) -> None:
         """Plan which of the queries that are to come are answered by one scan of the rows."""
         self._tables.expect(queries)
+        self._rows.expect(queries)
 
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
@@ -173,9 +173,9 @@ class Engine:
         bounded = self._bounded(query) if query.unit.id is not None else None
         compiled = bounded or self._with_keys(compiled)
         size = query.keys.size
-        vectors = self._vectors(compiled, {m.name: most_added(m) for m in query.measurements}, size)
-        asked = {sql: self._profile(sql, size) for sql in dict.fromkeys(compiled.profiles.values())}
-        profiles = {name: asked[sql] for name, sql in compiled.profiles.items()}
+        added = {m.name: most_added(m) for m in query.measurements}
+        vectors = self._reader.vectors(compiled, added, size)
+        profiles = self._reader.profiles(compiled, size)
         if bounded is not None:
             self._forget()
         self.refuse_change()
@@ -203,8 +203,13 @@ class Engine:
         unit, cells = query.unit, query.keys.size
         if not sql:  # nothing is asked of rows: their keys were found already
             return compiled
-        self._with_keys(compiled)
         self._forget()  # what a query that failed has left
+        shared = self._rows.of(query)
+        if shared is not None:
+            rows, columns = shared
+            self._connection.register(KEPT, rows.kept(self._connection, columns, unit, cells))
+            return compiled
+        self._with_keys(compiled)
         done = self._attempt(
             "DP-DATA-006", State.READ, lambda link: bounding.bounded(link, sql, unit, cells)
         )
@@ -212,6 +217,14 @@ class Engine:
             return compiled
         self._forget()
         return None
+
+    def _held(self, sources: Together) -> tuple[HeldRows, CompiledRows] | None:
+        """Return the rows that several queries bound; None if there are too many to hold."""
+        compiled = compile_rows(sources, self.physical, self.joined)
+        for table in compiled.key_tables:
+            self._register_keys(table.name, table.values)
+        held = self._attempt("DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled))
+        return None if held is None else (held, compiled)
 
     def refuse_change(self) -> None:
         """Raise DP-DATA-007 if a file changed since it was opened."""
@@ -239,55 +252,6 @@ class Engine:
         )
         self.refuse_change()
         return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
-
-    def _vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
-        """Return all vectors; `added` is the most that one row adds to each."""
-        if not compiled.columns:
-            return {}
-        most = {name: added[name] for name in compiled.columns}
-        if size >= MANY_CELLS:
-            return self._many(compiled, most, size)
-        found = self._fetched(compiled.sql)
-        cells = found["cell"]
-        vectors: dict[str, Vector] = {}
-        for i, name in enumerate(compiled.columns):
-            vector = np.zeros(size, dtype=np.int64)
-            vector[cells] = found[f"m{i}"]
-            vectors[name] = vector
-        return vectors
-
-    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> dict[str, Vector]:
-        """Return vectors of more cells than are fetched at once."""
-        if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
-            sums = self._attempt(
-                "DP-DATA-006",
-                State.READ,
-                lambda link: summed(link, compiled.rows, most, size, self._scratch),
-            )
-            if sums is not None:
-                return sums
-        return self._attempt(
-            "DP-DATA-006",
-            State.READ,
-            lambda link: grouped(link, compiled.sql, compiled.columns, size, self._scratch),
-        )
-
-    def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
-        places = size * asked.candidates
-        if places > MOST_PLACES:
-            found = self._fetched(asked.grouped)
-            return Profile.of(found["cell"], found["v"], found["n"], size)
-        counts = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: counted(link, asked.places, places)
-        )
-        return DenseProfile(counts.reshape(size, asked.candidates))
-
-    def _fetched(self, sql: str) -> dict[str, Integers]:
-        # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
-        found = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
-        )
-        return {name: np.asarray(column, dtype=np.int64) for name, column in found.items()}
 
     def compile_records(self, records: Records) -> CompiledRecords:
         """Return the SQL of records over the types that the source really has.
@@ -323,6 +287,9 @@ class Engine:
         )
         self.refuse_change()
         return exact_records(records.name, compiled, read)
+
+    def _read_rows(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        return self._attempt("DP-DATA-006", State.READ, work)
 
     def _with_keys(self, compiled: Compiled) -> Compiled:
         for table in compiled.key_tables:

@@ -17,8 +17,8 @@ from dprelease.query.aggregate import CountDistinct, Frequent, SquareSum, Sum
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.query.used_columns import Formula, Predicate
-from dprelease.schema.columns import Column
+from dprelease.query.together import Together
+from dprelease.query.used_columns import Predicate
 
 MOST_CELLS = 2**18
 """Cells of a joint table, or twice those of its largest part: adding rows up in more of them, and
@@ -175,11 +175,8 @@ def _vectors(part: Part) -> dict[object, Measurement]:
 class Scan:
     """One scan of the rows that fills several joint tables; all parts read the same sources."""
 
-    first: Query
+    sources: Together = field(default_factory=Together)
     joints: list[Joint] = field(default_factory=list)
-    keys: dict[str, Key] = field(default_factory=dict)
-    columns: dict[str, Column] = field(default_factory=dict)
-    formulas: dict[str, Formula] = field(default_factory=dict)
     numbers: int = 0
 
     @property
@@ -187,24 +184,16 @@ class Scan:
         """Return all parts."""
         return [part for joint in self.joints for part in joint.parts]
 
-    def reads_like(self, query: Query) -> bool:
-        """Return whether a query has the same sources, and means the same by the same names."""
-        if query.declared is not self.first.declared or _differ(query.join, self.first.join):
-            return False
-        own = {key.column: key for key in query.keys.keys}
-        pairs = (
-            (self.columns, query.table.columns),
-            (self.formulas, query.formulas),
-            (self.keys, own),
-        )
-        return not any(
-            _differ(known.get(name, one), one) for known, new in pairs for name, one in new.items()
-        )
+    @property
+    def query(self) -> Query:
+        """Return a query of all columns that are read."""
+        return self.sources.query(m for joint in self.joints for m in joint.vectors.values())
 
     def take(self, part: Part) -> bool:
-        """Add a part to the joint table that grows least; False if there is no room left."""
+        """Add a part to the joint table that grows least; False if it can't be read here."""
+        if not self.sources.admits(part.query):
+            return False
         grown = [(size, i) for i, joint in enumerate(self.joints) if (size := joint.grown(part))]
-        query = part.query
         joint = Joint.of(part)
         if grown:
             old = self.joints[min(grown)[1]]
@@ -218,32 +207,28 @@ class Scan:
             self.joints[min(grown)[1]] = joint
         else:
             self.joints.append(joint)
-        self.keys |= {key.column: key for key in query.keys.keys}
-        self.columns |= query.table.columns
-        self.formulas |= query.formulas
+        self.sources.add(part.query)
         return True
 
-    @property
-    def query(self) -> Query:
-        """Return a query of all columns that are read, whose rows are those of any part."""
-        conditions = {
-            joint.condition.sql: joint.condition for joint in self.joints if joint.condition
-        }
-        predicate = None
-        if conditions:
-            everything = [] if all(joint.condition for joint in self.joints) else ["TRUE"]
-            sql = " OR ".join([*(f"({sql})" for sql in conditions), *everything])
-            read = dict.fromkeys(n for one in conditions.values() for n in one.columns)
-            predicate = Predicate(sql, tuple(read))
-        return replace(
-            self.first,
-            predicate=predicate,
-            keys=KeySpace(tuple(self.keys.values())),
-            measurements=tuple(m for joint in self.joints for m in joint.vectors.values()),
-            columns=(),
-            view=self.first.table.model_copy(update={"columns": self.columns}),
-            formulas=self.formulas,
-        )
+
+MOST_TABLES = 32
+"""Tables of id units that are bounded from one reading of the rows: each adds to every row held."""
+
+
+def bounded_together(queries: Iterable[Query]) -> list[Together]:
+    """Return queries of id units whose rows are read and whose ids are numbered once."""
+    found: list[Together] = []
+    for query in queries:
+        if query.unit.id is None or query.private is not None:
+            continue
+        for known in found:
+            if len(known.queries) < MOST_TABLES and known.admits(query):
+                known.add(query)
+                break
+        else:
+            found.append(Together())
+            found[-1].add(query)
+    return [together for together in found if len(together.queries) > 1]
 
 
 def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
@@ -262,8 +247,8 @@ def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
             reasons.setdefault(query.name, []).append(
                 "it has too many cells to be held with others"
             )
-        elif not any(scan.reads_like(query) and scan.take(part) for scan in found):
-            found.append(Scan(query))
+        elif not any(scan.take(part) for scan in found):
+            found.append(Scan())
             if not found[-1].take(part):
                 raise AssertionError("a scan has room for any part that may be held")
     for scan in found:
@@ -271,8 +256,3 @@ def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
             name = scan.parts[0].query.name
             reasons.setdefault(name, []).append("no other table reads the same rows and columns")
     return [scan for scan in found if len(scan.parts) > 1], reasons
-
-
-def _differ(left: object, right: object) -> bool:
-    """Return whether two declarations differ; mostly they are the same object."""
-    return left is not right and left != right

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact import duckdb as engine_module
+from dprelease.exact import table_reader
 from dprelease.exact import vectors as vectors_module
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregate import CountDistinct
@@ -120,7 +120,7 @@ def test_sql_equals_the_reference(
     if way == "in memory" and "kinds" in measurements:  # distinct values are the engine's alone
         del measurements["kinds"]
     many, places = WAYS[way]
-    with mock.patch.multiple(engine_module, MANY_CELLS=many, MOST_PLACES=places):
+    with mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_PLACES=places):
         query = build(unit, by, measurements)
         same(query, rows)
         if way == "in memory":
@@ -137,7 +137,7 @@ def test_more_rows_than_fit_are_left_to_the_engine() -> None:
     query = build({}, ["k"], {"rows": {"count": "*"}, "total": {"sum": "n"}})
     rows = [{"k": "a", "n": 3, "id": 1, "m": "x", "s": 1, "x": 0.0, "flag": True}] * 9
     with (
-        mock.patch.multiple(engine_module, MANY_CELLS=0, MOST_ROWS=8),
+        mock.patch.multiple(table_reader, MANY_CELLS=0, MOST_ROWS=8),
         mock.patch.object(vectors_module, "MOST_ROWS", 8),
     ):
         same(query, rows)

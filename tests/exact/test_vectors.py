@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
-from dprelease.exact import vectors
+from dprelease.exact import table_reader, vectors
 from dprelease.exact.duckdb import Engine
 from tests.exact.build import ask, declare, exact
 
@@ -68,7 +68,7 @@ def test_no_room_on_the_disk(tmp_path: Path) -> None:
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
     with (
         mock.patch.object(vectors, "HELD", 1),
-        mock.patch.object(engine_module, "MANY_CELLS", 0),
+        mock.patch.object(table_reader, "MANY_CELLS", 0),
         mock.patch.object(vectors.StoredVector, "append", side_effect=OSError(28, "No space left")),
         pytest.raises(DataError, match="DP-DATA-006"),
     ):
@@ -85,7 +85,7 @@ def test_an_engine_that_fails_after_a_batch_says_nothing(tmp_path: Path) -> None
     with Engine.open(query.declared, pa_table()) as engine:
         broken = type(engine.compile(query))(sql, (), ("n",), {}, sql)
         with (
-            mock.patch.object(engine_module, "MANY_CELLS", 0),
+            mock.patch.object(table_reader, "MANY_CELLS", 0),
             mock.patch.object(engine_module, "compile_query", return_value=broken),
             pytest.raises(DataError, match="DP-DATA-006") as caught,
         ):

@@ -118,7 +118,7 @@ def test_vectors_on_disk_make_the_same_table(
 ) -> None:
     given = declaration(tmp_path)
     whole = streamed(given, "many", 1000)
-    monkeypatch.setattr("dprelease.exact.duckdb.MANY_CELLS", 0)
+    monkeypatch.setattr("dprelease.exact.table_reader.MANY_CELLS", 0)
     monkeypatch.setattr("dprelease.exact.vectors.HELD", held)
     assert pa.concat_tables(streamed(given, "many", 64)).equals(whole[0])
 

@@ -1,0 +1,85 @@
+"""Numbers of one table from the statements of its query, in the way that suits their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import duckdb
+import numpy as np
+
+from dprelease.exact.true_table import DenseProfile, Integers, Profile
+from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, summed
+from dprelease.statements.compiler import Compiled, ProfileSql
+
+MOST_PLACES = 2**25
+"""Pairs of a cell and a candidate that are counted in memory, not by the engine."""
+
+MANY_CELLS = 2**16
+"""Cells from which on rows are added up in memory instead of being grouped by the engine."""
+
+Result = TypeVar("Result")
+
+
+class Attempt(Protocol):
+    """Works on a connection, so that no word of the engine's goes further if it fails."""
+
+    def __call__(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        """Return the result of the work; raises DP-DATA-006."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads vectors and profiles; `scratch` is a folder for what memory does not hold."""
+
+    attempt: Attempt
+    scratch: Path
+
+    def vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
+        """Return all vectors; `added` is the most that one row adds to each."""
+        if not compiled.columns:
+            return {}
+        most = {name: added[name] for name in compiled.columns}
+        if size >= MANY_CELLS:
+            return self._many(compiled, most, size)
+        found = self._fetched(compiled.sql)
+        cells = found["cell"]
+        vectors: dict[str, Vector] = {}
+        for i, name in enumerate(compiled.columns):
+            vector = np.zeros(size, dtype=np.int64)
+            vector[cells] = found[f"m{i}"]
+            vectors[name] = vector
+        return vectors
+
+    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> dict[str, Vector]:
+        """Return vectors of more cells than are fetched at once."""
+        if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
+            sums = self.attempt(
+                lambda link: summed(link, compiled.rows, most, size, self.scratch),
+            )
+            if sums is not None:
+                return sums
+        return self.attempt(
+            lambda link: grouped(link, compiled.sql, compiled.columns, size, self.scratch),
+        )
+
+    def profiles(self, compiled: Compiled, size: int) -> dict[str, Profile | DenseProfile]:
+        """Return how often each candidate stands in each cell, by measurement."""
+        asked = dict.fromkeys(compiled.profiles.values())
+        found = {statement: self._profile(statement, size) for statement in asked}
+        return {name: found[statement] for name, statement in compiled.profiles.items()}
+
+    def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
+        places = size * asked.candidates
+        if places > MOST_PLACES:
+            found = self._fetched(asked.grouped)
+            return Profile.of(found["cell"], found["v"], found["n"], size)
+        counts = self.attempt(lambda link: counted(link, asked.places, places))
+        return DenseProfile(counts.reshape(size, asked.candidates))
+
+    def _fetched(self, sql: str) -> dict[str, Integers]:
+        # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
+        found = self.attempt(lambda link: link.execute(sql).fetchnumpy())
+        return {name: np.asarray(column, dtype=np.int64) for name, column in found.items()}

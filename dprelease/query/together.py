@@ -1,0 +1,75 @@
+"""Queries that read the same sources and mean the same by the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from dprelease.query.keys import Key, KeySpace
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
+from dprelease.query.used_columns import Formula, Predicate
+from dprelease.schema.columns import Column
+
+
+@dataclass
+class Together:
+    """Queries whose rows can be read by one statement, and all that it reads."""
+
+    queries: list[Query] = field(default_factory=list)
+    keys: dict[str, Key] = field(default_factory=dict)
+    columns: dict[str, Column] = field(default_factory=dict)
+    formulas: dict[str, Formula] = field(default_factory=dict)
+
+    def admits(self, query: Query) -> bool:
+        """Return whether a query reads the same sources, and agrees about all names."""
+        if not self.queries:
+            return True
+        first = self.queries[0]
+        if query.declared is not first.declared or _differ(query.join, first.join):
+            return False
+        pairs = (
+            (self.columns, query.table.columns),
+            (self.formulas, query.formulas),
+            (self.keys, _by_column(query)),
+        )
+        return not any(
+            _differ(known.get(name, one), one) for known, new in pairs for name, one in new.items()
+        )
+
+    def add(self, query: Query) -> None:
+        """Add a query that is admitted."""
+        self.queries.append(query)
+        self.keys |= _by_column(query)
+        self.columns |= query.table.columns
+        self.formulas |= query.formulas
+
+    def query(self, measurements: Iterable[Measurement]) -> Query:
+        """Return a query of all columns that are read, whose rows are those of any of them."""
+        asked = [query.predicate for query in self.queries]
+        conditions = {condition.sql: condition for condition in asked if condition is not None}
+        predicate = None
+        if conditions:
+            everything = ["TRUE"] if None in asked else []
+            sql = " OR ".join([*(f"({sql})" for sql in conditions), *everything])
+            read = dict.fromkeys(n for one in conditions.values() for n in one.columns)
+            predicate = Predicate(sql, tuple(read))
+        first = self.queries[0]
+        return replace(
+            first,
+            predicate=predicate,
+            keys=KeySpace(tuple(self.keys.values())),
+            measurements=tuple(measurements),
+            columns=(),
+            view=first.table.model_copy(update={"columns": self.columns}),
+            formulas=self.formulas,
+        )
+
+
+def _by_column(query: Query) -> dict[str, Key]:
+    return {key.column: key for key in query.keys.keys}
+
+
+def _differ(left: object, right: object) -> bool:
+    """Return whether two declarations differ; mostly they are the same object."""
+    return left is not right and left != right

@@ -1,0 +1,87 @@
+"""Rows with the codes of all keys and all values that several tables need, each made once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dprelease.query import quoting
+from dprelease.query.aggregate import Aggregate, Frequent
+from dprelease.query.keys import Key, KeySpace
+from dprelease.query.measurement import Measurement
+from dprelease.query.together import Together
+from dprelease.query.used_columns import Predicate
+from dprelease.statements.compiler import Compiler, KeyTable, reads_values
+
+
+class Coded:
+    """Names the columns of a relation `coded` as they are asked for, and writes it."""
+
+    def __init__(self, compiler: Compiler, sources: Together) -> None:
+        self._compiler, self._columns = compiler, sources.columns
+        codes = {name: compiler.code(key) for name, key in sources.keys.items()}
+        self._codes = {name: f"k{i}" for i, name in enumerate(codes)}
+        self._coded = {self._codes[name]: code for name, code in codes.items()}
+        self._read: dict[Aggregate, str] = {}
+        self._values: dict[str, str] = {}
+        self._flags: dict[str, str] = {}
+
+    @property
+    def key_tables(self) -> tuple[KeyTable, ...]:
+        """Return the tables of key values that the statement reads."""
+        return tuple(self._compiler.key_tables)
+
+    def cell(self, space: KeySpace) -> str:
+        """Return the cell of a row, BIGINT; NULL for rows that have none."""
+        terms = (
+            f"{self._code(key)} * {stride}"
+            for key, stride in zip(space.keys, space.strides, strict=True)
+        )
+        return " + ".join(terms) or "0::BIGINT"
+
+    def value(self, measurement: Measurement) -> str | None:
+        """Return the column of what a row adds to a measurement; None where all add the same."""
+        if not reads_values(measurement):
+            return None
+        aggregate = measurement.aggregate
+        read = replace(aggregate, rank=1) if isinstance(aggregate, Frequent) else aggregate
+        if read not in self._read:  # to write a value may take another table of keys
+            value = self._compiler.value(measurement)
+            self._read[read] = self._values.setdefault(value, f"v{len(self._values)}")
+            self._coded[self._values[value]] = value
+        return self._read[read]
+
+    def where(self, condition: Predicate | None, expression: str) -> str:
+        """Return an expression for the rows that meet a condition; NULL for others."""
+        if condition is None:
+            return expression
+        name = self._flags.setdefault(condition.sql, f"w{len(self._flags)}")
+        self._coded[name] = f"typed.{self._stored(name)}"
+        return f"CASE WHEN {name} THEN {expression} END"
+
+    def column(self, name: str, expression: str) -> str:
+        """Return the name of another column of the typed rows."""
+        self._coded[name] = expression
+        return name
+
+    def statement(self, last: str) -> str:
+        """Return a SELECT over `coded` with all that it needs."""
+        typed = self._compiler.typed()
+        if self._flags:  # beside tables of keys, names in a condition could mean two columns
+            flags = ", ".join(
+                f"({sql}) AS {self._stored(name)}" for sql, name in self._flags.items()
+            )
+            typed = f"SELECT *, {flags} FROM ({typed})"
+        columns = ", ".join(f"{code} AS {name}" for name, code in self._coded.items())
+        coded = f"SELECT {columns or '1 AS one'} FROM typed {' '.join(self._compiler.joins)}"
+        return f"WITH typed AS (\n  {typed}\n),\ncoded AS (\n  {coded}\n)\n{last}"
+
+    def _code(self, key: Key) -> str:
+        code = f"CAST({self._codes[key.column]} AS BIGINT)"
+        return f"coalesce({code}, {len(key.values)})" if key.rest else code
+
+    def _stored(self, name: str) -> str:
+        """Return a name that no column of the table has."""
+        start = "dp_"
+        while any(column.casefold().startswith(start) for column in self._columns):
+            start += "_"
+        return quoting.identifier(start + name)

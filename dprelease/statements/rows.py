@@ -1,0 +1,71 @@
+"""One SELECT over `dp_source` of rows with an id, and of each its cell in several tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dprelease.query.together import Together
+from dprelease.statements.coded import Coded
+from dprelease.statements.compiler import Compiler, KeyTable, reads_values
+from dprelease.statements.layers import typed_column
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where a table's cells stand in a row, and its values by the names that statements expect."""
+
+    cells: int
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRows:
+    """A SELECT of `id`, never NULL, then cells and values, which are NULL where there are none.
+
+    `columns`: of each table by its name. Rows without a cell in any table are left out. `wide`: how
+    many columns there are.
+    """
+
+    sql: str
+    wide: int
+    key_tables: tuple[KeyTable, ...]
+    columns: dict[str, Columns]
+
+
+def compile_rows(
+    sources: Together, physical: Mapping[str, str], joined: Mapping[str, str]
+) -> CompiledRows:
+    """Return the SELECT, given the engine's types of all stored columns.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if a stored type can't be read as declared.
+    """
+    asked = sources.query(m for query in sources.queries for m in query.measurements)
+    unit = asked.unit.id
+    if unit is None:
+        raise TypeError("only rows of ids are bounded")
+    coded = Coded(Compiler(asked, physical, joined), sources)
+    out = [coded.column("id", typed_column(unit))]
+    columns: dict[str, Columns] = {}
+
+    def place(expression: str) -> int:
+        if expression not in out:
+            out.append(expression)
+        return out.index(expression)
+
+    for query in sources.queries:
+        cell = coded.where(query.predicate, coded.cell(query.keys))
+        values = [
+            (f"v{j}", place(coded.value(measurement) or ""))
+            for j, measurement in enumerate(query.measurements)
+            if reads_values(measurement)
+        ]
+        columns[query.name] = Columns(place(cell), tuple(values))
+    named = ", ".join(f"{expression} AS r{i}" for i, expression in enumerate(out) if i)
+    some = " OR ".join(f"r{columns[query.name].cells} IS NOT NULL" for query in sources.queries)
+    rows = f"SELECT id, {named} FROM coded WHERE id IS NOT NULL"
+    last = f"SELECT * FROM ({rows}) WHERE {some}"
+    return CompiledRows(coded.statement(last), len(out), coded.key_tables, columns)
