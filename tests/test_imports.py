@@ -87,6 +87,15 @@ def test_a_plan_loads_no_source_of_randomness(tmp_path: Path) -> None:
     assert "dprelease.exact" not in found
 
 
+def test_no_release_of_files_loads_pandas(tmp_path: Path) -> None:
+    """Arrow's ways to NumPy do, which takes half as long as everything else that is loaded."""
+    workloads.make(tmp_path, 500)
+    releases = sorted(tmp_path.glob("W*.yaml"))
+    runs = ";".join(RUN.format(["run", str(release)]) for release in releases)
+    assert len(releases) == len(workloads.WORKLOADS)
+    assert not loaded(runs) & {"pandas"}
+
+
 @pytest.mark.parametrize("order", ["import pandas, dprelease", "import dprelease, pandas"])
 def test_with_pandas_the_package_loads_next_to_nothing(order: str) -> None:
     """Until a frame asks for `df.dp`: what else is loaded is pandas' own."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dprelease.cli.outlook_shown import ledger_told
-from dprelease.cli.reading_shown import reads, reads_words
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown_tables import table
 from dprelease.errors import Findings, QueryError
@@ -129,6 +128,8 @@ def plan(
 
             draw_plan(declaration, found, plot)
         if as_json:  # each form takes prices of its own
+            from dprelease.cli.reading_shown import reads
+
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
             respond(True, {**found.to_json(), **read, "ledger": charged.answer}, "")
             return
@@ -139,8 +140,11 @@ def plan(
             words = (
                 f"{federated_words(found, wide=wide)}\n\nAll honest parties together:\n\n{words}"
             )
-        read_words = [reads_words(declaration.spec, queries)] if explain else []
-        respond(False, None, "\n\n".join([words, *read_words, *charged.words]))
+        if explain:
+            from dprelease.cli.reading_shown import reads_words
+
+            words = f"{words}\n\n{reads_words(declaration.spec, queries)}"
+        respond(False, None, "\n\n".join([words, *charged.words]))
 
 
 def run(

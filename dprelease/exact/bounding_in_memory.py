@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
 from dprelease.exact.true_table import Integers
 from dprelease.exact.vectors import BATCH
@@ -163,7 +164,7 @@ def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> I
     A source may change between two reads. The index error that would follow quotes an id.
     """
     for batch in batches:
-        ids = batch.column(0).to_numpy()
+        ids = numbers_of(batch.column(0))
         if len(ids) and not low <= int(ids.min()) <= int(ids.max()) < low + count:
             raise duckdb.Error
         yield _rows(batch, ids, low)
@@ -175,7 +176,7 @@ def _batches(
     """Give the rows of a SELECT in batches; one for each thread takes a quarter of the room."""
     size = min(BATCH, room // (4 * threads) + 1)
     reader = link.sql(sql).to_arrow_reader(size)
-    yield pa.RecordBatch.from_pylist([], reader.schema)  # says what columns there are
+    yield _empty(reader.schema)  # says what columns there are
     while True:
         try:
             batch = reader.read_next_batch()
@@ -185,6 +186,10 @@ def _batches(
             break  # raised below, so that its words, which may quote a cell, are not kept
         yield batch
     raise duckdb.Error
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, c.type) for c in schema], schema=schema)
 
 
 def read_all(
@@ -210,7 +215,7 @@ def _blocks(batches: list[pa.RecordBatch], codes: NDArray[np.int32]) -> Iterator
 
 def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> Rows:
     values = batch.select(range(2, batch.num_columns)) if batch.num_columns > 2 else None
-    return Rows(ids, low, batch.column(1).to_numpy(), values)
+    return Rows(ids, low, numbers_of(batch.column(1)), values)
 
 
 def numbered(
@@ -219,20 +224,25 @@ def numbered(
     """Return a small number for the id of each row, and the hash of the id of each number."""
     if not len(ids):
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
-    own = None if _is_text(ids.type) else _own_numbers(ids.to_numpy())
+    own = None if _is_text(ids.type) else _own_numbers(_joined(ids))
     if own is not None:
         return own
     chunks = ids.dictionary_encode().chunks
     # All chunks are numbered by one table, which only grows.
     last = max((chunk.dictionary for chunk in chunks), key=len)
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    codes = np.concatenate([numbers_of(chunk.indices) for chunk in chunks])
     if not _is_text(ids.type):
-        return codes, hashed(None, residues(last.to_numpy()))
+        return codes, hashed(None, residues(numbers_of(last)))
     link.register(DISTINCT, pa.table({"id": last}))
     asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
     part = link.sql(asked).fetchnumpy()["part"]  # in order, as all that has no ORDER BY here
     link.unregister(DISTINCT)
     return codes, hashed(None, np.asarray(part))
+
+
+def _joined(ids: pa.ChunkedArray) -> NDArray[np.integer[Any]]:
+    found: NDArray[np.integer[Any]] = np.concatenate([numbers_of(chunk) for chunk in ids.chunks])
+    return found
 
 
 def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Integers] | None:

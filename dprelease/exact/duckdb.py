@@ -12,20 +12,16 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
-from dprelease.exact.held_rows import HeldRows, SharedRows
 from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
-from dprelease.exact.scanned import Scanned, ScannedTables, fill
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.table_reader import TableReader
 from dprelease.exact.true_table import ExactTable
 from dprelease.exact.vectors import batches, most_added
-from dprelease.query.joint import Scan
 from dprelease.query.resolve import Query
-from dprelease.query.together import Together
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
     KEPT,
@@ -42,14 +38,17 @@ from dprelease.statements.layers import (
     needed_joined,
 )
 from dprelease.statements.physical import FLOATS, base_type
-from dprelease.statements.rows import CompiledRows, compile_rows
-from dprelease.statements.scan import compile_scan
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
+    from dprelease.exact.held_rows import HeldRows, SharedRows
+    from dprelease.exact.scanned import Scanned, ScannedTables
     from dprelease.exact.true_records import ExactRecords
+    from dprelease.query.joint import Scan
     from dprelease.query.records import Records
+    from dprelease.query.together import Together
     from dprelease.statements.record_statements import CompiledRecords
+    from dprelease.statements.rows import CompiledRows
 
 Result = TypeVar("Result")
 
@@ -69,8 +68,8 @@ class Engine:
         self._inputs = inputs
         self._scratch = scratch
         self._unique: set[str] = set()
-        self._tables = ScannedTables(self._read, self._scan)
-        self._rows = SharedRows(self._held)
+        self._tables: ScannedTables | None = None
+        self._rows: SharedRows | None = None
         self._maker = Maker()
         self._connection = connected(scratch, settings)
         self._reader = TableReader(self._read_rows, scratch)
@@ -154,8 +153,15 @@ class Engine:
 
     def expect(self, queries: Sequence[Query]) -> None:
         """Plan which of the queries that are to come are answered by one scan of the rows."""
-        self._tables.expect(queries)
-        self._rows.expect(queries)
+        if len(queries) < 2:  # what reads several tables at once loads slowly
+            return
+        from dprelease.exact.scanned import ScannedTables
+
+        self._tables = ScannedTables(queries, self._read, self._scan)
+        if any(query.unit.id is not None for query in queries):
+            from dprelease.exact.held_rows import SharedRows
+
+            self._rows = SharedRows(queries, self._held)
 
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
@@ -165,7 +171,7 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
-        return self._tables.table(query)
+        return self._read(query) if self._tables is None else self._tables.table(query)
 
     def _read(self, query: Query) -> ExactTable:
         """Return the true table of one query by itself."""
@@ -183,6 +189,9 @@ class Engine:
 
     def _scan(self, scan: Scan) -> Scanned | None:
         """Return the joint tables of a scan; None where sums might not fit."""
+        from dprelease.exact.scanned import fill
+        from dprelease.statements.scan import compile_scan
+
         compiled = compile_scan(scan, self.physical, self.joined)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
@@ -204,7 +213,7 @@ class Engine:
         if not sql:  # nothing is asked of rows: their keys were found already
             return compiled
         self._forget()  # what a query that failed has left
-        shared = self._rows.of(query)
+        shared = None if self._rows is None else self._rows.of(query)
         if shared is not None:
             rows, columns = shared
             self._connection.register(KEPT, rows.kept(self._connection, columns, unit, cells))
@@ -220,6 +229,9 @@ class Engine:
 
     def _held(self, sources: Together) -> tuple[HeldRows, CompiledRows] | None:
         """Return the rows that several queries bound; None if there are too many to hold."""
+        from dprelease.exact.held_rows import HeldRows
+        from dprelease.statements.rows import compile_rows
+
         compiled = compile_rows(sources, self.physical, self.joined)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)

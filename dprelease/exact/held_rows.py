@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact import bounding_in_memory as bounding
+from dprelease.exact.arrow_numbers import numbers_of, places_of
 from dprelease.exact.kept import Bounds, Rows, keep
 from dprelease.exact.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
@@ -66,27 +67,27 @@ class HeldRows:
             arrays = [batch.column(place) for _, place in columns.values]
             if cells.null_count:
                 counts = cells.is_valid()
-                codes = codes[counts.to_numpy(zero_copy_only=False)]
+                codes = codes[places_of(counts)]
                 cells, *arrays = (array.filter(counts) for array in (cells, *arrays))
             names = [name for name, _ in columns.values]
             values = pa.RecordBatch.from_arrays(arrays, names=names) if names else None
-            yield Rows(codes, 0, cells.to_numpy(), values)
+            yield Rows(codes, 0, numbers_of(cells), values)
 
 
 class SharedRows:
     """Which of the queries that are to come share their rows, and the rows that are held."""
 
-    def __init__(self, read: Callable[[Together], tuple[HeldRows, CompiledRows] | None]) -> None:
-        self._read = read
-        self._sources: dict[str, Together] = {}
-        self._left: dict[str, Query] = {}
-        self._held: tuple[HeldRows, CompiledRows] | None = None
-
-    def expect(self, queries: Sequence[Query]) -> None:
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        read: Callable[[Together], tuple[HeldRows, CompiledRows] | None],
+    ) -> None:
         """Plan for queries that are to come, each of which is asked once."""
+        self._read = read
         shared = bounded_together(queries)
         self._sources = {query.name: one for one in shared for query in one.queries}
-        self._held, self._left = None, {}
+        self._left: dict[str, Query] = {}
+        self._held: tuple[HeldRows, CompiledRows] | None = None
 
     def of(self, query: Query) -> tuple[HeldRows, Columns] | None:
         """Return the rows of a query and where its cells stand; None if it has to read them."""

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dprelease.exact.arrow_numbers import array_of, numbers_of
 from dprelease.exact.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
@@ -116,7 +117,7 @@ class _Keyed:
     def take(self, places: Integers) -> _Keyed:
         if len(places) == len(self.keys):
             return self
-        values = None if self.values is None else self.values.take(pa.array(places))
+        values = None if self.values is None else self.values.take(array_of(places))
         return _Keyed(self.keys[places], self.cells[places], values)
 
 
@@ -158,7 +159,7 @@ class _Held:
         keys, cells, places = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if rows.values is None or len(places) == len(rows.ids):
             return _Keyed(keys, cells, rows.values)
-        return _Keyed(keys, cells, rows.values.take(pa.array(places)))
+        return _Keyed(keys, cells, rows.values.take(array_of(places)))
 
     def add(self, block: _Keyed) -> None:
         """Hold a block of rows."""
@@ -220,12 +221,12 @@ class _Held:
         rows = self._joined()
         rows = rows.take(self._chosen(rows))
         if rows.values is not None:
-            columns = [rows.keys >> HASH_BITS, rows.cells, *rows.values.columns]
+            columns = [array_of(rows.keys >> HASH_BITS), array_of(rows.cells), *rows.values.columns]
             return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
         first = np.flatnonzero(_changes(rows.keys, rows.cells))
         counts = np.diff(first, append=len(rows.keys))
         columns = [rows.keys[first] >> HASH_BITS, rows.cells[first], counts]
-        return pa.table(columns, names=["id", "cell", "n"])
+        return pa.table([array_of(column) for column in columns], names=["id", "cell", "n"])
 
 
 def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
@@ -300,11 +301,11 @@ def _rows_in_groups(
     places = np.flatnonzero(full)
     if not len(places):
         return np.arange(len(group))
-    held = values.take(pa.array(order[places]))
+    held = values.take(array_of(order[places]))
     row, ties = keys[places] & LOW, list[Integers]()
     for column in held.columns:
-        known = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
-        filled = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        known = numbers_of(column.is_valid().cast(pa.int64()))
+        filled = numbers_of(column.fill_null(0)).astype(np.int64)
         row = hashed(row, np.where(known == 1, residues(filled), MODULUS))
         ties += [known, filled]
     decided = np.lexsort(_least_first([group[places], row, *ties]))

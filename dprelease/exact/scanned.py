@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.true_table import DenseProfile, ExactTable, Held, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS
 from dprelease.query.joint import Part, Scan, parts_of, scans
@@ -28,17 +29,16 @@ class ScannedTables:
     """
 
     def __init__(
-        self, read: Callable[[Query], ExactTable], scan: Callable[[Scan], Scanned | None]
+        self,
+        queries: Sequence[Query],
+        read: Callable[[Query], ExactTable],
+        scan: Callable[[Scan], Scanned | None],
     ) -> None:
-        self._read, self._scan = read, scan
-        self._expected: dict[str, Query] = {}
-        self._scans: dict[tuple[str, str], Scan] = {}
-        self._found: dict[tuple[str, str], ExactTable] = {}
-
-    def expect(self, queries: Sequence[Query]) -> None:
         """Plan scans for queries that are to come, each of which is asked once."""
+        self._read, self._scan = read, scan
         self._expected = {query.name: query for query in queries}
         self._scans = {part.name: scan for scan in scans(queries)[0] for part in scan.parts}
+        self._found: dict[tuple[str, str], ExactTable] = {}
 
     def table(self, query: Query) -> ExactTable:
         """Return the true table of a query; raises as `read` and `scan`."""
@@ -85,7 +85,7 @@ def fill(batches: Iterable[Any], joints: Sequence[Filled]) -> Scanned | None:
         seen += len(batch)
         if seen > MOST_ROWS:
             return None
-        columns = [column.to_numpy() for column in batch.columns]
+        columns = [numbers_of(column) for column in batch.columns]
         for joint, vectors in tables:
             cells = columns[joint.cells]
             for vector, numbers in vectors.items():

@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.stored import WIDTH, StoredVector
 from dprelease.exact.true_table import Integers
 from dprelease.query.aggregate import SquareSum, Sum
@@ -69,7 +70,7 @@ def counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
     """Return how often each place occurs; rows come in batches, so memory does not grow."""
     counts: Integers = np.zeros(places + 1, dtype=np.int64)
     for batch in batches(link, sql):
-        np.add.at(counts, batch.column(0).to_numpy(), 1)
+        np.add.at(counts, numbers_of(batch.column(0)), 1)
     return counts[:places]
 
 
@@ -148,7 +149,7 @@ class _Filling:
             seen += len(batch)
             if self.adds and seen > MOST_ROWS:
                 raise _TooManyRows
-            cells, *found = (batch.column(i).to_numpy() for i in range(1 + number))
+            cells, *found = (numbers_of(batch.column(i)) for i in range(1 + number))
             yield seen, cells, found
 
 

@@ -154,7 +154,7 @@ def test_a_source_that_changes_between_two_reads_tells_no_id(
 
 def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
     """Note which ways rows come."""
-    numbered, append, read = bounding._numbered_before, bounding._append, bounding._read
+    numbered, append, read = bounding._numbered_before, bounding._append, bounding.read_all
 
     def before(*given: Any) -> Any:
         taken.add("numbered")
@@ -173,7 +173,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
 
     monkeypatch.setattr(bounding, "_numbered_before", before)
     monkeypatch.setattr(bounding, "_append", appended)
-    monkeypatch.setattr(bounding, "_read", whole)
+    monkeypatch.setattr(bounding, "read_all", whole)
 
 
 def test_cells_of_equal_hash_are_still_two_cells() -> None:

@@ -182,7 +182,7 @@ def test_rows_are_let_go_after_the_last_table() -> None:
         held = []
         for query in reversed(queries):
             engine.run(query)
-            held.append(engine._rows._held is not None)
+            held.append(engine._rows is not None and engine._rows._held is not None)
         assert held == [True, True, False]
         again = numbers(engine.run(queries[0]), queries[0])  # read anew
     assert again == answers(queries, frame, together=False)[0]

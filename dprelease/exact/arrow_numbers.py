@@ -1,0 +1,28 @@
+"""Numbers of Arrow arrays as NumPy's and back, without loading pandas as Arrow's own ways do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def numbers_of(array: pa.Array) -> NDArray[Any]:
+    """Return the numbers of an array without missing ones; no copy is made."""
+    return np.from_dlpack(array)
+
+
+def array_of(numbers: NDArray[np.integer[Any]]) -> pa.Array:
+    """Return an array of numbers that lie one after the other; no copy is made."""
+    held = np.ascontiguousarray(numbers)
+    kind = pa.from_numpy_dtype(held.dtype)
+    return pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(held)])
+
+
+def places_of(mask: pa.BooleanArray) -> NDArray[Any]:
+    """Return where a mask is true."""
+    import pyarrow.compute as pc  # loads slowly
+
+    return numbers_of(pc.indices_nonzero(mask))
