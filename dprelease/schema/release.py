@@ -161,7 +161,8 @@ class QuerySpec(Model):
         keys = self.private_keys
         if keys is None or column != PRIVATE_KEYS:
             return self.columns[column]
-        return ColumnSpec(count="*", weight=keys.weight, epsilon=keys.epsilon)
+        asked = {"count": "*", "weight": keys.weight, "epsilon": keys.epsilon}
+        return ColumnSpec.model_validate(asked)
 
     @property
     def margins_asked(self) -> tuple[tuple[str, ...], ...]:

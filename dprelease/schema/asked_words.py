@@ -1,0 +1,85 @@
+"""The words by which a column asks for an aggregate: the keys of a column in a release file.
+
+One entry of `WORDS` is all that a new one takes here: `ColumnSpec`, its checks, the JSON Schema and
+the functions of SQL are made of these. What a word becomes is declared where the aggregate is, in
+`query/aggregates` or `query/forms`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from fractions import Fraction
+from typing import Any
+
+from pydantic import field_validator
+
+from dprelease.schema.field_types import Exact, Text, refuse
+from dprelease.schema.model import Model
+
+MOST_PARTS = 10_000
+"""Largest denominator of a quantile."""
+
+
+class OfColumn(Model):
+    """What is asked of a column, where more than its name has to be declared."""
+
+    of: Text
+
+
+class QuantileSpec(OfColumn):
+    """A quantile: of a column, at a part of its values."""
+
+    at: Exact
+
+    @field_validator("at")
+    @classmethod
+    def _part(cls, at: Fraction) -> Fraction:
+        if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
+            refuse("DP-RELEASE-014")
+        return at
+
+
+class Answer(Enum):
+    """How what is published comes about, which decides what else can be declared of it."""
+
+    ADDED = auto()
+    """Noise is added to it: an accuracy can be declared."""
+    COMPUTED = auto()
+    """It is computed from noised values: it has a margin of error, but no price for one."""
+    CHOSEN = auto()
+    """A number chosen among candidates: without a margin in its own unit."""
+    LABEL = auto()
+    """A declared value chosen among all: with no margin, and nothing that is done to numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What is declared by a word, and what comes of it.
+
+    `kind`: what stands behind it: a column, columns, or an `OfColumn`. `of_rows`: whether `*` asks
+    for whole rows. `sql`: the functions of SQL that ask for the same, by their names in sqlglot.
+    """
+
+    answer: Answer
+    kind: Any = Text
+    of_rows: bool = False
+    sql: tuple[str, ...] = ()
+
+
+WORDS: dict[str, Word] = {
+    "count": Word(Answer.ADDED, of_rows=True),
+    "sum": Word(Answer.ADDED, sql=("Sum",)),
+    "count_distinct": Word(Answer.ADDED),
+    "mean": Word(Answer.COMPUTED, sql=("Avg",)),
+    "variance": Word(Answer.COMPUTED, sql=("Variance",)),
+    "stddev": Word(Answer.COMPUTED, sql=("Stddev", "StddevSamp")),
+    "ratio": Word(Answer.COMPUTED, tuple[Text, Text]),
+    "quantile": Word(Answer.CHOSEN, QuantileSpec),
+    "median": Word(Answer.CHOSEN, sql=("Median",)),
+    "min": Word(Answer.CHOSEN, sql=("Min",)),
+    "max": Word(Answer.CHOSEN, sql=("Max",)),
+    "mode": Word(Answer.LABEL, sql=("Mode",)),
+    "top_k": Word(Answer.LABEL),
+}
+"""All words, in the order in which schemas show them."""
