@@ -280,10 +280,8 @@ def _percent(confidence: float) -> str:
 
 def _counted_words(found: Plan, *, wide: bool) -> str:
     """Return what each column counts or adds up, and of which rows."""
-    from dprelease.planning.aggregate_words import aggregate_words
-
     named = [
-        (f"{c.query.name}.{c.measurement.name}", aggregate_words(c.measurement))
+        (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.words)
         for c in found.columns
     ]
     return table([("column", "what it counts"), *named], wide=wide)

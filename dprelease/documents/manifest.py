@@ -13,13 +13,11 @@ from typing import Any
 from dprelease.documents.encoding import digest_of, pieces
 from dprelease.documents.treatments import computed_and_joined
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.aggregate_words import counted_words
-from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.bounded_words import bounded_words, counted_words
 from dprelease.planning.guarantees import budget_of, reading
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
-from dprelease.query.aggregate import CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
 from dprelease.query.resolve import Query
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
@@ -214,22 +212,12 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
 
 
 def _derivation(column: PlannedColumn) -> str:
-    aggregate, rows = column.measurement.aggregate, column.query.unit.max_rows_per_group
     sensitivity = column.measurement.sensitivity
+    each = column.measurement.aggregate.each(column.query.unit.max_rows_per_group)
     moves = " or ".join(
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves
     )
-    if isinstance(aggregate, Sum | SquareSum):
-        each = f"{rows} rows of {aggregate.least} to {aggregate.most} steps"
-    elif isinstance(aggregate, Quantile | Frequent):
-        each = f"{rows} rows that move the difference of any two scores"
-    elif isinstance(aggregate, Tree):
-        each = "a node of one level of the tree"
-    elif isinstance(aggregate, CountDistinct):
-        each = "distinct values, each counted once"
-    else:
-        each = f"{rows} rows of one step"
     return (
         f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, "
         f"by {column.query.neighbours.value}."
@@ -244,9 +232,10 @@ def _treatment(query: Query) -> dict[str, Any]:
         others = getattr(declared, "others", DROP)
         columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
     for measurement in query.measurements:
-        if isinstance(measurement.aggregate, Sum | SquareSum | Quantile | Tree):
-            nulls = getattr(query.table.columns[measurement.aggregate.column], "nulls", DROP)
-            columns[measurement.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
+        name, lattice = measurement.aggregate.column, measurement.aggregate.lattice
+        if name is not None and lattice is not None:
+            nulls = getattr(query.table.columns[name], "nulls", DROP)
+            columns[name] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:
         columns[query.unit.id] = "id; missing: drop"
     return computed_and_joined(query, columns)

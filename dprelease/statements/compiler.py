@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
-from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
+from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measurement import Measurement
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN
@@ -29,8 +29,8 @@ from dprelease.statements.layers import (
     typed_rows,
 )
 from dprelease.statements.partition_counts import partition
+from dprelease.statements.row_values import WRITERS, row_value
 from dprelease.statements.treatment import steps
-from dprelease.statements.values import lattice_of, row_value
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
@@ -140,7 +140,7 @@ class Compiler:
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
-        distinct = any(isinstance(m.aggregate, CountDistinct) for m in self.query.measurements)
+        distinct = any(m.aggregate.is_distinct for m in self.query.measurements)
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
         if self.vectors:
@@ -174,8 +174,6 @@ class Compiler:
         return found
 
     def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
-        if not isinstance(measurement.aggregate, Quantile | Frequent | Tree):
-            raise TypeError("only these choose among candidates")
         size = measurement.aggregate.candidates
         kept = self._kept(None if self.query.unit.id is not None else j)
         held = f"FROM {self.source} WHERE v{j} IS NOT NULL"
@@ -191,7 +189,9 @@ class Compiler:
         """Return a SELECT of the cell of each row, maybe missing, and of its values."""
         self.joins = []
         cell = self._cell([self._raw_key(key) for key in self.query.keys.keys])
-        values = "".join(f", {self._value(self.query.measurements[j])} AS v{j}" for j in read)
+        values = "".join(
+            f", {row_value(self, self.query.measurements[j].aggregate)} AS v{j}" for j in read
+        )
         unit = self.query.unit
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
@@ -249,28 +249,23 @@ class Compiler:
         ]
         return " + ".join(terms) or "0::BIGINT"
 
-    def _value(self, measurement: Measurement) -> str:
-        """Return what one row adds to a measurement; NULL where it adds nothing."""
-        aggregate = measurement.aggregate
-        if aggregate.column is None:
-            return "1::BIGINT"
-        value, column = typed_column(aggregate.column), self.columns[aggregate.column]
-        if isinstance(aggregate, Count):
-            if isinstance(column, CutColumn):
-                value = typed_column(column.cut)
-            return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
-        if isinstance(aggregate, Sum | SquareSum | Quantile | Tree):
-            if not isinstance(column, IntegerColumn | NumberColumn):
-                raise TypeError("sums are resolved for numbers only")
-            physical = self.physical[aggregate.column]
-            found = row_value(aggregate, steps(value, lattice_of(aggregate), column, physical))
-            beside = aggregate.beside if isinstance(aggregate, Sum) else None
-            if beside is None:
-                return found
-            return f"CASE WHEN {typed_column(beside)} IS NOT NULL THEN {found} END"
-        if isinstance(aggregate, CountDistinct) and aggregate.values is None:
-            return "NULL::BIGINT"
-        key = key_of(aggregate.column, column)  # distinct values, and the most frequent ones
+    def present(self, column: str) -> str:
+        """Return the condition that a column is not missing; a cut is there with its number."""
+        declared = self.columns[column]
+        read = declared.cut if isinstance(declared, CutColumn) else column
+        return f"{typed_column(read)} IS NOT NULL"
+
+    def steps(self, aggregate: Aggregate) -> str:
+        """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
+        name, lattice = aggregate.column or "", aggregate.lattice
+        column = self.columns[name]
+        if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
+            raise TypeError("sums are resolved for numbers only")
+        return steps(typed_column(name), lattice, column, self.physical[name])
+
+    def place(self, column: str) -> str:
+        """Return the position among the declared values of a column; NULL for none of them."""
+        key = key_of(column, self.columns[column])
         if isinstance(key, str):
             raise TypeError("distinct values are resolved for declared values only")
         return self._code(key, self._raw_key(key))
@@ -284,10 +279,10 @@ class Compiler:
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
         sums = []
         for j, measurement in enumerate(measurements):
-            whole = (
-                isinstance(measurement.aggregate, Count) and measurement.aggregate.column is None
-            )
-            sums.append(f"{'count(*)' if whole else f'sum({self._value(measurement)})'} AS a{j}")
+            held = "count(*)"
+            if measurement.aggregate.reads_values:
+                held = f"sum({row_value(self, measurement.aggregate)})"
+            sums.append(f"{held} AS a{j}")
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
@@ -299,9 +294,8 @@ class Compiler:
 
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
-        counted = self.query.unit.id is not None and not any(
-            map(_reads_values, self.query.measurements)
-        )
+        reads = any(m.aggregate.reads_values for m in self.query.measurements)
+        counted = self.query.unit.id is not None and not reads
         places = [self.query.measurements.index(m) for m in self.vectors]
         totals = [
             self._bounded(_total(m, place, counted), j)
@@ -312,20 +306,20 @@ class Compiler:
 
     def _by_row(self) -> str:
         """Return the statement whose rows are what each row that counts adds to every vector."""
-        reads = any(_reads_values(measurement) for measurement in self.query.measurements)
+        reads = any(m.aggregate.reads_values for m in self.query.measurements)
         counted = self.query.unit.id is not None and not reads
         added: list[str] = []
         for j, measurement in enumerate(self.query.measurements):
             if measurement in self.vectors:
-                one = (
-                    f"coalesce(v{j}, 0)" if _reads_values(measurement) else "n" if counted else "1"
-                )
+                one = "n" if counted else "1"
+                if measurement.aggregate.reads_values:
+                    one = f"coalesce(v{j}, 0)"
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         out = self.query.keys.size
         last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
             return self._statement([*self._kept(), ("", last)])
-        read = [j for j, m in enumerate(self.query.measurements) if _reads_values(m)]
+        read = [j for j, m in enumerate(self.query.measurements) if m.aggregate.reads_values]
         return self._statement([("kept", self._rows(read)), ("", last)])
 
     def partitions(self) -> str:
@@ -344,7 +338,9 @@ class Compiler:
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measurement's values if given."""
         measurements, unit = self.query.measurements, self.query.unit
-        read = [j for j, m in enumerate(measurements) if _reads_values(m) and only in (None, j)]
+        read = [
+            j for j, m in enumerate(measurements) if m.aggregate.reads_values and only in (None, j)
+        ]
         rows = self._rows(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
@@ -372,23 +368,17 @@ class Compiler:
         return f"CAST({inside} AS BIGINT) AS m{position}"
 
 
-def _candidates(measurement: Measurement) -> tuple[bool, str] | None:
+def _candidates(measurement: Measurement) -> object:
     """Return what tells apart the candidates of measurements that choose; None for others."""
-    if not measurement.is_choice:
-        return None
-    return isinstance(measurement.aggregate, Frequent), measurement.aggregate.column or ""
-
-
-def _reads_values(measurement: Measurement) -> bool:
     aggregate = measurement.aggregate
-    return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
+    return (WRITERS[type(aggregate)], aggregate.column) if measurement.is_choice else None
 
 
 def _total(measurement: Measurement, j: int, counted: bool) -> str:
     """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
     aggregate = measurement.aggregate
-    if isinstance(aggregate, CountDistinct):
-        return "count(DISTINCT id)" if aggregate.values is None else f"count(DISTINCT v{j})"
-    if isinstance(aggregate, Count) and aggregate.column is None:
-        return "sum(n)" if counted else "count(*)"
-    return f"sum(v{j})"
+    if aggregate.is_distinct:
+        return f"count(DISTINCT {f'v{j}' if aggregate.reads_values else 'id'})"
+    if aggregate.reads_values:
+        return f"sum(v{j})"
+    return "sum(n)" if counted else "count(*)"

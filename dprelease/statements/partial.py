@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.aggregate import CountDistinct
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
@@ -114,5 +113,4 @@ class _Partial(Compiler):
 def _is_distinct(measurement: Measurement) -> bool:
     """Return whether distinct declared values are counted: the same may be in several parts."""
     aggregate = measurement.aggregate
-    distinct = isinstance(aggregate, CountDistinct) and aggregate.values is not None
-    return distinct and measurement.name != PRIVATE_KEYS
+    return aggregate.is_distinct and aggregate.reads_values and measurement.name != PRIVATE_KEYS
