@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from dprelease.noise.quantiles import quantiles
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
-from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.aggregate import Aggregate, narrowed
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
@@ -48,10 +49,10 @@ def _quantile(
     exact: ExactTable, column: PlannedColumn, _before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
     measurement, law = column.measurement, column.mechanism
-    if not isinstance(measurement.aggregate, Quantile) or not isinstance(law, Exponential):
+    if not isinstance(law, Exponential):
         raise TypeError("quantiles are chosen by the exponential mechanism")
-    profile = exact.profile(measurement.name)
-    return {measurement.name: quantiles(profile, measurement.aggregate, law, bits)}
+    profile, aggregate = exact.profile(measurement.name), narrowed(measurement.aggregate, Quantile)
+    return {measurement.name: quantiles(profile, aggregate, law, bits)}
 
 
 def _frequent(
@@ -78,14 +79,12 @@ def _frequent(
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
     """Return the measurements that chose before this one, among the same values."""
     measurement = column.measurement
-    wanted = measurement.aggregate
+    wanted = narrowed(measurement.aggregate, Frequent)
+    lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank)}
     return [
         other
         for other in column.query.measurements
-        if isinstance(other.aggregate, Frequent)
-        and isinstance(wanted, Frequent)
-        and other.aggregate.column == wanted.column
-        and other.aggregate.rank < wanted.rank
+        if other.aggregate in lower
         and (other.mechanism, other.own) == (measurement.mechanism, measurement.own)
     ]
 

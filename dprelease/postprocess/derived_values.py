@@ -16,8 +16,9 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
 from dprelease.postprocess.variance_margins import Spread
-from dprelease.query.aggregates.square_sum import SquareSum, squares_of
-from dprelease.query.aggregates.sum import Sum, sum_of
+from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.square_sum import SquareSum
+from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.measurement import Form, Published
@@ -95,7 +96,7 @@ def typical_margin(column: Published, laws: Laws, confidence: float) -> float | 
 
 def sum_margin(column: Published, laws: Laws, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred one, lattice steps."""
-    total, parts = sum_of(column.parts[0].aggregate), _noise(column, laws)
+    total, parts = narrowed(column.parts[0].aggregate, Sum), _noise(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
 
@@ -106,16 +107,10 @@ def evenly_spread(column: Published, laws: Laws, confidence: float) -> float | N
     """
     if not FRACTIONS[column.form].by_rows:
         return None
-    known = {part.name: part.aggregate for part in column.parts}
-    vectors = {}
-    for name, aggregate in known.items():
-        typical = 0
-        if not isinstance(aggregate, Sum | SquareSum):
-            typical = EVENLY
-        elif isinstance(aggregate, SquareSum):
-            third = (aggregate.most + aggregate.offset) // 3
-            typical = EVENLY * (third - aggregate.offset)
-        vectors[name] = np.array([typical], dtype=np.int64)
+    vectors = {
+        part.name: np.array([part.aggregate.evenly_spread(EVENLY)], dtype=np.int64)
+        for part in column.parts
+    }
     found = float(margins_of(column, vectors, laws, confidence)[0])
     return found if math.isfinite(found) else None
 
@@ -128,13 +123,13 @@ def _noise(column: Published, laws: Laws) -> list[Mechanism]:
 
 def _moments(column: Published, vectors: Vectors) -> tuple[Sum, Moments]:
     *_, total, count = column.parts
-    centred = sum_of(total.aggregate)
+    centred = narrowed(total.aggregate, Sum)
     return centred, Moments.of(centred, vectors[total.name], vectors[count.name])
 
 
 def _sums(column: Published, vectors: Vectors) -> Integers:
     total, count = column.parts
-    return with_center(sum_of(total.aggregate), vectors[total.name], vectors[count.name])
+    return with_center(narrowed(total.aggregate, Sum), vectors[total.name], vectors[count.name])
 
 
 def _means(column: Published, vectors: Vectors) -> Floats:
@@ -163,7 +158,7 @@ def _deviations(column: Published, vectors: Vectors) -> Floats:
 
 def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
     """Return the moments, and sample variances in squared steps: NaN below two rows."""
-    squares = squares_of(column.parts[0].aggregate)
+    squares = narrowed(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     held = vectors[column.parts[0].name].astype(np.float64)
@@ -181,7 +176,10 @@ def _spread_margins(
     column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
     """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
-    squares, total = squares_of(column.parts[0].aggregate), sum_of(column.parts[1].aggregate)
+    squares, total = (
+        narrowed(column.parts[0].aggregate, SquareSum),
+        narrowed(column.parts[1].aggregate, Sum),
+    )
     ends = float(total.least), float(total.most)
     spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
     held = [vectors[part.name].astype(np.float64) for part in column.parts]

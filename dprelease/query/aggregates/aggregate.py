@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.schema.columns import Column, Lattice
@@ -13,11 +13,15 @@ from dprelease.schema.columns import Column, Lattice
 ROWS = "rows"
 
 
+Kind = TypeVar("Kind", bound="Aggregate")
+
+
 class Aggregate(ABC):
     """One whole number for each cell, or one candidate chosen in each.
 
     Two that are equal are one measurement. Subclasses are frozen dataclasses; what they leave as it
-    is here is what holds of a count.
+    is here is what holds of a count. No other stage asks which class it has: it would have to know
+    all of them.
     """
 
     __slots__ = ()
@@ -108,9 +112,26 @@ class Aggregate(ABC):
         """Return in words what a group holds of one unit, which has at most so many rows there."""
         return f"{rows} rows of one step"
 
+    def evenly_spread(self, rows: int) -> int:
+        """Return what a cell of so many rows holds whose values lie evenly between the bounds."""
+        return rows
+
     def most_added(self, sensitivity: Sensitivity) -> int:
         """Return the most, in size, that one row of the engine's adds to a vector."""
         return sensitivity.largest_shift
+
+
+def narrowed(aggregate: Aggregate, kind: type[Kind]) -> Kind:
+    """Return an aggregate as one of the class that a form or a mechanism is made for.
+
+    Raises
+    ------
+    TypeError
+        If it is of another: then something was put together that does not fit.
+    """
+    if not isinstance(aggregate, kind):
+        raise TypeError(f"{kind.__name__} is needed, not {type(aggregate).__name__}")
+    return aggregate
 
 
 def unit_of(column: str, columns: Mapping[str, Column]) -> str:

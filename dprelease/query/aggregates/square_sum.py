@@ -86,13 +86,10 @@ class SquareSum(Aggregate):
         """Return in words what a group holds of one unit."""
         return f"{rows} rows of {self.least} to {self.most} steps"
 
+    def evenly_spread(self, rows: int) -> int:
+        """Return the mean square of a third of the largest, less the offset, for each row."""
+        return rows * ((self.most + self.offset) // 3 - self.offset)
+
     def most_added(self, sensitivity: Sensitivity) -> int:
         """Return the size of the largest square."""
         return max(abs(self.least), abs(self.most))
-
-
-def squares_of(aggregate: Aggregate) -> SquareSum:
-    """Return an aggregate as the squares that a form needs; raise TypeError if it is none."""
-    if not isinstance(aggregate, SquareSum):
-        raise TypeError("variances are taken of squares")
-    return aggregate

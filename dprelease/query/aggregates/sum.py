@@ -85,13 +85,10 @@ class Sum(Aggregate):
         """Return in words what a group holds of one unit."""
         return f"{rows} rows of {self.least} to {self.most} steps"
 
+    def evenly_spread(self, rows: int) -> int:
+        """Return 0, around which the values of a centred sum lie; others are not asked."""
+        return 0
+
     def most_added(self, sensitivity: Sensitivity) -> int:
         """Return the size of the largest value."""
         return max(abs(self.least), abs(self.most))
-
-
-def sum_of(aggregate: Aggregate) -> Sum:
-    """Return an aggregate as the sum that a form needs it to be; raise TypeError if it is none."""
-    if not isinstance(aggregate, Sum):
-        raise TypeError("moments are taken of sums")
-    return aggregate

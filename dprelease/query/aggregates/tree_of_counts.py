@@ -76,10 +76,3 @@ class Tree(Aggregate):
     def each(self, rows: int) -> str:
         """Return in words what a group holds of one unit."""
         return "a node of one level of the tree"
-
-
-def tree_of(aggregate: Aggregate) -> Tree:
-    """Return an aggregate as the tree that quantiles are read from; raise TypeError if none."""
-    if not isinstance(aggregate, Tree):
-        raise TypeError("a tree has counts and noise")
-    return aggregate

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
+from dprelease.query.aggregates.aggregate import narrowed
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.square_sum import SquareSum
-from dprelease.query.aggregates.sum import Sum, sum_of
+from dprelease.query.aggregates.sum import Sum
 from dprelease.query.asking import Asked, Asking, Part, Wanted
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.measurement import Form, Published
@@ -73,7 +74,7 @@ VARIANCE, STDDEV = Variance(), StandardDeviation()
 
 
 def _center(column: Published) -> str:
-    total = sum_of(column.parts[0].aggregate)
+    total = narrowed(column.parts[0].aggregate, Sum)
     return plain_text(total.center * total.step)
 
 
