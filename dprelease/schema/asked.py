@@ -75,8 +75,6 @@ CHOSEN = frozenset(
 )
 """Aggregates that are chosen among candidates."""
 
-EXTREMES = {"median": Fraction(1, 2), "min": Fraction(0), "max": Fraction(1)}
-
 if TYPE_CHECKING:
 
     class Asked(Model):
@@ -126,12 +124,12 @@ class ColumnSpec(Asked):
         if len(asked) != 1:
             refuse("DP-RELEASE-002", key=(asked or [""])[-1])
         at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
-        kind, answer = asked[0], WORDS[asked[0]].answer
-        if (self.k is not None) != (kind == "top_k"):
+        word = WORDS[asked[0]]
+        if (self.k is not None) != word.with_k:
             refuse("DP-RELEASE-015")
-        if self.margin_wanted is not None and answer is not Answer.ADDED:
+        if self.margin_wanted is not None and word.answer is not Answer.ADDED:
             refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
-        if (self.margin is not None or self.flag_above is not None) and kind in CHOSEN:
+        if (self.margin is not None or self.flag_above is not None) and asked[0] in CHOSEN:
             refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
         coded = self.bottom_code is not None or self.top_code is not None
         if self.bottom_code is not None and self.top_code is not None:
@@ -139,7 +137,7 @@ class ColumnSpec(Asked):
         if (self.labels and not coded) or (not coded and self.top_code is not None):
             refuse("DP-RELEASE-016")
         changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
-        if changed and answer is Answer.LABEL:
+        if changed and word.answer is Answer.LABEL:
             refuse("DP-RELEASE-016")
         return self
 
@@ -159,7 +157,10 @@ class ColumnSpec(Asked):
     def at(self) -> Fraction:
         """Return the part of values that lie below, of a quantile."""
         kind, declared = self.declared
-        return declared.at if isinstance(declared, QuantileSpec) else EXTREMES[kind]
+        at = declared.at if isinstance(declared, QuantileSpec) else WORDS[kind].at
+        if at is None:
+            raise TypeError(f"{kind} is no quantile")
+        return at
 
     @property
     def ranks(self) -> int:
@@ -168,7 +169,7 @@ class ColumnSpec(Asked):
 
     def published(self, name: str) -> list[str]:
         """Return the names of all columns that are published for this one."""
-        if self.asked[0] == "top_k":
+        if WORDS[self.asked[0]].with_k:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
         beside = {"moe": self.margin is not None, "label": self.labels}
         beside["unreliable"] = self.flag_above is not None

@@ -58,12 +58,16 @@ class Word:
     """What is declared by a word, and what comes of it.
 
     `kind`: what stands behind it: a column, columns, or an `OfColumn`. `of_rows`: whether `*` asks
-    for whole rows. `sql`: the functions of SQL that ask for the same, by their names in sqlglot.
+    for whole rows. `with_k`: whether the key `k` stands beside it, and nowhere else. `at`: the part
+    of the values that lie below, of a quantile with a name of its own. `sql`: the functions of SQL
+    that ask for the same, by their names in sqlglot.
     """
 
     answer: Answer
     kind: Any = Text
     of_rows: bool = False
+    with_k: bool = False
+    at: Fraction | None = None
     sql: tuple[str, ...] = ()
 
 
@@ -76,10 +80,10 @@ WORDS: dict[str, Word] = {
     "stddev": Word(Answer.COMPUTED, sql=("Stddev", "StddevSamp")),
     "ratio": Word(Answer.COMPUTED, tuple[Text, Text]),
     "quantile": Word(Answer.CHOSEN, QuantileSpec),
-    "median": Word(Answer.CHOSEN, sql=("Median",)),
-    "min": Word(Answer.CHOSEN, sql=("Min",)),
-    "max": Word(Answer.CHOSEN, sql=("Max",)),
+    "median": Word(Answer.CHOSEN, at=Fraction(1, 2), sql=("Median",)),
+    "min": Word(Answer.CHOSEN, at=Fraction(0), sql=("Min",)),
+    "max": Word(Answer.CHOSEN, at=Fraction(1), sql=("Max",)),
     "mode": Word(Answer.LABEL, sql=("Mode",)),
-    "top_k": Word(Answer.LABEL),
+    "top_k": Word(Answer.LABEL, with_k=True),
 }
 """All words, in the order in which schemas show them."""
