@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,10 @@ from dprelease.mechanisms import registry
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
+from tests import processes
 from tests.release.build import write
+
+ROOT = Path(__file__).parents[1]
 
 QUIET = """
 from dprelease.mechanisms.laplace import Laplace
@@ -97,3 +101,52 @@ def test_a_format_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert dprelease.verify(folder).ok
     (folder / "all.arrow").write_bytes((folder / "by_city.arrow").read_bytes())
     assert not dprelease.verify(folder).ok
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is found of `tests/added`, in a process of its own: words come before their models."""
+    folder = tmp_path_factory.mktemp("added")
+    command = [sys.executable, "-m", "tests.added", str(folder)]
+    done = processes.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_an_aggregate_is_one_file_its_sql_and_its_word(added: dict[str, Any]) -> None:
+    """It is declared, planned, priced, noised, published and verified, with its own words."""
+    release = added["release"]
+    assert release["told"]["moved"] == [
+        "sum of 'n' without signs",
+        "1 groups at most, each with 1 rows of 0 to 7 steps: in each, 1 cell by 7 steps, "
+        "by add_remove.",
+        "m",
+        "1",
+    ]  # fmt: skip
+    assert release["told"]["tall"][0] == "count of rows in which 'x' is -0.5 or more"
+    assert release["treated"]["x"] == "missing: drop; outside the bounds: clamped"
+    assert (release["planned"], release["verified"], release["forged"]) == (True, True, False)
+    assert added["schema"] == 1
+    assert added["parties"] == ["moved"]
+    assert added["groups"] == ["('n', 'absolute_sum')", "('n', 'mean')"]
+
+
+def test_an_added_word_is_refused_like_all_others(added: dict[str, Any]) -> None:
+    keys = "queries.q.columns.wrong"
+    assert added["refused"] == [
+        ["DP-QUERY-004", f"{keys}.absolute_sum"],
+        ["DP-QUERY-001", f"{keys}.absolute_sum"],
+        ["DP-RELEASE-002", f"{keys}.absolute_sum"],
+        ["DP-QUERY-011", f"{keys}.mechanism"],
+        ["DP-DECL-002", f"{keys}.at_least"],
+        ["DP-DECL-003", f"{keys}.at_least"],
+    ]
+
+
+def test_an_added_aggregate_moves_as_far_as_it_claims(added: dict[str, Any]) -> None:
+    """It is what plain Python computes; no neighbour is farther, and one step less is refuted."""
+    assert added["wrong"] == []
+    compared, beyond = added["neighbours"]
+    assert compared > 50
+    assert beyond == 0
+    assert set(map(tuple, added["reached"].values())) == {(False, True)}

@@ -1,0 +1,150 @@
+"""Every aggregate and every form is known wherever something has to be known of it, and only there."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dprelease
+from dprelease.mechanisms import registry
+from dprelease.noise.selections import CHOOSERS
+from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
+from dprelease.privacy.unit import Neighbours, PrivacyUnit
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.answers import CHOICES
+from dprelease.query.asked_columns import ways
+from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
+from dprelease.query.measurement import Form, Measurement
+from dprelease.schema.asked_words import WORDS
+from dprelease.statements.row_values import WRITERS
+from tests.exact.build import ask, declare
+
+PACKAGE = Path(dprelease.__file__).parent
+SHOWN = {MEASURED, READ_FROM_TREE, LABEL}
+ways()  # whatever is declared is imported
+
+
+def classes_of(base: type[Any]) -> list[type[Any]]:
+    """Return the classes that modules have; a dataclass with slots leaves another one behind."""
+    return [
+        kind
+        for kind in base.__subclasses__()
+        if getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
+    ]
+
+
+AGGREGATES = {kind.__name__: kind for kind in classes_of(Aggregate)}
+
+
+def test_every_word_becomes_something() -> None:
+    assert set(ways()) == set(WORDS)
+
+
+@pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)
+def test_every_aggregate_is_written_and_answered(kind: type[Aggregate]) -> None:
+    """As SQL, unless it selects keys; by its own way to choose, unless it is noised."""
+    assert (kind in WRITERS) is not kind.selects_keys
+    assert (kind in CHOOSERS) is kind.is_choice
+    assert kind.is_choice + kind.is_vector + kind.selects_keys == 1
+    assert set(kind.mechanisms) <= set(registry.selection_names()) == set(CHOICES)
+
+
+@pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)
+def test_no_field_has_a_property_as_its_default(kind: type[Aggregate]) -> None:
+    """A field named like a property of the base class has it for a default, unless it says none."""
+    inherited = {field.name for field in fields(kind) if isinstance(field.default, property)}
+    assert not inherited
+
+
+def test_every_form_is_computed_or_shown() -> None:
+    forms = [kind() for kind in classes_of(Form)]
+    assert set(forms) == {*WHOLE, *FRACTIONS, *SHOWN}
+    assert len(forms) == len(WHOLE) + len(FRACTIONS) + len(SHOWN)
+    assert {form for form in forms if form.on_lattice} == {*WHOLE, MEASURED, READ_FROM_TREE}
+
+
+def named(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name | ast.Attribute):
+            yield part.id if isinstance(part, ast.Name) else part.attr
+
+
+def asked_of(text: str) -> Iterator[str]:
+    """Yield the classes by which a text tells objects apart."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and "isinstance" in named(node.func):
+            yield from named(node.args[1])
+        elif isinstance(node, ast.MatchClass):
+            yield from named(node.cls)
+        elif isinstance(node, ast.Compare) and list(named(node.left))[:1] == ["type"]:
+            yield from (name for part in node.comparators for name in named(part))
+
+
+def test_no_stage_asks_which_aggregate_it_has() -> None:
+    """What differs from one to the other, it says itself, or a table has an entry for it."""
+    wanted = {*AGGREGATES, *(kind.__name__ for kind in classes_of(Form))}
+    found = {
+        str(file.relative_to(PACKAGE)): names
+        for file in PACKAGE.rglob("*.py")
+        if "import exp" not in (text := file.read_text(encoding="utf-8"))
+        and (names := wanted & set(asked_of(text)))
+    }
+    assert found == {}
+    assert set(asked_of("match x:\n case Sum(a=1): isinstance(y, q.Tree | Count)")) >= {
+        "Sum", "Tree", "Count",
+    }  # fmt: skip
+
+
+COLUMNS: dict[str, Any] = {
+    "k": {"type": "category", "values": ["a", "b", "c"]},
+    "n": {"type": "integer", "lower": -5, "upper": 20, "unit": "m"},
+    "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
+}
+TOLD: dict[str, tuple[dict[str, Any], list[tuple[str, ...]]]] = {
+    "count": ({"count": "*"}, [("rows", "rows", "1", "1")]),
+    "sum": ({"sum": "n"}, [("m", "m", "1", "1")]),
+    "mean": ({"mean": "x"}, [("", "", "1/4", "1/4"), ("rows", "rows", "1", "1")]),
+    "variance": (
+        {"variance": "n"},
+        [("(m)^2", "(m)^2", "1", "1"), ("m", "m", "1", "1"), ("rows", "rows", "1", "1")],
+    ),
+    "count_distinct": ({"count_distinct": "k"}, [("k", "k", "1", "1")]),
+    "quantile": ({"quantile": {"of": "x", "at": "0.4"}}, [("", "rows", "1/4", "1/5")]),
+    "mode": ({"mode": "k"}, [("", "rows", "1", "1")]),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_units_and_steps_of_values_and_errors(name: str) -> None:
+    spec, wanted = TOLD[name]
+    measurements = ask(declare(COLUMNS), {"c": spec}).measurements
+    assert [told(measurement) for measurement in measurements] == wanted
+
+
+def told(measurement: Measurement) -> tuple[str, ...]:
+    steps = (str(measurement.step), str(measurement.error_step))
+    return measurement.unit, measurement.error_unit, *steps
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", sorted(WORDS))
+def test_what_a_row_adds_is_within_what_a_unit_moves(name: str, rows: int) -> None:
+    """The most that one row adds, from which widths of vectors follow, is no guess."""
+    column = {"mode": "k", "top_k": "k", "count_distinct": "k"}.get(name, "n")
+    asked: dict[str, Any] = {
+        "ratio": {"ratio": ["n", "x"]},
+        "quantile": {"quantile": {"of": "n", "at": "0.3"}},
+        "top_k": {"top_k": "k", "k": 2},
+    }
+    unit = PrivacyUnit("id", 1, rows)
+    for measurement in ask(declare(COLUMNS), {"c": asked.get(name, {name: column})}).measurements:
+        aggregate = measurement.aggregate
+        if aggregate.is_vector:
+            moved = aggregate.sensitivity(unit, Neighbours.ADD_REMOVE, 1)
+            assert 0 < aggregate.most_added(moved) <= moved.largest_shift
