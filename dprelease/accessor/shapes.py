@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
-from dprelease.schema.asked_words import WORDS
+from dprelease.schema.column_words import WORDS
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.field_types import Text
 from dprelease.schema.yaml_text.reader import Plain

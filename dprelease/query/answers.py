@@ -11,8 +11,8 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.key_selection import Partitions
-from dprelease.query.asked_columns import asked
-from dprelease.query.asking import Asking
+from dprelease.query.column_parts import parts_of
+from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.query.post import PostProcessing
 from dprelease.schema.asked import ColumnSpec
@@ -35,14 +35,14 @@ class Answers:
     default: MechanismSpec
     neighbours: Neighbours
     cells: int
-    asking: Asking
+    declared: DeclaredColumns
     measurements: list[Measurement] = field(default_factory=list)
     columns: list[Published] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
 
     def add(self, name: str, spec: ColumnSpec) -> None:
         """Add one declared column; what can't be measured is refused."""
-        found = asked(self.asking, name, spec)
+        found = parts_of(self.declared, name, spec)
         if found is None or any(self._refused(name, spec, part) for _, part in found.parts):
             return
         form = found.form
@@ -64,7 +64,7 @@ class Answers:
 
         A noised number of units also answers a column that counts them, with no noise of its own.
         """
-        unit = self.asking.table.unit.id
+        unit = self.declared.table.unit.id
         aggregate: Aggregate = Partitions()
         shape = {} if spec.delta is None else {"delta": str(self._delta_of_cell(spec.delta))}
         if spec.mechanism != "partition_selection":
@@ -125,11 +125,11 @@ class Answers:
         return self.measurements[-1]
 
     def _sensitivity(self, aggregate: Aggregate) -> Sensitivity:
-        return aggregate.sensitivity(self.asking.table.unit, self.neighbours, self.cells)
+        return aggregate.sensitivity(self.declared.table.unit, self.neighbours, self.cells)
 
     def _refused(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
         if self._sensitivity(aggregate).largest_shift == 0:
-            self.asking.refuse("DP-QUERY-005", "columns", name, column=name)
+            self.declared.refuse("DP-QUERY-005", "columns", name, column=name)
             return True
         if spec.mechanism is None or spec.mechanism.name == AUTO:
             return False
@@ -137,7 +137,7 @@ class Answers:
             spec.mechanism.name not in aggregate.mechanisms
         ):
             known = ", ".join(sorted(aggregate.mechanisms)) or "a noise mechanism"
-            self.asking.refuse(
+            self.declared.refuse(
                 "DP-QUERY-011", "columns", name, "mechanism", column=name, known=known
             )
             return True
@@ -162,7 +162,7 @@ class Answers:
             base = Fraction(1) if value is None else value / measurement.step
             if base.denominator != 1 or abs(base) > LARGEST_BASE:
                 step = plain_text(measurement.step)
-                self.asking.refuse(
+                self.declared.refuse(
                     "DP-QUERY-010", "columns", name, key, column=name, key=key, step=step
                 )
         return PostProcessing(
@@ -171,7 +171,7 @@ class Answers:
         )  # fmt: skip
 
     def _unit_of(self, aggregate: Aggregate) -> str:
-        return aggregate.unit(self.asking.table.columns)
+        return aggregate.unit(self.declared.table.columns)
 
 
 def _using(column: Published, measurement: Measurement) -> Published:

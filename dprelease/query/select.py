@@ -20,7 +20,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.nodes import near
 from dprelease.query.whole import KNOWN, dropped, unread
-from dprelease.schema.asked_words import WORDS
+from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import above_zero, at_most_one
-from dprelease.schema.asked_words import WORDS, Answer, OfColumn, QuantileSpec
+from dprelease.schema.column_words import WORDS, OfColumn, Origin, QuantileSpec
 from dprelease.schema.field_types import (
     Exact,
     Flag,
@@ -71,25 +71,25 @@ KINDS = tuple(WORDS)
 """Aggregates; a column asks for one of them."""
 
 CHOSEN = frozenset(
-    name for name, word in WORDS.items() if word.answer in (Answer.CHOSEN, Answer.LABEL)
+    name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
 )
 """Aggregates that are chosen among candidates."""
 
 if TYPE_CHECKING:
 
-    class Asked(Model):
+    class WordKeys(Model):
         """A key for each word; which of them there are is known from `WORDS` alone."""
 
 else:
-    Asked = create_model(
-        "Asked",
+    WordKeys = create_model(
+        "WordKeys",
         __base__=Model,
         __module__=__name__,
         **{name: (word.kind | None, None) for name, word in WORDS.items()},
     )
 
 
-class ColumnSpec(Asked):
+class ColumnSpec(WordKeys):
     """One column to publish: exactly one aggregate, and how its noise is made."""
 
     k: Annotated[Whole | None, Field(ge=1, le=1000)] = None
@@ -127,7 +127,7 @@ class ColumnSpec(Asked):
         word = WORDS[asked[0]]
         if (self.k is not None) != word.with_k:
             refuse("DP-RELEASE-015")
-        if self.margin_wanted is not None and word.answer is not Answer.ADDED:
+        if self.margin_wanted is not None and word.origin is not Origin.NOISED:
             refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
         if (self.margin is not None or self.flag_above is not None) and asked[0] in CHOSEN:
             refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
@@ -137,7 +137,7 @@ class ColumnSpec(Asked):
         if (self.labels and not coded) or (not coded and self.top_code is not None):
             refuse("DP-RELEASE-016")
         changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
-        if changed and word.answer is Answer.LABEL:
+        if changed and word.origin is Origin.LABEL:
             refuse("DP-RELEASE-016")
         return self
 

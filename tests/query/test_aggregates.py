@@ -19,10 +19,10 @@ from dprelease.noise.selections import CHOOSERS
 from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.answers import CHOICES
-from dprelease.query.asked_columns import ways
+from dprelease.query.column_parts import ways
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
-from dprelease.schema.asked_words import WORDS
+from dprelease.schema.column_words import WORDS
 from dprelease.statements.row_values import WRITERS
 from tests.exact.build import ask, declare, exact
 

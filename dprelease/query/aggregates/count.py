@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 
 
@@ -36,8 +36,8 @@ class Count(Aggregate):
         return True
 
 
-def _count(_asking: Asking, wanted: Wanted) -> Asked:
-    return Asked(MEASURED, [("", Count(None if wanted.column == "*" else wanted.column))])
+def _count(_columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts:
+    return ColumnParts(MEASURED, [("", Count(None if declared.column == "*" else declared.column))])
 
 
-ASKED = {"count": _count}
+BY_WORD = {"count": _count}

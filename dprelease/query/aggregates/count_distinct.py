@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Column
 
@@ -55,13 +55,13 @@ class CountDistinct(Aggregate):
         return "distinct values, each counted once"
 
 
-def _count_distinct(asking: Asking, wanted: Wanted) -> Asked | None:
-    if wanted.column == asking.table.unit.id:
-        return Asked(MEASURED, [("", CountDistinct(wanted.column, None))])
-    values = asking.values(wanted)
+def _count_distinct(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    if declared.column == columns.table.unit.id:
+        return ColumnParts(MEASURED, [("", CountDistinct(declared.column, None))])
+    values = columns.values(declared)
     if values is None:
         return None
-    return Asked(MEASURED, [("", CountDistinct(wanted.column, values))])
+    return ColumnParts(MEASURED, [("", CountDistinct(declared.column, values))])
 
 
-ASKED = {"count_distinct": _count_distinct}
+BY_WORD = {"count_distinct": _count_distinct}

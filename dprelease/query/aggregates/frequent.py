@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import ROWS, Aggregate
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import LABEL
 from dprelease.schema.columns import Column
 
@@ -56,15 +56,17 @@ class Frequent(Aggregate):
         return f"{rows} rows that move the difference of any two scores"
 
 
-def _frequent(asking: Asking, wanted: Wanted) -> Asked | None:
-    values, ranks = asking.values(wanted), wanted.spec.ranks
+def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    values, ranks = columns.values(declared), declared.spec.ranks
     if values is None:
         return None
     if ranks > values:
-        asking.refused("DP-QUERY-012", wanted, asked=ranks, values=values)
+        columns.refused("DP-QUERY-012", declared, asked=ranks, values=values)
         return None
     named = [(str(rank) if ranks > 1 else "", rank) for rank in range(1, ranks + 1)]
-    return Asked(LABEL, [(label, Frequent(wanted.column, values, rank)) for label, rank in named])
+    return ColumnParts(
+        LABEL, [(label, Frequent(declared.column, values, rank)) for label, rank in named]
+    )
 
 
-ASKED = dict.fromkeys(("mode", "top_k"), _frequent)
+BY_WORD = dict.fromkeys(("mode", "top_k"), _frequent)

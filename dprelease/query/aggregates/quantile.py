@@ -11,7 +11,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import ROWS, Aggregate, unit_of
 from dprelease.query.aggregates.tree_of_counts import Tree
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED, READ_FROM_TREE
 from dprelease.schema.columns import Column, Lattice
 
@@ -123,31 +123,31 @@ class Quantile(Aggregate):
         return f"{rows} rows that move the difference of any two scores"
 
 
-def _quantile(asking: Asking, wanted: Wanted) -> Asked | None:
-    lattice = asking.lattice(wanted)
+def _quantile(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    column, at = wanted.column, wanted.spec.at
+    column, at = declared.column, declared.spec.at
     stride = -(-(lattice.upper - lattice.lower + 1) // MOST_CANDIDATES)
     ends = column, lattice.lower, lattice.upper, lattice.step
-    if _from_tree(wanted) and column in asking.once(columns_with_trees):
-        return Asked(READ_FROM_TREE, [("tree", Tree(*ends, stride))], at)
-    return Asked(MEASURED, [("", Quantile(*ends, at, stride))])
+    if _from_tree(declared) and column in columns.once(columns_with_trees):
+        return ColumnParts(READ_FROM_TREE, [("tree", Tree(*ends, stride))], at)
+    return ColumnParts(MEASURED, [("", Quantile(*ends, at, stride))])
 
 
-def columns_with_trees(asking: Asking) -> frozenset[str]:
+def columns_with_trees(columns: DeclaredColumns) -> frozenset[str]:
     """Return the columns of which so many quantiles are asked that a tree answers them better."""
     parts: dict[str, set[Fraction]] = {}
-    for wanted in asking.all_wanted:
-        if wanted.kind in ("quantile", "median") and _from_tree(wanted):
-            parts.setdefault(wanted.column, set()).add(wanted.spec.at)
+    for declared in columns.all_declared:
+        if declared.kind in ("quantile", "median") and _from_tree(declared):
+            parts.setdefault(declared.column, set()).add(declared.spec.at)
     many = {column for column, asked in parts.items() if len(asked) >= MANY_QUANTILES}
-    return frozenset(many) if asking.table.unit.max_rows_per_group == 1 else frozenset()
+    return frozenset(many) if columns.table.unit.max_rows_per_group == 1 else frozenset()
 
 
-def _from_tree(wanted: Wanted) -> bool:
+def _from_tree(declared: DeclaredColumn) -> bool:
     """Return whether a tree can answer it: no end, and no noise of its own."""
-    return 0 < wanted.spec.at < 1 and not wanted.has_own_noise
+    return 0 < declared.spec.at < 1 and not declared.has_own_noise
 
 
-ASKED = dict.fromkeys(("quantile", "median", "min", "max"), _quantile)
+BY_WORD = dict.fromkeys(("quantile", "median", "min", "max"), _quantile)

@@ -11,7 +11,7 @@ from dprelease.query.aggregates.aggregate import narrowed
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
-from dprelease.query.asking import Asked, Asking, Part, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns, Part
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.measurement import Form, Published
 
@@ -84,52 +84,56 @@ def _rows(column: Published) -> str:
     return "" if counted is None else f", of rows with '{counted}' present"
 
 
-def _sum(asking: Asking, wanted: Wanted) -> Asked | None:
+def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     """Return the sum itself, or the centred sum and the count that other columns need anyway.
 
     Both have half the noise each that the sum would have had beside them.
     """
-    lattice = asking.lattice(wanted)
+    lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    total = Sum.of(wanted.column, lattice)
-    shared = wanted.column in asking.once(columns_with_moments)
-    own = wanted.has_own_noise or wanted.spec.margin_wanted is not None
+    total = Sum.of(declared.column, lattice)
+    shared = declared.column in columns.once(columns_with_moments)
+    own = declared.has_own_noise or declared.spec.margin_wanted is not None
     if own or not shared or total.centred.least == total.least:
-        return Asked(MEASURED, [("", total)])
-    return Asked(SUM, _parts(asking, total))
+        return ColumnParts(MEASURED, [("", total)])
+    return ColumnParts(SUM, _parts(columns, total))
 
 
-def _mean(asking: Asking, wanted: Wanted) -> Asked | None:
-    lattice = asking.lattice(wanted)
-    return None if lattice is None else Asked(MEAN, _parts(asking, Sum.of(wanted.column, lattice)))
+def _mean(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
+    return (
+        None
+        if lattice is None
+        else ColumnParts(MEAN, _parts(columns, Sum.of(declared.column, lattice)))
+    )
 
 
-def _spread(asking: Asking, wanted: Wanted) -> Asked | None:
-    lattice = asking.lattice(wanted)
+def _spread(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    total = Sum.of(wanted.column, lattice)
-    form = {"variance": VARIANCE, "stddev": STDDEV}[wanted.kind]
-    return Asked(form, [("squares", SquareSum.of(total.centred)), *_parts(asking, total)])
+    total = Sum.of(declared.column, lattice)
+    form = {"variance": VARIANCE, "stddev": STDDEV}[declared.kind]
+    return ColumnParts(form, [("squares", SquareSum.of(total.centred)), *_parts(columns, total)])
 
 
-def _parts(asking: Asking, total: Sum) -> list[Part]:
+def _parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
     """Return a centred sum, and the count of the rows that enter it.
 
     These are all, if something stands in for missing values.
     """
-    counted = Count(total.column) if asking.drops(total.column) else Count()
+    counted = Count(total.column) if columns.drops(total.column) else Count()
     return [("sum", total.centred), ("count", counted)]
 
 
-def columns_with_moments(asking: Asking) -> frozenset[str]:
+def columns_with_moments(columns: DeclaredColumns) -> frozenset[str]:
     """Return the columns whose centred sums and counts are measured for a mean or a variance."""
     return frozenset(
-        wanted.column
-        for wanted in asking.all_wanted
-        if wanted.kind in ("mean", "variance", "stddev") and not wanted.has_own_noise
+        declared.column
+        for declared in columns.all_declared
+        if declared.kind in ("mean", "variance", "stddev") and not declared.has_own_noise
     )
 
 
-ASKED = {"sum": _sum, "mean": _mean, "variance": _spread, "stddev": _spread}
+BY_WORD = {"sum": _sum, "mean": _mean, "variance": _spread, "stddev": _spread}

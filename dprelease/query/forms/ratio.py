@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dprelease.query.aggregates.sum import Sum
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.measurement import Form, Published
 
 
@@ -31,28 +31,30 @@ class Ratio(Form):
 RATIO = Ratio()
 
 
-def _ratio(asking: Asking, wanted: Wanted) -> Asked | None:
+def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     """Return both sums over the rows in which both columns are present, as for one pair each.
 
     A row with one of them missing would count in the other: a ratio of two populations.
     """
-    over, under = wanted.columns
-    lattices = [asking.lattice(wanted, column) for column in (over, under)]
+    over, under = declared.columns
+    lattices = [columns.lattice(declared, column) for column in (over, under)]
     sums = [
         Sum.of(column, lattice)
-        for column, lattice in zip(wanted.columns, lattices, strict=True)
+        for column, lattice in zip(declared.columns, lattices, strict=True)
         if lattice is not None
     ]
     if len(sums) < 2:
         return None
     parts = (("over", sums[0], under), ("under", sums[1], over))
-    return Asked(RATIO, [(label, _beside(asking, total, other)) for label, total, other in parts])
+    return ColumnParts(
+        RATIO, [(label, _beside(columns, total, other)) for label, total, other in parts]
+    )
 
 
-def _beside(asking: Asking, total: Sum, other: str) -> Sum:
+def _beside(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
     """Return a sum over rows with `other`; unchanged where that can't be missing."""
-    dropped = asking.drops(other) and other != total.column
+    dropped = columns.drops(other) and other != total.column
     return replace(total, beside=other) if dropped else total
 
 
-ASKED = {"ratio": _ratio}
+BY_WORD = {"ratio": _ratio}

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Column, Lattice
 
@@ -59,12 +59,12 @@ class AbsoluteSum(Aggregate):
         return self.most
 
 
-def _absolute_sum(asking: Asking, wanted: Wanted) -> Asked | None:
-    lattice = asking.lattice(wanted)
+def _absolute_sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    total = AbsoluteSum(wanted.column, lattice.lower, lattice.upper, lattice.step)
-    return Asked(MEASURED, [("", total)])
+    total = AbsoluteSum(declared.column, lattice.lower, lattice.upper, lattice.step)
+    return ColumnParts(MEASURED, [("", total)])
 
 
-ASKED = {"absolute_sum": _absolute_sum}
+BY_WORD = {"absolute_sum": _absolute_sum}

@@ -8,7 +8,7 @@ from fractions import Fraction
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values
-from dprelease.query.asking import Asked, Asking, Wanted
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Lattice
 
@@ -35,14 +35,14 @@ class CountAtLeast(Aggregate):
         return Lattice(lower=self.lower, upper=self.upper, step=self.base)
 
 
-def _at_least(asking: Asking, wanted: Wanted) -> Asked | None:
-    lattice = asking.lattice(wanted)
+def _at_least(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    _, declared = wanted.spec.declared
+    _, declared = declared.spec.declared
     least = -(-declared.value // lattice.step)
-    count = CountAtLeast(wanted.column, lattice.lower, lattice.upper, lattice.step, int(least))
-    return Asked(MEASURED, [("", count)])
+    count = CountAtLeast(declared.column, lattice.lower, lattice.upper, lattice.step, int(least))
+    return ColumnParts(MEASURED, [("", count)])
 
 
-ASKED = {"at_least": _at_least}
+BY_WORD = {"at_least": _at_least}

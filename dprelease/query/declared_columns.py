@@ -22,7 +22,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DeclaredColumn:
     """One declared column: the word that it asks by, and the columns of the table that it names."""
 
     name: str
@@ -31,7 +31,7 @@ class Wanted:
     spec: ColumnSpec
 
     @classmethod
-    def of(cls, name: str, spec: ColumnSpec) -> Wanted:
+    def of(cls, name: str, spec: ColumnSpec) -> DeclaredColumn:
         """Return a declared column taken apart."""
         kind, column = spec.asked
         return cls(name, kind, column if isinstance(column, tuple) else (column,), spec)
@@ -49,8 +49,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How a column is computed, and from which aggregates; `at`: of a quantile read from many."""
+class ColumnParts:
+    """What a declared column becomes: its form, and the aggregates that it is computed from.
+
+    `at`: the part of the values that lie below, of a quantile that is read from a tree.
+    """
 
     form: Form
     parts: list[Part]
@@ -58,48 +61,48 @@ class Asked:
 
 
 @dataclass
-class Asking:
+class DeclaredColumns:
     """The columns that one query asks of one table; what has no meaning is refused."""
 
     table: Table
     refuse: Callable[..., None]
-    columns: Mapping[str, ColumnSpec]
+    specs: Mapping[str, ColumnSpec]
     _known: dict[object, object] = field(default_factory=dict, init=False)
 
     @property
-    def all_wanted(self) -> list[Wanted]:
+    def all_declared(self) -> list[DeclaredColumn]:
         """Return all declared columns of the query."""
-        return [Wanted.of(name, spec) for name, spec in self.columns.items()]
+        return [DeclaredColumn.of(name, spec) for name, spec in self.specs.items()]
 
-    def once(self, find: Callable[[Asking], Found]) -> Found:
+    def once(self, find: Callable[[DeclaredColumns], Found]) -> Found:
         """Return what is found in all columns of the query together, which is looked for once."""
         if find not in self._known:
             self._known[find] = find(self)
         return cast("Found", self._known[find])
 
-    def refused(self, code: str, wanted: Wanted, column: str = "", **fields: Any) -> None:
+    def refused(self, code: str, declared: DeclaredColumn, column: str = "", **fields: Any) -> None:
         """Add a finding at the word by which a column asks."""
-        named = {"column": column or wanted.column, **fields}
-        self.refuse(code, "columns", wanted.name, wanted.kind, **named)
+        named = {"column": column or declared.column, **fields}
+        self.refuse(code, "columns", declared.name, declared.kind, **named)
 
-    def lattice(self, wanted: Wanted, column: str = "") -> Lattice | None:
+    def lattice(self, declared: DeclaredColumn, column: str = "") -> Lattice | None:
         """Return the steps of a number with bounds; None for a finding."""
-        name = column or wanted.column
-        declared = self.table.columns[name]
-        if not isinstance(declared, IntegerColumn | NumberColumn):
-            kind = getattr(declared, "type", "cut")
-            self.refused("DP-QUERY-004", wanted, name, kind=kind)
+        name = column or declared.column
+        values = self.table.columns[name]
+        if not isinstance(values, IntegerColumn | NumberColumn):
+            kind = getattr(values, "type", "cut")
+            self.refused("DP-QUERY-004", declared, name, kind=kind)
             return None
-        if declared.lattice is None:
-            self.refused("DP-QUERY-003", wanted, name)
-        return declared.lattice
+        if values.lattice is None:
+            self.refused("DP-QUERY-003", declared, name)
+        return values.lattice
 
-    def values(self, wanted: Wanted) -> int | None:
+    def values(self, declared: DeclaredColumn) -> int | None:
         """Return how many declared values a column has; None for a finding."""
-        column = wanted.column
+        column = declared.column
         key = key_of(column, self.table.columns[column])
         if not isinstance(key, Key) or column == self.table.unit.id:
-            self.refused("DP-QUERY-006", wanted)
+            self.refused("DP-QUERY-006", declared)
             return None
         return len(key.values)
 

@@ -40,10 +40,10 @@ class QuantileSpec(OfColumn):
         return at
 
 
-class Answer(Enum):
+class Origin(Enum):
     """How what is published comes about, which decides what else can be declared of it."""
 
-    ADDED = auto()
+    NOISED = auto()
     """Noise is added to it: an accuracy can be declared."""
     COMPUTED = auto()
     """It is computed from noised values: it has a margin of error, but no price for one."""
@@ -63,7 +63,7 @@ class Word:
     that ask for the same, by their names in sqlglot.
     """
 
-    answer: Answer
+    origin: Origin
     kind: Any = Text
     of_rows: bool = False
     with_k: bool = False
@@ -72,18 +72,18 @@ class Word:
 
 
 WORDS: dict[str, Word] = {
-    "count": Word(Answer.ADDED, of_rows=True),
-    "sum": Word(Answer.ADDED, sql=("Sum",)),
-    "count_distinct": Word(Answer.ADDED),
-    "mean": Word(Answer.COMPUTED, sql=("Avg",)),
-    "variance": Word(Answer.COMPUTED, sql=("Variance",)),
-    "stddev": Word(Answer.COMPUTED, sql=("Stddev", "StddevSamp")),
-    "ratio": Word(Answer.COMPUTED, tuple[Text, Text]),
-    "quantile": Word(Answer.CHOSEN, QuantileSpec),
-    "median": Word(Answer.CHOSEN, at=Fraction(1, 2), sql=("Median",)),
-    "min": Word(Answer.CHOSEN, at=Fraction(0), sql=("Min",)),
-    "max": Word(Answer.CHOSEN, at=Fraction(1), sql=("Max",)),
-    "mode": Word(Answer.LABEL, sql=("Mode",)),
-    "top_k": Word(Answer.LABEL, with_k=True),
+    "count": Word(Origin.NOISED, of_rows=True),
+    "sum": Word(Origin.NOISED, sql=("Sum",)),
+    "count_distinct": Word(Origin.NOISED),
+    "mean": Word(Origin.COMPUTED, sql=("Avg",)),
+    "variance": Word(Origin.COMPUTED, sql=("Variance",)),
+    "stddev": Word(Origin.COMPUTED, sql=("Stddev", "StddevSamp")),
+    "ratio": Word(Origin.COMPUTED, tuple[Text, Text]),
+    "quantile": Word(Origin.CHOSEN, QuantileSpec),
+    "median": Word(Origin.CHOSEN, at=Fraction(1, 2), sql=("Median",)),
+    "min": Word(Origin.CHOSEN, at=Fraction(0), sql=("Min",)),
+    "max": Word(Origin.CHOSEN, at=Fraction(1), sql=("Max",)),
+    "mode": Word(Origin.LABEL, sql=("Mode",)),
+    "top_k": Word(Origin.LABEL, with_k=True),
 }
 """All words, in the order in which schemas show them."""
