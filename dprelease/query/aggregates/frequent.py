@@ -63,10 +63,8 @@ def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
     if ranks > values:
         columns.refused("DP-QUERY-012", declared, asked=ranks, values=values)
         return None
-    named = [(str(rank) if ranks > 1 else "", rank) for rank in range(1, ranks + 1)]
-    return ColumnParts(
-        LABEL, [(label, Frequent(declared.column, values, rank)) for label, rank in named]
-    )
+    chosen = [Frequent(declared.column, values, rank) for rank in range(1, ranks + 1)]
+    return ColumnParts(LABEL, [(str(one.rank) if ranks > 1 else "", one) for one in chosen])
 
 
 BY_WORD = dict.fromkeys(("mode", "top_k"), _frequent)

@@ -102,11 +102,9 @@ def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | No
 
 def _mean(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     lattice = columns.lattice(declared)
-    return (
-        None
-        if lattice is None
-        else ColumnParts(MEAN, _parts(columns, Sum.of(declared.column, lattice)))
-    )
+    if lattice is None:
+        return None
+    return ColumnParts(MEAN, _parts(columns, Sum.of(declared.column, lattice)))
 
 
 def _spread(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:

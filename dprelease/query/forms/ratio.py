@@ -45,10 +45,8 @@ def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | 
     ]
     if len(sums) < 2:
         return None
-    parts = (("over", sums[0], under), ("under", sums[1], over))
-    return ColumnParts(
-        RATIO, [(label, _beside(columns, total, other)) for label, total, other in parts]
-    )
+    pairs = [_beside(columns, sums[0], under), _beside(columns, sums[1], over)]
+    return ColumnParts(RATIO, [("over", pairs[0]), ("under", pairs[1])])
 
 
 def _beside(columns: DeclaredColumns, total: Sum, other: str) -> Sum:

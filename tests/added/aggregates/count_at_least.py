@@ -39,8 +39,8 @@ def _at_least(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
     lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    _, declared = declared.spec.declared
-    least = -(-declared.value // lattice.step)
+    _, asked = declared.spec.declared
+    least = -(-asked.value // lattice.step)
     count = CountAtLeast(declared.column, lattice.lower, lattice.upper, lattice.step, int(least))
     return ColumnParts(MEASURED, [("", count)])
 
