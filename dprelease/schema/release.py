@@ -18,9 +18,8 @@ from pydantic import (
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
-from dprelease.schema.cluster import SparkSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
-from dprelease.schema.engine_settings import DuckDBSpec
+from dprelease.schema.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.field_types import (
     NAME,
     NUMBER_SCHEMA,
