@@ -169,7 +169,7 @@ class ColumnSpec(WordKeys):
 
     def published(self, name: str) -> list[str]:
         """Return the names of all columns that are published for this one."""
-        if WORDS[self.asked[0]].with_k:
+        if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
         beside = {"moe": self.margin is not None, "label": self.labels}
         beside["unreliable"] = self.flag_above is not None

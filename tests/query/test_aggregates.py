@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import dprelease
+from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.noise.selections import CHOOSERS
 from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
@@ -22,8 +23,10 @@ from dprelease.query.answers import CHOICES
 from dprelease.query.column_parts import ways
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
-from dprelease.schema.column_words import WORDS
+from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.column_words import WORDS, Origin
 from dprelease.statements.row_values import WRITERS
+from dprelease.tables.published_columns import published_types
 from tests.exact.build import ask, declare, exact
 
 PACKAGE = Path(dprelease.__file__).parent
@@ -152,3 +155,31 @@ def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
         if measurement.is_vector:
             added = max(int(np.abs(table[measurement.name]).max()) for table in tables)
             assert added == measurement.aggregate.most_added(measurement.sensitivity)
+
+
+BESIDE: list[dict[str, Any]] = [
+    {},
+    {"margin": True},
+    {"flag_above": "30%"},
+    {"top_code": 5, "labels": True},
+    {"margin": "90%", "flag_above": "30%", "bottom_code": 0, "labels": True},
+]
+ASKED = [
+    *({**OF_VALUES.get(word, {word: "n"}), **beside} for word in WORDS for beside in BESIDE),
+    *({"top_k": "k", "k": k} for k in (1, 3)),
+]
+
+
+@pytest.mark.parametrize("spec", ASKED, ids=str)
+def test_names_are_checked_that_are_published(spec: dict[str, Any]) -> None:
+    """A name that twins are not looked for could be that of a key: a table without the key."""
+    word = next(name for name in WORDS if name in spec)
+    origin, beside = WORDS[word].origin, spec.keys() - {word, "k"}
+    no_margin = origin in (Origin.CHOSEN, Origin.LABEL) and beside & {"margin", "flag_above"}
+    if no_margin or (origin is Origin.LABEL and "labels" in beside):
+        with pytest.raises(DpReleaseError):
+            ask(declare(COLUMNS), {"c": spec})
+        return
+    query = ask(declare(COLUMNS), {"c": spec})
+    names = [name for column in query.columns for name, _ in published_types(query, column)]
+    assert names == ColumnSpec.model_validate(spec).published("c")
