@@ -56,7 +56,9 @@ class Sum(Aggregate):
     def words(self) -> str:
         """Return what is added up, and of which rows."""
         less = f", less {plain_text(self.center * self.step)} each" if self.center else ""
-        both = f", of rows in which '{self.beside}' is not missing either" if self.beside else ""
+        both = ""
+        if self.beside is not None:
+            both = f", of rows in which '{self.beside}' is not missing either"
         return (
             f"sum of '{self.column}', each value clamped to its bounds and rounded to the step"
             f"{less}{both}"
