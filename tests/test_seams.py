@@ -8,15 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dprelease
 from dprelease import mechanisms
 from dprelease.mechanisms import registry
+from dprelease.postprocess import family_steps
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
+from tests.release import adding_up
 from tests.release.build import write
+
+OTHERS = "      pay: {sum: pay, mechanism: laplace}\n"
+"""What the family has beside its counts in that release."""
 
 QUIET = """
 from dprelease.mechanisms.laplace import Laplace
@@ -96,4 +102,19 @@ def test_a_format_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ]  # fmt: skip
     assert dprelease.verify(folder).ok
     (folder / "all.arrow").write_bytes((folder / "by_city.arrow").read_bytes())
+    assert not dprelease.verify(folder).ok
+
+
+def test_a_step_of_a_family_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets all tables of a rollup as noised integers; what it makes of them is verified."""
+    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [adding_up.asked])
+    text = write(tmp_path).read_text().replace("by_city:", f"{adding_up.QUERY}:")
+    text = text.replace("group_by: [city]", "rollup: [city]").replace(OTHERS, "")
+    (tmp_path / "own.yaml").write_text(text)
+    folder = run(read_declaration(tmp_path / "own.yaml"), output=tmp_path / "out own")
+    names = [f"tables/{adding_up.QUERY}_{keys}.parquet" for keys in ("total", "city")]
+    total, cities = (pq.read_table(folder / name)["people"].to_pylist() for name in names)
+    assert total == [sum(cities)]
+    assert dprelease.verify(folder).ok
+    (folder / names[0]).write_bytes((folder / names[1]).read_bytes())
     assert not dprelease.verify(folder).ok

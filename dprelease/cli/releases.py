@@ -80,8 +80,8 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
         from dprelease.release.own_source import refuse_own_source
 
         declaration = declared(release)
-        queries, _ = prepare(declaration)
-        refuse_own_source(declaration, queries)
+        queries, made = prepare(declaration)
+        refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
@@ -175,7 +175,9 @@ def run(
             target = publish(
                 declaration, output=output, overwrite=overwrite, progress=progress, state=state
             )
-        files = sorted(path.name for path in target.iterdir())
+        files = sorted(
+            path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
+        )
         answer = {"output": str(target), "files": files}
         words = f"Published {', '.join(files)} in {target}."
         respond(as_json, answer, one_line(words))
