@@ -19,7 +19,7 @@ import pytest
 import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, OutputError, State
-from dprelease.exact import engines
+from dprelease.exact import duckdb
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.true_table import ExactTable
 from dprelease.ledger.account import Account
@@ -135,7 +135,7 @@ class Scattered(Engine):
 
 def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Spark's executors do: the step gets the same kind of measurements."""
-    monkeypatch.setattr(engines, "Engine", Scattered)
+    monkeypatch.setattr(duckdb, "Engine", Scattered)
     folder = run(read_declaration(written(tmp_path)))
     assert files(folder) == FILES
     assert dprelease.verify(folder).ok
