@@ -221,9 +221,9 @@ def test_what_does_not_follow_from_the_measurements_is_found(what: str, tmp_path
     codes = [finding.code for finding in dprelease.verify(folder).findings]
     assert "DP-VERIFY-004" in codes
     resealed(folder)
-    codes = [finding.code for finding in dprelease.verify(folder).findings]
-    assert code in codes
-    assert "DP-VERIFY-004" not in codes
+    codes = {finding.code for finding in dprelease.verify(folder).findings}
+    rows = {"DP-VERIFY-006"} if "rows" in what else set()  # the manifest's number of them as well
+    assert codes == {code} | rows
 
 
 def test_what_the_manifest_says_of_a_family_is_made_again(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_folders_inside_a_release_hold_what_is_listed(what: str, tmp_path: Path)
     folder = published(tmp_path)
     change, code = STRANGE[what]
     change(folder)
-    assert code in {finding.code for finding in dprelease.verify(folder).findings}
+    assert {finding.code for finding in dprelease.verify(folder).findings} >= {code}
     if code == "DP-VERIFY-005" or "folder" in what:
         with pytest.raises(OutputError) as caught:
             published(tmp_path, overwrite=True)
