@@ -92,9 +92,11 @@ def files(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-def test_a_family_is_published_and_verified(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ['count: "*"', "sum: pay", "sum: pay, round_to: 50"])
+def test_a_family_is_published_and_verified(asked: str, tmp_path: Path) -> None:
     """Measurements as drawn, tables that add up, all by digest; other queries as without it."""
-    folder = published(tmp_path)
+    text = RELEASE.replace('n: {count: "*"}', f"n: {{{asked}}}")
+    folder = run(read_declaration(written(tmp_path, text)), bits=Keyed("family"))
     assert files(folder) == FILES
     record = json.loads((folder / "manifest.json").read_text())
     assert {file["name"] for file in record["files"]} == {*FILES} - {"manifest.json"}
@@ -106,6 +108,8 @@ def test_a_family_is_published_and_verified(tmp_path: Path) -> None:
     drawn = pq.read_table(folder / "measurements/adding_city_sex.parquet")
     assert drawn.schema.field("n").type == pa.int64()
     assert drawn["n"].to_pylist() != finest["n"].to_pylist()
+    if "round_to" in asked:
+        assert any(steps % 100 for steps in drawn["n"].to_pylist())  # nothing is done to them
     report = dprelease.verify(folder)
     assert report.ok, report.findings
     assert "the tables of 'adding' follow from its measurements" in report.checked
@@ -162,10 +166,11 @@ def test_a_table_without_cells_is_published(tmp_path: Path) -> None:
     ]
     from dprelease.tables.family_tables import output_tables, schema_of_output
 
-    *_, last = zip(family.outputs, AddingUp().values(noised), strict=True)
-    (table,) = output_tables(*last)
-    assert len(table) == 0
-    assert schema_of_output(last[0]) == [(c.name, str(c.type)) for c in table.schema]
+    *_, (output, batches) = zip(family.outputs, AddingUp().values(noised), strict=True)
+    for given in (batches, iter(())):  # an empty batch, and none
+        (table,) = output_tables(output, given)
+        assert len(table) == 0
+        assert schema_of_output(output) == [(c.name, str(c.type)) for c in table.schema]
 
 
 def altered(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -288,7 +293,12 @@ def test_folders_inside_a_release_hold_what_is_listed(what: str, tmp_path: Path)
         assert dprelease.verify(published(tmp_path, overwrite=True)).ok
 
 
-def test_files_in_folders_have_the_rights_of_files(tmp_path: Path) -> None:
+def test_files_in_folders_are_stored_as_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their rights, and brought to the disk before the release is readable: folders too."""
+    stored: list[str] = []
+    monkeypatch.setattr("dprelease.release.folder._sync", lambda path: stored.append(path.name))
     mask = os.umask(0o027)
     try:
         folder = published(tmp_path)
@@ -296,12 +306,17 @@ def test_files_in_folders_have_the_rights_of_files(tmp_path: Path) -> None:
         os.umask(mask)
     for path in folder.rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640), path
+        assert path.name in stored
 
 
-def test_a_source_that_would_find_a_file_of_a_family(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["o*/people", "l*/people", "**"])
+def test_a_source_that_would_find_a_file_of_a_family(start: str, tmp_path: Path) -> None:
+    """By its own name, or by a link to the folder that the release will be in."""
     path = written(tmp_path)
-    schema = SCHEMA.replace("people.csv", "{path: 'o*/people/tables/*.parquet', format: parquet}")
-    (tmp_path / "people.yaml").write_text(schema)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    source = f"{{path: '{start}/tables/*.parquet', format: parquet}}"
+    (tmp_path / "people.yaml").write_text(SCHEMA.replace("people.csv", source))
     with pytest.raises(OutputError) as caught:
         run(read_declaration(path))
     assert caught.value.code == "DP-OUTPUT-012"
