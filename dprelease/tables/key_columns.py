@@ -36,15 +36,26 @@ class PublicKeys:
 
     def at(self, cells: Integers) -> dict[str, pa.Array]:
         """Return the key columns of cells, by name."""
-        import pyarrow as pa
+        return {
+            key.column: _column(key, cells // stride % len(key.values), held)
+            for key, stride, held in self._held
+        }
 
-        arrays = {}
-        for key, stride, held in self._held:
-            codes = cells // stride % len(key.values)
-            if held is None:
-                codes += key.whole[0]
-            arrays[key.column] = wrapped(pa.int64(), codes) if held is None else taken(held, codes)
-        return arrays
+    def of(self, first: int, last: int) -> dict[str, pa.Array]:
+        """Return those of cells `first` to `last` - 1, whose numbers no column waits for."""
+        return {
+            key.column: _column(key, np.arange(first, last) // stride % len(key.values), held)
+            for key, stride, held in self._held
+        }
+
+
+def _column(key: Key, codes: Integers, held: pa.Array | None) -> pa.Array:
+    import pyarrow as pa
+
+    if held is not None:
+        return taken(held, codes)
+    codes += key.whole[0]
+    return wrapped(pa.int64(), codes)
 
 
 class KeyArrays:
@@ -60,4 +71,4 @@ class KeyArrays:
         """Return the key columns of cells `first` to `last` - 1, by name."""
         if self._private is not None:
             return {name: array[first:last] for name, array in self._private.items()}
-        return self._public.at(np.arange(first, last))
+        return self._public.of(first, last)
