@@ -32,7 +32,9 @@ def refuse_irreplaceable(target: Path) -> None:
     if is_mounted(target):
         raise OutputError("DP-OUTPUT-010", name=target.name)
     others = sorted(
-        name for name, entry in entries(target, names) if name not in names or entry.is_dir()
+        name
+        for name, entry in entries(target, names, is_mounted)
+        if name not in names or entry.is_dir()
     )
     if others:
         raise OutputError("DP-OUTPUT-009", name=target.name, other=others[0])

@@ -49,9 +49,7 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
     families = _families(report, declaration, columns)
     if families is None:
         return
-    digests = {file["name"]: file["sha256"] for file in record["files"]}
-    for name, rows in check_families(report, families).items():
-        written[name] = Written(digests.get(formats.file_of(name), ""), rows)
+    written |= _written_by_steps(record, families, check_families(report, families))
     guarantee = priced_again(report, record, columns, declaration.spec.budget)
     if guarantee is None:
         return
@@ -83,6 +81,18 @@ def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Writ
         file = recorded.get(query.name, {"sha256": "", "rows": 0})
         rows = file["rows"] if query.cells is None else query.keys.size
         found[query.name] = Written(file["sha256"], rows)
+    return found
+
+
+def _written_by_steps(
+    record: dict[str, Any], families: Sequence[Family], rows: dict[str, int]
+) -> dict[str, Written]:
+    """Return digests and rows of families with a step; recorded rows where none could be made."""
+    recorded = {file["name"]: file for file in record["files"]}
+    found = {}
+    for name in (name for family in families if family.step for name in family.published):
+        file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
+        found[name] = Written(file["sha256"], rows.get(name, file["rows"]))
     return found
 
 

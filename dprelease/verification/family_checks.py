@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def check_families(report: Report, families: Sequence[Family]) -> dict[str, int]:
     """Add to a report what is found about families with a step.
 
-    What comes back are the rows that each of their tables has to have, by name.
+    What comes back are the rows that their tables have to have, by name, as far as these can be
+    made: what a step makes of measurements that are none is not looked at.
     """
     rows: dict[str, int] = {}
     for family in families:
@@ -35,7 +36,6 @@ def check_families(report: Report, families: Sequence[Family]) -> dict[str, int]
             continue
         rows |= {table.measured: table.query.keys.size for table in family.tables}
         whole = [_check_measured(report, table) for table in family.tables]
-        rows |= dict.fromkeys((output.name for output in family.outputs), 0)
         if all(whole):
             rows |= _check_outputs(report, family, family.step)
     return rows

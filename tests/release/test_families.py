@@ -309,6 +309,17 @@ def test_files_in_folders_are_stored_as_files(
         assert path.name in stored
 
 
+def test_a_mount_inside_a_release_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = published(tmp_path)
+    mounts = "dprelease.release.replaceable.is_mounted"
+    monkeypatch.setattr(mounts, lambda path: path == folder / "tables")
+    with pytest.raises(OutputError) as caught:
+        published(tmp_path, overwrite=True)
+    assert (caught.value.code, "'tables'" in str(caught.value)) == ("DP-OUTPUT-009", True)
+
+
 @pytest.mark.parametrize("start", ["o*/people", "l*/people", "**"])
 def test_a_source_that_would_find_a_file_of_a_family(start: str, tmp_path: Path) -> None:
     """By its own name, or by a link to the folder that the release will be in."""
