@@ -28,7 +28,7 @@ def test_bad_file(path: Path, tmp_path: Path) -> None:
         run(read_declaration(path), output=tmp_path / "out")
     error = caught.value
     several = error.errors if isinstance(error, Findings) else (error,)
-    assert code in {finding.code for finding in several}, str(error)
+    assert {finding.code for finding in several} == {code}, str(error)
     for finding in several:
         assert finding.cause
         assert finding.fix

@@ -6,17 +6,32 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dprelease
 from dprelease import mechanisms
+from dprelease.errors import DpReleaseError
+from dprelease.exact.engines import kind_of_engine
 from dprelease.mechanisms import registry
+from dprelease.postprocess import family_steps
+from dprelease.release.engine_choice import left_open, on_engine
 from dprelease.release.pipeline import run
+from dprelease.schema import engine_names
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
+from tests import processes
+from tests.release import adding_up
 from tests.release.build import write
+from tests.replay import Keyed
+
+OTHERS = "      pay: {sum: pay, mechanism: laplace}\n"
+"""What the family has beside its counts in that release."""
+
+ROOT = Path(__file__).parents[1]
 
 QUIET = """
 from dprelease.mechanisms.laplace import Laplace
@@ -96,4 +111,151 @@ def test_a_format_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ]  # fmt: skip
     assert dprelease.verify(folder).ok
     (folder / "all.arrow").write_bytes((folder / "by_city.arrow").read_bytes())
+    assert not dprelease.verify(folder).ok
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is found of `tests/added`, in a process of its own: words come before their models."""
+    folder = tmp_path_factory.mktemp("added")
+    command = [sys.executable, "-m", "tests.added", str(folder)]
+    done = processes.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_an_aggregate_is_one_file_its_sql_and_its_word(added: dict[str, Any]) -> None:
+    """It is declared, planned, priced, noised, published and verified, with its own words."""
+    release = added["release"]
+    assert release["told"]["moved"] == [
+        "sum of 'n' without signs",
+        "1 groups at most, each with 1 rows of 0 to 7 steps: in each, 1 cell by 7 steps, "
+        "by add_remove.",
+        "m",
+        "1",
+    ]  # fmt: skip
+    assert release["told"]["tall"][0] == "count of rows in which 'x' is -0.5 or more"
+    assert release["treated"]["x"] == "missing: drop; outside the bounds: clamped"
+    assert (release["planned"], release["verified"], release["forged"]) == (True, True, False)
+    assert added["schema"] == 1
+    assert added["parties"] == ["moved"]
+    assert added["groups"] == ["('n', 'absolute_sum')", "('n', 'mean')"]
+
+
+def test_an_added_word_is_refused_like_all_others(added: dict[str, Any]) -> None:
+    keys = "queries.q.columns.wrong"
+    assert added["refused"] == [
+        ["DP-QUERY-004", f"{keys}.absolute_sum"],
+        ["DP-QUERY-001", f"{keys}.absolute_sum"],
+        ["DP-RELEASE-002", f"{keys}.absolute_sum"],
+        ["DP-QUERY-011", f"{keys}.mechanism"],
+        ["DP-DECL-002", f"{keys}.at_least"],
+        ["DP-DECL-003", f"{keys}.at_least"],
+    ]
+
+
+def test_an_added_aggregate_moves_as_far_as_it_claims(added: dict[str, Any]) -> None:
+    """It is what plain Python computes; no neighbour is farther, and one step less is refuted."""
+    assert added["wrong"] == []
+    compared, beyond = added["neighbours"]
+    assert compared > 50
+    assert beyond == 0
+    assert set(map(tuple, added["reached"].values())) == {(False, True)}
+
+
+PLAIN = """
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+
+from dprelease.exact.true_table import ExactTable
+from tests.exact.reference import reference
+
+
+RAN = []
+
+
+class PlainEngine:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def compile(self, query):
+        return None
+
+    def run(self, query):
+        adults = lambda row: query.predicate is None or row["age"] >= 18
+        found = reference(query, self.rows, adults)
+        RAN.append(query.name)
+        vectors = {name: np.array(held, dtype=np.int64) for name, held in found.items()}
+        return ExactTable(query.name, query.keys.size, vectors)
+
+    def partitions(self, query):
+        raise NotImplementedError
+
+
+class PlainKind:
+    @contextmanager
+    def open(self, sources, spec, settings):
+        declared = sources.declared
+        path = declared.folder / declared.table.source.path
+        yield PlainEngine(pd.read_csv(path).to_dict("records"))
+
+    def left_open(self, spec):
+        return ["nothing is locked"]
+
+
+ENGINE = PlainKind()
+"""
+"""Rows by pandas, aggregates by the slow reference: no SQL."""
+
+
+def test_an_engine_is_one_module_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is admitted, read with, asked what it leaves open, and verified; it answers the same."""
+    (tmp_path / "plain_engine.py").write_text(PLAIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(engine_names.ENGINES, "plain", "plain_engine")
+    text = write(tmp_path).read_text()
+    declared = read_declaration(tmp_path / "release.yaml")
+    (tmp_path / "own.yaml").write_text(text + "engine: plain\n")
+    own = read_declaration(tmp_path / "own.yaml")
+    assert left_open(own) == ["nothing is locked"]
+    folder = run(own, output=tmp_path / "out own", bits=Keyed("noise"))
+    assert dprelease.verify(folder).ok
+    other = run(declared, output=tmp_path / "out other", bits=Keyed("noise"))
+    assert on_engine(declared, "plain").spec.engine == "plain"
+    for name in ("all.parquet", "by_city.parquet"):
+        assert (folder / name).read_bytes() == (other / name).read_bytes()
+    assert sys.modules.pop("plain_engine").RAN == ["by_city", "all"]
+    monkeypatch.undo()
+    assert not dprelease.verify(folder).ok  # nobody knows such an engine
+    with pytest.raises(DpReleaseError, match="'duckdb' or 'spark'"):
+        read_declaration(tmp_path / "own.yaml")
+    with pytest.raises(ValueError, match="engines are"):
+        on_engine(declared, "plain")
+
+
+def test_every_engine_has_its_module() -> None:
+    """Which is found by its text, and opens and tells as all do."""
+    for name in engine_names.ENGINES:
+        kind = kind_of_engine(name)
+        assert callable(kind.open)
+        assert callable(kind.left_open)
+    assert engine_names.DEFAULT_ENGINE in engine_names.ENGINES
+
+
+def test_a_step_of_a_family_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets all tables of a rollup as noised integers; what it makes of them is verified."""
+    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [adding_up.asked])
+    text = write(tmp_path).read_text().replace("by_city:", f"{adding_up.QUERY}:")
+    text = text.replace("group_by: [city]", "rollup: [city]").replace(OTHERS, "")
+    (tmp_path / "own.yaml").write_text(text)
+    folder = run(read_declaration(tmp_path / "own.yaml"), output=tmp_path / "out own")
+    names = [f"tables/{adding_up.QUERY}_{keys}.parquet" for keys in ("total", "city")]
+    total, cities = (pq.read_table(folder / name)["people"].to_pylist() for name in names)
+    assert total == [sum(cities)]
+    assert dprelease.verify(folder).ok
+    (folder / names[0]).write_bytes((folder / names[1]).read_bytes())
     assert not dprelease.verify(folder).ok

@@ -17,8 +17,8 @@ from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.exact.post_view import computed
 from dprelease.ledger.account import Charge
-from dprelease.planning.aggregate_words import counted_words
 from dprelease.planning.auto.ledger_cost import counted_by
+from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query, resolve_one

@@ -10,13 +10,15 @@ import numpy as np
 
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
+from dprelease.schema.column_words import WORDS
 from dprelease.schema.columns import CutColumn
+from dprelease.schema.field_types import Text
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FUNCTIONS: dict[str, str] = {
+PANDAS: dict[str, str] = {
     "count": "count",
     "size": "size",
     "nunique": "count_distinct",
@@ -30,6 +32,13 @@ FUNCTIONS: dict[str, str] = {
     "mode": "mode",
 }
 """pandas' names of aggregates, and ours."""
+
+FUNCTIONS: dict[str, str] = PANDAS | {
+    kind: kind
+    for kind, word in WORDS.items()
+    if word.kind is Text and not word.with_k and kind not in PANDAS.values()
+}
+"""All functions of one column: what pandas has no name for is called as it is declared."""
 
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,12 +15,12 @@ from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting,
 from dprelease.cli.shown_tables import table
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
+from dprelease.schema.engine_names import ENGINES
 
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
 
-EngineName = Literal["duckdb", "spark"]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
@@ -80,8 +80,8 @@ def check(release: ReleaseFile, as_json: AsJson = False) -> None:
         from dprelease.release.own_source import refuse_own_source
 
         declaration = declared(release)
-        queries, _ = prepare(declaration)
-        refuse_own_source(declaration, queries)
+        queries, made = prepare(declaration)
+        refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
@@ -159,7 +159,12 @@ def run(
         bool, typer.Option("--dry-run", help="Print the SQL; open no data, publish nothing.")
     ] = False,
     engine: Annotated[
-        EngineName | None, typer.Option(help="What reads the data, in place of the declared one.")
+        str | None,
+        typer.Option(
+            help="What reads the data, in place of the declared one.",
+            metavar=f"[{'|'.join(ENGINES)}]",
+            callback=_known_engine,
+        ),
     ] = None,
     party: Annotated[
         int | None, typer.Option(help="The number of the party that runs a federated release.")
@@ -185,10 +190,19 @@ def run(
             target = publish(
                 declaration, output=output, overwrite=overwrite, progress=progress, state=state
             )
-        files = sorted(path.name for path in target.iterdir())
+        files = sorted(
+            path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
+        )
         answer = {"output": str(target), "files": files}
         words = f"Published {', '.join(files)} in {target}."
         respond(as_json, answer, one_line(words))
+
+
+def _known_engine(name: str | None) -> str | None:
+    if name is not None and name not in ENGINES:
+        known = ", ".join(map(repr, ENGINES))
+        raise typer.BadParameter(f"{name!r} is not one of {known}.")
+    return name
 
 
 def _shown(sql: str) -> str:
@@ -290,10 +304,8 @@ def _percent(confidence: float) -> str:
 
 def _counted_words(found: Plan, *, wide: bool) -> str:
     """Return what each column counts or adds up, and of which rows."""
-    from dprelease.planning.aggregate_words import aggregate_words
-
     named = [
-        (f"{c.query.name}.{c.measurement.name}", aggregate_words(c.measurement))
+        (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.words)
         for c in found.columns
     ]
     return table([("column", "what it counts"), *named], wide=wide)

@@ -124,6 +124,17 @@ class TreatmentRecord(Part):
     join: str | None = None
 
 
+class FamilyRecord(Part):
+    """Tables that are published together: their measurements, and what a step computed of them."""
+
+    name: str
+    step: str
+    tables: list[str]
+    measurements: list[str]
+    published: list[str]
+    record: dict[str, Any]
+
+
 class LedgerRecord(Part):
     """The entry of the ledger that paid for the release."""
 
@@ -149,6 +160,7 @@ class Manifest(Part):
     privacy_unit: list[UnitRecord]
     measurements: list[MeasurementRecord]
     treatments: list[TreatmentRecord]
+    families: list[FamilyRecord] = Field(default_factory=list)
     files: list[FileRecord]
     post_processing: list[str]
     unprotected_quantities: list[str]

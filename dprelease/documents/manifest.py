@@ -5,26 +5,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from dprelease.documents.encoding import digest_of, pieces
+from dprelease.documents.file_records import Written, family_records, file_records
 from dprelease.documents.treatments import computed_and_joined
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.aggregate_words import counted_words
-from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.bounded_words import bounded_words, counted_words
+from dprelease.planning.family_plan import families_of
 from dprelease.planning.guarantees import budget_of, reading
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
-from dprelease.query.aggregate import CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
 from dprelease.query.resolve import Query
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
-from dprelease.tables import formats
-from dprelease.tables.published_tables import schema_of
 from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"
@@ -47,14 +44,6 @@ POST_PROCESSING = [
     "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
     "Values are lattice steps times the declared step, exact.",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One published file: the SHA-256 of its bytes, and its number of rows."""
-
-    digest: str
-    rows: int
 
 
 def canonical(record: dict[str, Any]) -> bytes:
@@ -85,10 +74,11 @@ def build(
     written: dict[str, Written],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the sealed manifest of a release whose files were written, by query name.
+    """Return the sealed manifest of a release whose files were written, by the name of each table.
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
+    families = families_of(declaration.spec, plan.columns)
     record = {
         **opening(FORMAT, declaration),
         **priced_at(plan.guarantee),
@@ -97,7 +87,8 @@ def build(
         "reading": reading(plan.guarantee),
         "measurements": [measurement(column) for column in plan.columns],
         **told(queries),
-        "files": [file_record(query, written[query.name]) for query in queries],
+        **family_records(families),
+        "files": list(file_records(families, written)),
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
@@ -214,22 +205,12 @@ def measurement(column: PlannedColumn) -> dict[str, Any]:
 
 
 def _derivation(column: PlannedColumn) -> str:
-    aggregate, rows = column.measurement.aggregate, column.query.unit.max_rows_per_group
     sensitivity = column.measurement.sensitivity
+    each = column.measurement.aggregate.each(column.query.unit.max_rows_per_group)
     moves = " or ".join(
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves
     )
-    if isinstance(aggregate, Sum | SquareSum):
-        each = f"{rows} rows of {aggregate.least} to {aggregate.most} steps"
-    elif isinstance(aggregate, Quantile | Frequent):
-        each = f"{rows} rows that move the difference of any two scores"
-    elif isinstance(aggregate, Tree):
-        each = "a node of one level of the tree"
-    elif isinstance(aggregate, CountDistinct):
-        each = "distinct values, each counted once"
-    else:
-        each = f"{rows} rows of one step"
     return (
         f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, "
         f"by {column.query.neighbours.value}."
@@ -244,26 +225,10 @@ def _treatment(query: Query) -> dict[str, Any]:
         others = getattr(declared, "others", DROP)
         columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
     for measurement in query.measurements:
-        if isinstance(measurement.aggregate, Sum | SquareSum | Quantile | Tree):
-            nulls = getattr(query.table.columns[measurement.aggregate.column], "nulls", DROP)
-            columns[measurement.aggregate.column] = f"missing: {nulls}; outside the bounds: clamped"
+        name, lattice = measurement.aggregate.column, measurement.aggregate.lattice
+        if name is not None and lattice is not None:
+            nulls = getattr(query.table.columns[name], "nulls", DROP)
+            columns[name] = f"missing: {nulls}; outside the bounds: clamped"
     if query.unit.id is not None:
         columns[query.unit.id] = "id; missing: drop"
     return computed_and_joined(query, columns)
-
-
-def file_record(query: Query, written: Written) -> dict[str, Any]:
-    """Return the record of one published file; its number of rows is public, or noised."""
-    return {
-        "name": formats.file_of(query.name),
-        "query": query.name,
-        "rows": written.rows,
-        "columns": [{"name": name, "type": kind} for name, kind in schema_of(query)],
-        "computed": {column.name: column.formula for column in query.columns},
-        "post_processing": {
-            column.name: words
-            for column in query.columns
-            if (words := list(column.post.words(column.unit)))
-        },
-        "sha256": written.digest,
-    }

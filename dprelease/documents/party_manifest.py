@@ -7,7 +7,7 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.aggregate_words import counted_words
+from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, Trust
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query

@@ -57,6 +57,10 @@ TEMPLATES: dict[str, Template] = {
         cause="{asked} values of '{column}' are asked for; {values} are declared.",
         fix="ask for fewer.",
     ),
+    "DP-QUERY-013": Template(
+        cause="The tables of '{query}' can't be published by '{step}': {problem}.",
+        fix="ask for counts and sums over public keys, or publish each table for itself.",
+    ),
     "DP-SQL-001": Template(
         cause="The text can't be answered: {problem}.",
         fix="write one SELECT over one declared table, such as "

@@ -46,6 +46,14 @@ TEMPLATES: dict[str, Template] = {
         cause="The guarantee of the manifest is not what its events cost: {found}, not {recorded}.",
         fix="do not rely on this release.",
     ),
+    "DP-VERIFY-012": Template(
+        cause="The table '{name}' is not what follows from the measurements beside it.",
+        fix="do not rely on this release.",
+    ),
+    "DP-VERIFY-013": Template(
+        cause="The tables of '{family}' do not pass the second check of '{step}': {problem}.",
+        fix="do not rely on this release; please report this with the manifest.",
+    ),
     "DP-VERIFY-009": Template(
         cause="The declaration in the manifest is not valid ({why}).",
         fix="do not rely on this release, or verify with the version that the manifest names.",

@@ -1,13 +1,22 @@
-"""What every engine can do."""
+"""What every engine can do, and how it is opened."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dprelease.exact.partitions import Partitions
+from dprelease.exact.settings import Settings
 from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
+from dprelease.schema.load import Declared
+from dprelease.schema.release import ReleaseSpec
+
+if TYPE_CHECKING:
+    from dprelease.exact.true_records import ExactRecords
+    from dprelease.query.records import Records
 
 
 class Answering(Protocol):
@@ -63,3 +72,47 @@ class Spreading(Protocol):
         DataError
             As `Answering.run`.
         """
+
+
+class Recording(Answering, Protocol):
+    """An engine that also reads single records, in the order of their source."""
+
+    def compile_records(self, records: Records) -> object:
+        """Check records against what the source is; as `Answering.compile`."""
+
+    def records(self, records: Records) -> ExactRecords:
+        """Return the true values of every record; raises as `Answering.run`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What one engine reads: a table, and maybe one joined to it; frames stand in for either."""
+
+    declared: Declared
+    frame: object | None = None
+    joined: Declared | None = None
+    joined_frame: object | None = None
+
+
+class EngineKind(Protocol):
+    """A kind of engine, which a module declares as its `ENGINE`.
+
+    To import that module loads no engine: `left_open` is asked where none is started.
+    """
+
+    def open(
+        self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
+    ) -> AbstractContextManager[Answering]:
+        """Return an engine over these sources; it holds nothing when its block is left.
+
+        `spec` is the release that it answers for, if there is one; `settings` are those of DuckDB.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; what else the
+            engine can't do.
+        """
+
+    def left_open(self, spec: ReleaseSpec) -> list[str]:
+        """Return what the engine shows to others than those who get the release, in words."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
-from dprelease.exact.answering import Answering, Expecting
-from dprelease.exact.duckdb import Engine
+from dprelease.exact.answering import Answering, EngineKind, Expecting, Recording, Sources
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
+from dprelease.schema.engine_names import ENGINES
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
@@ -47,7 +48,8 @@ def open_engines(
             if pair not in opened:
                 own = frame_of(query.declared.table, frames)
                 other = None if joined is None else frame_of(joined.table, frames)
-                opening = _engine(spec, settings, query.declared, own, joined, other)
+                sources = Sources(query.declared, own, joined, other)
+                opening = kind_of_engine(spec.engine).open(sources, spec, settings)
                 opened[pair] = stack.enter_context(opening)
             found[query.name] = opened[pair]
             found[query.name].compile(query)
@@ -57,28 +59,19 @@ def open_engines(
         yield found
 
 
+def kind_of_engine(name: str) -> EngineKind:
+    """Return the kind of engine of a name that is on the list."""
+    found: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
+    return found
+
+
 def open_engine(
     declared: Declared, frame: object | None, settings: Settings = DEFAULT
-) -> AbstractContextManager[Engine]:
+) -> AbstractContextManager[Recording]:
     """Return the engine of this machine over one table, or over the frame given for it."""
-    return Engine.open(declared, frame, settings=settings)
+    from dprelease.exact.machine_kind import ENGINE
 
-
-def _engine(
-    spec: ReleaseSpec,
-    settings: Settings,
-    declared: Declared,
-    frame: object | None,
-    joined: Declared | None,
-    joined_frame: object | None,
-) -> AbstractContextManager[Answering]:
-    if spec.engine == "duckdb":
-        return Engine.open(declared, frame, joined, joined_frame, settings)
-    from dprelease.exact.spark.spark_engine import SparkEngine
-    from dprelease.exact.spark.spark_session import Settings as SparkSettings
-
-    cluster = SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
-    return SparkEngine.open(declared, frame, joined, joined_frame, cluster)
+    return ENGINE.open(Sources(declared, frame), None, settings)
 
 
 def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.stored import WIDTH, StoredVector
 from dprelease.exact.true_table import Integers
-from dprelease.query.aggregate import SquareSum, Sum
 from dprelease.query.measurement import Measurement
 
 BATCH = 2**20
@@ -35,10 +34,7 @@ Vector = NDArray[np.int32 | np.int64] | StoredVector
 
 def most_added(measurement: Measurement) -> int:
     """Return the most, in size, that one row adds to a vector."""
-    aggregate = measurement.aggregate
-    if isinstance(aggregate, Sum | SquareSum):
-        return max(abs(aggregate.least), abs(aggregate.most))
-    return measurement.sensitivity.largest_shift
+    return measurement.aggregate.most_added(measurement.sensitivity)
 
 
 def summed(

@@ -101,8 +101,8 @@ class Store:
         if not 1 <= found <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=found, known=FORMAT)
 
-    def _one(self, query: str) -> Any:
-        return self._connection.execute(query).fetchone()[0]
+    def _one(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchone()[0])
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

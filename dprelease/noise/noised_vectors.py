@@ -9,11 +9,9 @@ import numpy as np
 
 from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.noise.quantile_tree import tree_quantiles
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
 from dprelease.planning.plan import PlannedColumn
-from dprelease.query.aggregate import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,10 @@ def perturbed(
     """
     choices: dict[str, Integers] = {}
     for column in columns:
-        if isinstance(column.measurement.aggregate, Tree):
-            choices |= tree_quantiles(exact, column, bits)
-        elif not isinstance(column.mechanism, Mechanism):
+        if not column.measurement.is_vector:
             from dprelease.noise.selections import chosen
 
-            choices[column.measurement.name] = chosen(exact, column, choices, bits)
+            choices |= chosen(exact, column, choices, bits)
     laws = {
         column.measurement.name: column.mechanism
         for column in columns

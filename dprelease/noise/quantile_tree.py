@@ -15,8 +15,8 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
-from dprelease.query.aggregate import Tree
-from dprelease.query.measurement import Form
+from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.tree_of_counts import Tree
 
 
 def read_at(measurement: str, at: Fraction) -> str:
@@ -29,12 +29,10 @@ def tree_quantiles(
 ) -> dict[str, Integers]:
     """Return (size,) lattice steps of every quantile that is read from one tree, by name."""
     measurement, law = column.measurement, column.mechanism
-    tree = measurement.aggregate
-    if not isinstance(tree, Tree) or not isinstance(law, Mechanism):
+    tree = narrowed(measurement.aggregate, Tree)
+    if not isinstance(law, Mechanism):
         raise TypeError("a tree has counts and noise")
-    parts = [
-        c.at for c in column.query.columns if c.form is Form.QUANTILE and c.parts[0] == measurement
-    ]
+    parts = [c.at for c in column.query.columns if c.parts[0] == measurement]
     asked = sorted({at for at in parts if at is not None})
     profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):

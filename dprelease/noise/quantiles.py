@@ -13,7 +13,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
 from dprelease.planning.quantile_target import Target, rows_inside
-from dprelease.query.aggregate import Quantile
+from dprelease.query.aggregates.quantile import Quantile
 
 MOST_PAIRS = 2**20
 """Pairs of a cell and a value that are looked at together, for a bounded memory."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
+
+
+def counted_words(query: Query, measurement: Measurement) -> str:
+    """Return what is counted or added up, and whether bounds leave out rows of a unit."""
+    return measurement.aggregate.words + (", of bounded rows" if query.unit.bounded_rows else "")
 
 
 def bounded_words(query: Query) -> str:

@@ -22,8 +22,8 @@ from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.privacy.unit import Sensitivity
-from dprelease.query.aggregate import Count, CountDistinct, Sum
-from dprelease.query.measurement import Form, Measurement
+from dprelease.query.forms.single_part import MEASURED
+from dprelease.query.measurement import Measurement
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
@@ -182,21 +182,14 @@ def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[
         "a margin": measurement.confidence is not None or measurement.wanted is not None,
         "post-processing": any(c.post != NOTHING for c in query.columns if measurement in c.parts),
         "what is computed from sums": any(
-            c.form is not Form.MEASURED for c in query.columns if measurement in c.parts
+            c.form != MEASURED for c in query.columns if measurement in c.parts
         ),
         "keys that are not public": query.private is not None,
-        "an aggregate that parties can't add up": not _adds_up(measurement),
+        "an aggregate that parties can't add up": not measurement.aggregate.adds_up,
     }
     for words, wrong in found.items():
         if wrong:
             yield BudgetError("DP-FED-002", place=place, column=measurement.name, found=words)
-
-
-def _adds_up(measurement: Measurement) -> bool:
-    aggregate = measurement.aggregate
-    if isinstance(aggregate, CountDistinct):
-        return aggregate.values is None  # units are each with one party, values are not
-    return isinstance(aggregate, Count | Sum)
 
 
 def prepare_federated(declaration: Declaration) -> FederatedPlan:

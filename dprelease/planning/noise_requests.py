@@ -14,7 +14,6 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
 from dprelease.planning.calibration import Draft, Shape, typical_error
 from dprelease.privacy.budget import Budget
-from dprelease.query.aggregate import Partitions
 from dprelease.query.measurement import Measurement
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.schema.mechanism import AUTO
@@ -128,7 +127,7 @@ class NoiseRequest:
             _ = self.options
             return
         kind = registry.randomizer(self.measurement.mechanism.name, self.place)
-        if budget.needs_pure_noise and isinstance(self.measurement.aggregate, Partitions):
+        if budget.needs_pure_noise and self.measurement.aggregate.selects_keys:
             raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:
             raise BudgetError(

@@ -13,7 +13,6 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.aggregate_words import aggregate_words
 from dprelease.planning.auto.ledger_cost import Charged, beside
 from dprelease.planning.auto.mechanism_choice import drafts_of
 from dprelease.planning.bounded_words import bounded_words
@@ -30,14 +29,13 @@ from dprelease.planning.guarantees import (
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rows_inside
 from dprelease.planning.tree_error import path_width
-from dprelease.postprocess.derived_values import evenly_spread, sum_margin
+from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
-from dprelease.query.aggregate import Quantile, Tree
-from dprelease.query.measurement import FRACTIONS, Form, Measurement, Published
+from dprelease.query.measurement import Measurement, Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
@@ -119,16 +117,12 @@ class PlannedColumn:
     @property
     def _levels(self) -> int:
         """Return on how many levels of a tree noise is met; 1 without a tree."""
-        aggregate = self.measurement.aggregate
-        return aggregate.levels if isinstance(aggregate, Tree) else 1
+        return self.measurement.aggregate.levels
 
     @property
     def _rows_inside(self) -> int:
         """Return how many rows lie beyond what is looked for in place of an end; else 0."""
-        aggregate = self.measurement.aggregate
-        if not isinstance(aggregate, Quantile):
-            return 0
-        return max(0, rows_inside(aggregate, self.mechanism) - 1)
+        return max(0, rows_inside(self.measurement.aggregate, self.mechanism) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +169,8 @@ class Plan:
         for query in {column.query.name: column.query for column in self.columns}.values():
             laws = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
             for column in query.columns:
-                if column.form is Form.SUM:
-                    step = float(column.step or 1)
-                    yield query, column, sum_margin(column, laws, 0.95) * step
-                elif column.form in FRACTIONS:
-                    yield query, column, evenly_spread(column, laws, 0.95)
+                if is_computed(column):
+                    yield query, column, typical_margin(column, laws, 0.95)
 
     def bounded_rows(self) -> list[str]:
         """Return, for each query that leaves rows out, which of them count, in words."""
@@ -222,7 +213,7 @@ class Plan:
 def _column_json(column: PlannedColumn) -> dict[str, Any]:
     return {
         **column.event.to_json(),
-        "aggregate": aggregate_words(column.measurement),
+        "aggregate": column.measurement.aggregate.words,
         "cells": column.query.cells,
         "rows": "bounded" if column.is_bounded else "all",
         "step": plain_text(column.measurement.step),

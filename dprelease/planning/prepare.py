@@ -5,6 +5,7 @@ from __future__ import annotations
 from dprelease.errors import DpReleaseError, Place, raise_all
 from dprelease.planning.auto.ledger_cost import Charged, counted_by
 from dprelease.planning.budget_shares import shares_of
+from dprelease.planning.family_plan import refuse_families
 from dprelease.planning.findings import queries_and_findings, several, sharpened
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.query.resolve import Query
@@ -18,8 +19,15 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     Raises
     ------
     QueryError, BudgetError, Findings
-        If a query has no bounded meaning, or nothing fits the budget.
+        If a query has no bounded meaning, nothing fits the budget, or a family of tables can't be
+        had as it is declared.
     """
+    queries, plan = _prepared(declaration)
+    refuse_families(declaration, plan.columns)
+    return queries, plan
+
+
+def _prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     if declaration.spec.mode == "local":
         from dprelease.planning.local_plan import prepare_local
 

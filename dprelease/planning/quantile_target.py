@@ -8,20 +8,21 @@ import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
-from dprelease.query.aggregate import Quantile
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.quantile import Quantile
 
 BEYOND = 0.05
 """Chance, at most, that what is published as the largest or smallest value lies beyond it."""
 
 
-def rows_inside(aggregate: Quantile, law: Randomizer) -> int:
+def rows_inside(aggregate: Aggregate, law: Randomizer) -> int:
     """Return k, where the k-th value from an end is looked for in place of the first; else 0.
 
     Every candidate beyond the last value holds no row, and most of these lie far away: all of them
     together may not weigh as much as a good one. Each lies k rows from the k-th value, so that some
     candidate is chosen as far from it, or farther, with a chance of at most `BEYOND`.
     """
-    return max(1, law.half_width(1.0 - BEYOND)) if aggregate.at in (0, 1) else 0
+    return max(1, law.half_width(1.0 - BEYOND)) if aggregate.part in (0, 1) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
-"""Columns computed from several noised vectors: post-processing, with margins of error."""
+"""Columns computed from several noised vectors: post-processing, with margins of error.
+
+`WHOLE` and `FRACTIONS` have the arithmetic of every form of `query/forms` that computes anything.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +16,11 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
 from dprelease.postprocess.variance_margins import Spread
-from dprelease.query.aggregate import SquareSum, Sum
+from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.square_sum import SquareSum
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
+from dprelease.query.forms.ratio import RATIO
 from dprelease.query.measurement import Form, Published
 
 Laws = Mapping[str, Randomizer]
@@ -52,41 +59,44 @@ def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
     return found
 
 
+def is_computed(column: Published) -> bool:
+    """Return whether a column is computed from its parts, and does not show one of them."""
+    return column.form in WHOLE or column.form in FRACTIONS
+
+
+def whole_of(column: Published, vectors: Vectors) -> Integers:
+    """Return sums (n,) that are computed from other vectors, lattice steps."""
+    return WHOLE[column.form].values(column, vectors)
+
+
+def whole_margin(column: Published, laws: Laws, confidence: float) -> int:
+    """Return the margin of such a sum, of any cell, lattice steps."""
+    return WHOLE[column.form].margin(column, laws, confidence)
+
+
 def fractions_of(column: Published, vectors: Vectors) -> Floats:
     """Return means, ratios, variances or standard deviations (n,), in the column's unit."""
-    match column.form:
-        case Form.MEAN:
-            total, moments = _moments(column, vectors)
-            return (moments.mean + total.center) * float(total.step)
-        case Form.RATIO:
-            over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
-            return _ratio(over, under) * float(column.parts[0].step / column.parts[1].step)
-    total, _ = _moments(column, vectors)
-    variance = _variance(column, vectors)[1]
-    step = float(total.step)
-    return variance * step**2 if column.form is Form.VARIANCE else np.sqrt(variance) * step
+    return FRACTIONS[column.form].values(column, vectors)
 
 
 def margins_of(column: Published, vectors: Vectors, laws: Laws, confidence: float) -> Floats:
     """Return margins of error (n,) of fractions, in the column's unit; NaN where there is none."""
-    parts = _noise(column, laws)
-    match column.form:
-        case Form.MEAN:
-            total, moments = _moments(column, vectors)
-            ends = float(total.least), float(total.most)
-            pivot = pivot_of(parts[0], parts[1], confidence, max(map(abs, ends)))
-            return ratio_margins(moments.mean, moments.count, pivot, ends) * float(total.step)
-        case Form.RATIO:
-            return _ratio_margins(column, vectors, parts, confidence)
-    return _spread_margins(column, vectors, parts, confidence)
+    return FRACTIONS[column.form].margins(column, vectors, _noise(column, laws), confidence)
+
+
+def typical_margin(column: Published, laws: Laws, confidence: float) -> float | None:
+    """Return the margin of any cell, or where it depends on more, in one evenly spread.
+
+    None where it depends on more than the number of rows.
+    """
+    if column.form in WHOLE:
+        return whole_margin(column, laws, confidence) * float(column.step or 1)
+    return evenly_spread(column, laws, confidence)
 
 
 def sum_margin(column: Published, laws: Laws, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred one, lattice steps."""
-    total = column.parts[0].aggregate
-    if not isinstance(total, Sum):
-        raise TypeError("only sums have a center")
-    parts = _noise(column, laws)
+    total, parts = narrowed(column.parts[0].aggregate, Sum), _noise(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
 
@@ -95,18 +105,12 @@ def evenly_spread(column: Published, laws: Laws, confidence: float) -> float | N
 
     None for a ratio of sums: its margin depends on more than the number of rows.
     """
-    if column.form is Form.RATIO:
+    if not FRACTIONS[column.form].by_rows:
         return None
-    known = {part.name: part.aggregate for part in column.parts}
-    vectors = {}
-    for name, aggregate in known.items():
-        typical = 0
-        if not isinstance(aggregate, Sum | SquareSum):
-            typical = EVENLY
-        elif isinstance(aggregate, SquareSum):
-            third = (aggregate.most + aggregate.offset) // 3
-            typical = EVENLY * (third - aggregate.offset)
-        vectors[name] = np.array([typical], dtype=np.int64)
+    vectors = {
+        part.name: np.array([part.aggregate.evenly_spread(EVENLY)], dtype=np.int64)
+        for part in column.parts
+    }
     found = float(margins_of(column, vectors, laws, confidence)[0])
     return found if math.isfinite(found) else None
 
@@ -119,17 +123,42 @@ def _noise(column: Published, laws: Laws) -> list[Mechanism]:
 
 def _moments(column: Published, vectors: Vectors) -> tuple[Sum, Moments]:
     *_, total, count = column.parts
-    if not isinstance(total.aggregate, Sum):
-        raise TypeError("moments are taken of sums")
-    moments = Moments.of(total.aggregate, vectors[total.name], vectors[count.name])
-    return total.aggregate, moments
+    centred = narrowed(total.aggregate, Sum)
+    return centred, Moments.of(centred, vectors[total.name], vectors[count.name])
+
+
+def _sums(column: Published, vectors: Vectors) -> Integers:
+    total, count = column.parts
+    return with_center(narrowed(total.aggregate, Sum), vectors[total.name], vectors[count.name])
+
+
+def _means(column: Published, vectors: Vectors) -> Floats:
+    total, moments = _moments(column, vectors)
+    return (moments.mean + total.center) * float(total.step)
+
+
+def _mean_margins(
+    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+) -> Floats:
+    total, moments = _moments(column, vectors)
+    ends = float(total.least), float(total.most)
+    pivot = pivot_of(parts[0], parts[1], confidence, max(map(abs, ends)))
+    return ratio_margins(moments.mean, moments.count, pivot, ends) * float(total.step)
+
+
+def _variances(column: Published, vectors: Vectors) -> Floats:
+    step = float(_moments(column, vectors)[0].step)
+    return _variance(column, vectors)[1] * step**2
+
+
+def _deviations(column: Published, vectors: Vectors) -> Floats:
+    step = float(_moments(column, vectors)[0].step)
+    return np.sqrt(_variance(column, vectors)[1]) * step
 
 
 def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
     """Return the moments, and sample variances in squared steps: NaN below two rows."""
-    squares = column.parts[0].aggregate
-    if not isinstance(squares, SquareSum):
-        raise TypeError("variances are taken of squares")
+    squares = narrowed(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     held = vectors[column.parts[0].name].astype(np.float64)
@@ -147,17 +176,23 @@ def _spread_margins(
     column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
     """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
-    squares, total = (part.aggregate for part in column.parts[:2])
-    if not isinstance(squares, SquareSum) or not isinstance(total, Sum):
-        raise TypeError("variances are taken of squares and a sum")
+    squares, total = (
+        narrowed(column.parts[0].aggregate, SquareSum),
+        narrowed(column.parts[1].aggregate, Sum),
+    )
     ends = float(total.least), float(total.most)
     spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
     held = [vectors[part.name].astype(np.float64) for part in column.parts]
     low, high = spread.ranges(held[0], held[1], held[2], confidence)
     value, step = _variance(column, vectors)[1], float(total.step) ** 2
-    if column.form is Form.STDDEV:
+    if column.form == STDDEV:
         low, high, value, step = np.sqrt(low), np.sqrt(high), np.sqrt(value), float(total.step)
     return np.maximum(np.maximum(value - low, high - value), 0.0) * step
+
+
+def _ratios(column: Published, vectors: Vectors) -> Floats:
+    over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
+    return _ratio(over, under) * float(column.parts[0].step / column.parts[1].step)
 
 
 def _ratio(over: Floats, under: Floats) -> Floats:
@@ -179,3 +214,32 @@ def _ratio_margins(
         found[cells] = ratio_margins(ratio[cells], under[cells], pivot, None)
     found[~np.isfinite(found)] = math.nan
     return found * float(column.parts[0].step / column.parts[1].step)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The arithmetic of a form on the lattice: values, and one margin for all cells, in steps."""
+
+    values: Callable[[Published, Vectors], Integers]
+    margin: Callable[[Published, Laws, float], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """The arithmetic of a form off the lattice: values, and a margin for each cell.
+
+    `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
+    """
+
+    values: Callable[[Published, Vectors], Floats]
+    margins: Callable[[Published, Vectors, list[Mechanism], float], Floats]
+    by_rows: bool = True
+
+
+WHOLE: dict[Form, Whole] = {SUM: Whole(_sums, sum_margin)}
+FRACTIONS: dict[Form, Quotient] = {
+    MEAN: Quotient(_means, _mean_margins),
+    RATIO: Quotient(_ratios, _ratio_margins, by_rows=False),
+    VARIANCE: Quotient(_variances, _spread_margins),
+    STDDEV: Quotient(_deviations, _spread_margins),
+}

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.query.aggregate import Quantile
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
@@ -20,9 +19,9 @@ def ascending(query: Query, measurement: Measurement, vectors: Mapping[str, Inte
     """
     wanted = measurement.aggregate
     same = [
-        (found.aggregate.at, found.name)
+        (found.aggregate.part, found.name)
         for found in query.measurements
-        if isinstance(found.aggregate, Quantile) and found.aggregate.column == wanted.column
+        if found.aggregate.part is not None and found.aggregate.column == wanted.column
     ]
     same.sort()
     if len(same) == 1:

@@ -7,18 +7,12 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text, round_down
 from dprelease.privacy.unit import Neighbours, Sensitivity
-from dprelease.query.aggregate import (
-    Aggregate,
-    Count,
-    CountDistinct,
-    Frequent,
-    Partitions,
-    Quantile,
-    SquareSum,
-    Sum,
-    Tree,
-)
-from dprelease.query.asked_columns import Asking, Part
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.count import Count
+from dprelease.query.aggregates.count_distinct import CountDistinct
+from dprelease.query.aggregates.key_selection import Partitions
+from dprelease.query.column_parts import parts_of
+from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.query.post import PostProcessing
 from dprelease.schema.asked import ColumnSpec
@@ -29,6 +23,9 @@ LARGEST_BASE = 2**61
 """Steps: noised values saturate at twice as many."""
 
 CHOICES = ("exponential", "permute_and_flip")
+"""Mechanisms that choose among candidates; whatever is not chosen has noise."""
+
+COUNT = ColumnSpec.model_validate({"count": "*"})
 
 
 @dataclass
@@ -38,44 +35,41 @@ class Answers:
     default: MechanismSpec
     neighbours: Neighbours
     cells: int
-    asking: Asking
+    declared: DeclaredColumns
     measurements: list[Measurement] = field(default_factory=list)
     columns: list[Published] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
 
     def add(self, name: str, spec: ColumnSpec) -> None:
         """Add one declared column; what can't be measured is refused."""
-        asked = self.asking.parts(name, spec)
-        if asked is None:
+        found = parts_of(self.declared, name, spec)
+        if found is None or any(self._refused(name, spec, part) for _, part in found.parts):
             return
-        form, parts = asked
-        if any(self._refused(name, spec, aggregate) for _, aggregate in parts):
-            return
-        single = len(parts) == 1 and form is not Form.QUANTILE
+        form = found.form
         measurements = [
-            self._measurement(name, spec, name if single else f"{name}.{label}", aggregate)
-            for label, aggregate in parts
+            self._measurement(name, spec, f"{name}.{label}" if label else name, aggregate)
+            for label, aggregate in found.parts
         ]
         post = self._post(name, spec, form, measurements[0])
-        if form is Form.CANDIDATE and len(parts) > 1:
+        if form.apart and len(measurements) > 1:
             for rank, measurement in enumerate(measurements, 1):
                 self.columns.append(Published(f"{name}_{rank}", form, (measurement,), ""))
             return
-        unit = self._unit(form, parts)
-        at = spec.at if form is Form.QUANTILE else None
-        self.columns.append(Published(name, form, tuple(measurements), unit, spec.margin, post, at))
+        unit = form.unit([self._unit_of(aggregate) for _, aggregate in found.parts])
+        parts = tuple(measurements)
+        self.columns.append(Published(name, form, parts, unit, spec.margin, post, found.at))
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of keys that are not public.
 
         A noised number of units also answers a column that counts them, with no noise of its own.
         """
-        unit = self.asking.table.unit.id
+        unit = self.declared.table.unit.id
         aggregate: Aggregate = Partitions()
         shape = {} if spec.delta is None else {"delta": str(self._delta_of_cell(spec.delta))}
         if spec.mechanism != "partition_selection":
             aggregate = Count() if unit is None else CountDistinct(unit, None)
-            self._shared[aggregate, repr(self._mechanism(ColumnSpec(count="*"), aggregate)), ""] = 0
+            self._shared[aggregate, repr(self._mechanism(COUNT, aggregate)), ""] = 0
         self.measurements.append(
             Measurement(
                 name=PRIVATE_KEYS,
@@ -108,7 +102,7 @@ class Answers:
         if place < len(self.measurements):
             known = self.measurements[place]
             together = known.weight + spec.weight
-            weight = together if isinstance(aggregate, Tree) else max(known.weight, spec.weight)
+            weight = together if aggregate.paid_together else max(known.weight, spec.weight)
             if weight != known.weight:
                 known = replace(known, weight=weight)
                 self.measurements[place] = known
@@ -131,21 +125,19 @@ class Answers:
         return self.measurements[-1]
 
     def _sensitivity(self, aggregate: Aggregate) -> Sensitivity:
-        return aggregate.sensitivity(self.asking.table.unit, self.neighbours, self.cells)
+        return aggregate.sensitivity(self.declared.table.unit, self.neighbours, self.cells)
 
     def _refused(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
         if self._sensitivity(aggregate).largest_shift == 0:
-            self.asking.refuse("DP-QUERY-005", "columns", name, column=name)
+            self.declared.refuse("DP-QUERY-005", "columns", name, column=name)
             return True
         if spec.mechanism is None or spec.mechanism.name == AUTO:
             return False
-        is_choice = isinstance(aggregate, Quantile | Frequent)
-        wanted = ("exponential",) if isinstance(aggregate, Quantile) else CHOICES
-        if is_choice is not (spec.mechanism.name in CHOICES) or (
-            is_choice and spec.mechanism.name not in wanted
+        if (aggregate.mechanisms or spec.mechanism.name in CHOICES) and (
+            spec.mechanism.name not in aggregate.mechanisms
         ):
-            known = ", ".join(wanted) if is_choice else "a noise mechanism"
-            self.asking.refuse(
+            known = ", ".join(sorted(aggregate.mechanisms)) or "a noise mechanism"
+            self.declared.refuse(
                 "DP-QUERY-011", "columns", name, "mechanism", column=name, known=known
             )
             return True
@@ -153,10 +145,9 @@ class Answers:
 
     def _mechanism(self, spec: ColumnSpec, aggregate: Aggregate) -> MechanismSpec:
         declared = spec.mechanism
-        if isinstance(aggregate, Quantile | Frequent):
+        if aggregate.mechanisms:
             if declared is None or declared.name == AUTO:
-                best = isinstance(aggregate, Frequent)
-                declared = MechanismSpec(name="permute_and_flip" if best else "exponential")
+                declared = MechanismSpec(name=aggregate.mechanisms[0])
             size = {"candidates": str(aggregate.candidates)}
             return MechanismSpec.model_validate({"name": declared.name, **declared.shape, **size})
         if declared is None and self.default.name in CHOICES:
@@ -166,13 +157,12 @@ class Answers:
     def _post(
         self, name: str, spec: ColumnSpec, form: Form, measurement: Measurement
     ) -> PostProcessing:
-        on_lattice = form in (Form.MEASURED, Form.SUM, Form.QUANTILE)
-        for key in ("round_to", "bottom_code", "top_code") if on_lattice else ():
+        for key in ("round_to", "bottom_code", "top_code") if form.on_lattice else ():
             value = getattr(spec, key)
             base = Fraction(1) if value is None else value / measurement.step
             if base.denominator != 1 or abs(base) > LARGEST_BASE:
                 step = plain_text(measurement.step)
-                self.asking.refuse(
+                self.declared.refuse(
                     "DP-QUERY-010", "columns", name, key, column=name, key=key, step=step
                 )
         return PostProcessing(
@@ -181,26 +171,7 @@ class Answers:
         )  # fmt: skip
 
     def _unit_of(self, aggregate: Aggregate) -> str:
-        match aggregate:
-            case Sum(column=column) | Quantile(column=column) | Tree(column=column):
-                return getattr(self.asking.table.columns[column], "unit", None) or ""
-            case SquareSum(column=column):
-                unit = getattr(self.asking.table.columns[column], "unit", None)
-                return f"({unit})^2" if unit else ""
-            case CountDistinct(column=column):
-                return column
-            case Frequent():
-                return ""
-        return "rows"
-
-    def _unit(self, form: Form, parts: list[Part]) -> str:
-        units = [self._unit_of(aggregate) for _, aggregate in parts]
-        match form:
-            case Form.STDDEV:
-                return units[1]
-            case Form.RATIO:
-                return f"{units[0]} / {units[1]}" if any(units) else ""
-        return units[0]
+        return aggregate.unit(self.declared.table.columns)
 
 
 def _using(column: Published, measurement: Measurement) -> Published:

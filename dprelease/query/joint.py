@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dprelease.query.aggregate import CountDistinct, Frequent, SquareSum, Sum
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -48,16 +47,12 @@ class Part:
     def candidates(self) -> tuple[object, ...]:
         """Return what the candidates are, the same for each measurement; nothing for vectors."""
         first = self.query.measurements[0]
-        if not first.is_choice:
-            return ()
-        aggregate = first.aggregate
-        bounds = (getattr(aggregate, name, None) for name in ("lower", "upper", "base", "stride"))
-        return (isinstance(aggregate, Frequent), aggregate.column, *bounds, self.width)
+        return _candidates(first) if first.is_choice else ()
 
     @property
     def width(self) -> int:
         """Return how many candidates there are; 1 for vectors."""
-        return int(getattr(self.query.measurements[0].aggregate, "candidates", 1))
+        return self.query.measurements[0].aggregate.candidates or 1
 
     @property
     def numbers(self) -> int:
@@ -87,23 +82,25 @@ def parts_of(query: Query) -> list[Part]:
     choices: dict[object, list[Measurement]] = {}
     for measurement in query.measurements:
         if not measurement.is_vector:
-            chosen = isinstance(measurement.aggregate, Frequent), measurement.aggregate.column
-            choices.setdefault(chosen, []).append(measurement)
+            choices.setdefault(_candidates(measurement), []).append(measurement)
     return found + [Part(replace(query, measurements=tuple(each))) for each in choices.values()]
 
 
 def _alone(vectors: Iterable[Measurement]) -> str:
     """Return why vectors are not added up from finer ones; "" if they can be."""
     for measurement in vectors:
-        aggregate = measurement.aggregate
-        if isinstance(aggregate, CountDistinct):
+        if measurement.aggregate.is_distinct:
             return "distinct values don't add up"
-        if (
-            isinstance(aggregate, Sum | SquareSum)
-            and max(abs(aggregate.least), abs(aggregate.most)) > MOST_ADDED
-        ):
+        if measurement.aggregate.most_added(measurement.sensitivity) > MOST_ADDED:
             return f"a row may add more than {MOST_ADDED} steps"
     return ""
+
+
+def _candidates(measurement: Measurement) -> tuple[object, ...]:
+    """Return what is equal for measurements that choose among the same candidates."""
+    chosen = measurement.aggregate
+    stride = getattr(chosen, "stride", 1)
+    return chosen.column, chosen.mechanisms, chosen.lattice, stride, chosen.candidates
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 from dprelease.errors import DpReleaseError, QueryError, raise_all
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregate import Sum
+from dprelease.query.aggregates.sum import Sum
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -189,7 +189,7 @@ def _number(
     lattice = column.lattice
     if lattice is None:
         return "it has no bounds"
-    aggregate = Sum(name, lattice.lower, lattice.upper, lattice.step)
+    aggregate = Sum.of(name, lattice)
     # Randomized response moves a value to any other: how far apart they are does not matter.
     shift = 1 if asked.name == RESPONSE else max(1, lattice.upper - lattice.lower)
     measurement = _measurement(name, aggregate, shift, column.unit or "", asked, spec)

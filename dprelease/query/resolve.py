@@ -9,7 +9,7 @@ from typing import Any
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
-from dprelease.query.asked_columns import Asking, columns_with_moments, columns_with_trees
+from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement, Published
@@ -180,9 +180,8 @@ class _Resolver:
         keys = KeySpace(() if private else tuple(self._keys(asked)))
         if keys.size > limits.max_cells:
             self._refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
-        trees = columns_with_trees(asked.columns, table.unit)
-        asking = Asking(table, self._refuse, columns_with_moments(asked.columns), trees)
-        answers = Answers(default, neighbours, UNKNOWN if private else keys.size, asking)
+        declared = DeclaredColumns(table, self._refuse, asked.columns)
+        answers = Answers(default, neighbours, UNKNOWN if private else keys.size, declared)
         if private is not None:
             answers.add_keys(private)
         for column, spec in asked.columns.items():

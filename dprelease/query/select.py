@@ -20,6 +20,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.nodes import near
 from dprelease.query.whole import KNOWN, dropped, unread
+from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
@@ -60,16 +61,10 @@ CALLS: dict[type[exp.Expression], str] = {
     exp.Sqrt: "sqrt",
 }
 KINDS: dict[type[exp.Expression], str] = {
-    exp.Sum: "sum",
-    exp.Avg: "mean",
-    exp.Variance: "variance",
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev",
-    exp.Median: "median",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Mode: "mode",
+    getattr(exp, function): kind for kind, word in WORDS.items() for function in word.sql
 }
+"""Functions of one column, and the words that they stand for."""
+
 PARTS: dict[type[exp.Expression], str] = {
     exp.PercentileCont: "expression",
     exp.PercentileDisc: "expression",

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dprelease.errors import DataError
+from dprelease.exact.engines import kind_of_engine
+from dprelease.schema.engine_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.load import Declaration
-
-ENGINES = ("duckdb", "spark")
 
 
 def left_open(declaration: Declaration) -> list[str]:
     """Return what the engine shows to others than those who get the release; starts no engine."""
-    spec = declaration.spec
-    if spec.engine != "spark":
-        return []
-    from dprelease.exact.spark.exposure import left_open as by_spark
-
-    return by_spark(spec.spark.master, spec.spark.config)
+    return kind_of_engine(declaration.spec.engine).left_open(declaration.spec)
 
 
 def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
@@ -26,12 +21,12 @@ def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
     Raises
     ------
     DataError
-        DP-SPARK-005 if Spark can't run it.
+        DP-SPARK-005 if only the engine of this machine can run it.
     """
     if engine is None or engine == declaration.spec.engine:
         return declaration
     if engine not in ENGINES:
         raise ValueError(f"engines are {' and '.join(ENGINES)}")
-    if engine == "spark" and declaration.spec.mode == "local":
+    if engine != DEFAULT_ENGINE and declaration.spec.mode == "local":
         raise DataError("DP-SPARK-005", problem="records keep the order of their source")
     return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))

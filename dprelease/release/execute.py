@@ -21,6 +21,7 @@ from dprelease.exact.engines import open_engine
 from dprelease.noise.noised_answers import answered
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
 from dprelease.release.folder import Claim, claimed
@@ -29,7 +30,7 @@ from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
 from dprelease.system.files import in_mebibytes
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.tables.published_tables import to_arrow
+from dprelease.tables.family_tables import published_answers
 
 ROOM = 1 << 20
 """Bytes for what a draft lacks: digests, numbers of rows, the entry of the ledger."""
@@ -98,7 +99,7 @@ def publishing(
         As `charging`.
     """
     state = RunState() if state is None else state
-    refuse_own_source(declaration, queries, output)
+    refuse_own_source(declaration, plan, output)
     _refuse_large(declaration, draft)
     target = output or declaration.folder / declaration.spec.output
     with (
@@ -138,18 +139,40 @@ def answering(
 def answer(
     columns: Sequence[PlannedColumn], frame: object | None, charged: AbstractContextManager[None]
 ) -> pa.Table:
-    """Return the noised table of one query, which is compiled, charged, and only then read.
+    """Return the noised table of one query by itself; as `answers`.
 
-    `columns`: all that is planned of the query. `frame` stands in for its source. `charged`: what
-    pays for the answer while it is drawn.
+    `columns`: all that is planned of the query.
+    """
+    query = columns[0].query
+    laws = {column.measurement.name: column.mechanism for column in columns}
+    family = Family(query.name, (FamilyTable(query, laws),))
+    return answers(family, columns, frame, charged)[query.name]
+
+
+def answers(
+    family: Family,
+    columns: Sequence[PlannedColumn],
+    frame: object | None,
+    charged: AbstractContextManager[None],
+) -> dict[str, pa.Table]:
+    """Return all that a family publishes, by name; compiled, charged, and only then read.
+
+    `columns`: all that is planned of its queries, which read one source. `frame` stands in for it.
+    `charged`: what pays for the answer while it is drawn.
 
     Raises
     ------
     DataError
         Before the charge if a source is not as declared; afterwards as `Engine.run`.
     """
-    query = columns[0].query
-    with open_engine(query.declared, frame) as engine:
-        engine.compile(query)  # a missing column or an unreadable type is refused without a charge
+    queries = [table.query for table in family.tables]
+    with open_engine(queries[0].declared, frame) as engine:
+        for query in queries:  # a missing column or unreadable type is refused without a charge
+            engine.compile(query)
         with charged:
-            return to_arrow(answered(engine, columns, Entropy()))
+            bits = Entropy()
+            drawn = [
+                answered(engine, [c for c in columns if c.query.name == query.name], bits)
+                for query in queries
+            ]
+            return published_answers(family, drawn)

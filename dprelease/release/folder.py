@@ -58,8 +58,8 @@ class Claim:
 
     def store(self) -> None:
         """Bring all files to the disk, with the rights that they are published with."""
-        for path in self.folder.iterdir():
-            path.chmod(0o666 & ~_umask())
+        for path in self.folder.rglob("*"):
+            path.chmod((0o777 if path.is_dir() else 0o666) & ~_umask())
             _sync(path)
         _sync(self.folder)
 

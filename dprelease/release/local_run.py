@@ -9,7 +9,7 @@ from pathlib import Path
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.manifest import sha256
 from dprelease.errors import RunState
-from dprelease.exact.duckdb import Engine
+from dprelease.exact.answering import Recording
 from dprelease.exact.engines import frame_of, open_engine
 from dprelease.exact.settings import Settings
 from dprelease.noise.noised_records import perturb_records
@@ -61,9 +61,9 @@ def run_local(
 
 def _opened(
     declaration: Declaration, plan: LocalPlan, frames: Mapping[str, object], stack: ExitStack
-) -> dict[str, Engine]:
+) -> dict[str, Recording]:
     """Return the engine of each table, whose columns serve all that is asked of it."""
-    opened: dict[str, Engine] = {}
+    opened: dict[str, Recording] = {}
     for part in plan.records:
         name = part.declared.table.name
         if name not in opened:
@@ -75,7 +75,7 @@ def _opened(
 
 
 def _publish_records(
-    engine: Engine, part: Records, plan: LocalPlan, bits: BitSource, folder: Path
+    engine: Recording, part: Records, plan: LocalPlan, bits: BitSource, folder: Path
 ) -> tuple[str, int]:
     """Write one file of noised records; return its digest and the number of records."""
     exact = engine.records(part)

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place
-from dprelease.query.resolve import Query
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.plan import Plan
 from dprelease.release.folder import working_names
 from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration
@@ -33,9 +34,7 @@ SPARKS_MARKS = "*?[]{}\\"
 """What begins a pattern in a path that Spark reads; it finds files in all folders below."""
 
 
-def refuse_own_source(
-    declaration: Declaration, queries: Sequence[Query], output: Path | None = None
-) -> None:
+def refuse_own_source(declaration: Declaration, plan: Plan, output: Path | None = None) -> None:
     """Raise unless the folder of a release and its sources are apart.
 
     `output` stands in for the declared folder.
@@ -46,7 +45,9 @@ def refuse_own_source(
         DP-OUTPUT-012 if a source is in the folder, or has a pattern that files in it would fit.
     """
     target = output or declaration.folder / declaration.spec.output
-    written = [MANIFEST, *(formats.file_of(query.name) for query in queries)]
+    families = families_of(declaration.spec, plan.columns)
+    names = [name for family in families for name in family.published]
+    written = [MANIFEST, *map(formats.file_of, names)]
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source
@@ -110,10 +111,10 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
     root = os.path.realpath(folder.joinpath(*begin))
     if _is_below(root, end):
         inside = Path(end).relative_to(root).parts
-        if any(_fits(marked, (*inside, name)) for name in written):
+        if any(_fits(marked, (*inside, *name.split("/"))) for name in written):
             return True  # without a link
     there, missing = _split(end)
-    files = [(*missing, name) for name in written]
+    files = [(*missing, *name.split("/")) for name in written]
     parts = Path(pattern).parts
     todo, seen = deque([(str(folder), 0)]), set[tuple[str, int]]()
     while todo and len(seen) < MOST_FOLDERS:

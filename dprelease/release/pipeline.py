@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dprelease.documents import manifest
+from dprelease.documents.file_records import Written
 from dprelease.errors import RunState
-from dprelease.exact.answering import Answering
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.planning.plan import Plan
+from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.query.resolve import Query
 from dprelease.release.execute import publishing
-from dprelease.release.streaming import streaming
+from dprelease.release.family_run import publish_family
 from dprelease.schema.load import Declaration
-from dprelease.tables.formats import file_of, write_table
 
 Progress = Callable[[str], None]
 
@@ -56,20 +54,20 @@ def run(
             state=state,
         )
     queries, plan = prepare(declaration)
+    families = families_of(declaration.spec, plan.columns)
     source = bits or Entropy()
-    blank = {query.name: manifest.Written("", 0) for query in queries}
+    names = [name for family in families for name in family.published]
+    blank = dict.fromkeys(names, Written("", 0))
     draft = manifest.build(declaration, queries, plan, blank)
     with publishing(
         declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
     ) as release:
         settings = Settings.of(declaration)
-        written: dict[str, manifest.Written] = {}
+        written: dict[str, Written] = {}
         with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
             release.read()
-            for query in queries:
-                progress(query.name)
-                engine = engines[query.name]
-                written[query.name] = _publish_query(engine, query, plan, source, release.folder)
+            for family in families:
+                written |= publish_family(family, plan, engines, source, release, progress)
         progress("manifest")
         charged = release.charged.to_json()
         release.publish(manifest.build(declaration, queries, plan, written, charged))
@@ -87,13 +85,3 @@ def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
 
         return run_federated
     return None
-
-
-def _publish_query(
-    engine: Answering, query: Query, plan: Plan, bits: BitSource, folder: Path
-) -> manifest.Written:
-    """Write one noised table and return its digest and its number of rows."""
-    path = folder / file_of(query.name)
-    with streaming(engine, plan.of_query(query.name), bits) as tables:
-        rows = write_table(tables, path)
-    return manifest.Written(manifest.sha256_of(path), rows)

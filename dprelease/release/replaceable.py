@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from dprelease.errors import OutputError
+from dprelease.system.entries import entries
 from dprelease.system.files import NoFile, TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
@@ -31,8 +31,11 @@ def refuse_irreplaceable(target: Path) -> None:
         return  # the link alone is replaced: what it leads to stays
     if is_mounted(target):
         raise OutputError("DP-OUTPUT-010", name=target.name)
-    with os.scandir(target) as entries:
-        others = sorted(e.name for e in entries if e.name not in names or e.is_dir())
+    others = sorted(
+        name
+        for name, entry in entries(target, names, is_mounted)
+        if name not in names or entry.is_dir()
+    )
     if others:
         raise OutputError("DP-OUTPUT-009", name=target.name, other=others[0])
 

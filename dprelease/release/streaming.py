@@ -8,17 +8,17 @@ thread: one stream of bits in one order, whatever the threads' timing, and one p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dprelease.exact.answering import Answering, Spreading
 from dprelease.noise.noised_answers import answered
-from dprelease.noise.noised_vectors import perturbed
+from dprelease.noise.noised_vectors import NoisyTable, perturbed
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn
 from dprelease.tables.formats import ROW_GROUP
-from dprelease.tables.published_tables import Tables, to_arrow
+from dprelease.tables.published_tables import Tables
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -26,14 +26,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class Shown(Protocol):
+    """What makes Arrow tables of noised cells, batch after batch."""
+
+    def of(self, noisy: NoisyTable) -> pa.Table:
+        """Return the table of the cells that follow."""
+        ...
+
+
 @contextmanager
 def streaming(
-    engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource, most: int = ROW_GROUP
+    engine: Answering,
+    columns: Sequence[PlannedColumn],
+    bits: BitSource,
+    most: int = ROW_GROUP,
+    shown: Callable[[Sequence[PlannedColumn]], Shown] = Tables,
 ) -> Iterator[Iterator[pa.Table]]:
-    """Yield the published table of one query as tables of `most` rows, in key order.
+    """Yield the table of one query as tables of `most` rows, in key order.
 
-    All planned columns of the query are given. Put together the tables are what `answered` and
-    `to_arrow` make, to the bit, for the same stream of bits. On leaving no thread is left running.
+    All planned columns of the query are given. `shown` makes of noised integers what is written:
+    the published columns, or the measurements themselves. Put together the tables are what
+    `answered` and `shown` make, to the bit, for the same stream of bits. On leaving no thread is
+    left running.
 
     Raises
     ------
@@ -41,10 +55,11 @@ def streaming(
         As `Engine.run`.
     """
     if columns[0].query.private is not None or isinstance(engine, Spreading):
-        yield iter([to_arrow(answered(engine, columns, bits))])
+        answer = answered(engine, columns, bits)
+        yield iter([shown(answer.columns).of(answer.noisy)])
         return
     exact = engine.run(columns[0].query)
-    tables = Tables(columns)
+    tables = shown(columns)
     made = (tables.of(noisy) for noisy in perturbed(exact, columns, bits, most))
     if exact.size <= most:
         yield made

@@ -35,7 +35,6 @@ INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by 
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
 DATE = "{type: date}  # FILL IN lower and upper, to group by it"
-YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
 
 

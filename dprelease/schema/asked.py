@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
     WithJsonSchema,
-    field_validator,
+    create_model,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.column_words import WORDS, OfColumn, Origin, QuantileSpec
 from dprelease.schema.field_types import (
     Exact,
     Flag,
     ShortForm,
-    Text,
     Whole,
     refuse,
     to_bool,
@@ -30,9 +30,6 @@ from dprelease.schema.field_types import (
 )
 from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.model import Model
-
-MOST_PARTS = 10_000
-"""Largest denominator of a quantile."""
 
 DEFAULT_CONFIDENCE = Fraction(95, 100)
 
@@ -70,51 +67,31 @@ def _confidence(value: object) -> object:
     return found
 
 
-class QuantileSpec(Model):
-    """A quantile: of a column, at a part of its values."""
-
-    of: Text
-    at: Exact
-
-    @field_validator("at")
-    @classmethod
-    def _part(cls, at: Fraction) -> Fraction:
-        if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
-            refuse("DP-RELEASE-014")
-        return at
-
-
-KINDS = (
-    "count", "sum", "count_distinct", "mean", "variance", "stddev", "ratio",
-    "quantile", "median", "min", "max", "mode", "top_k",
-)  # fmt: skip
+KINDS = tuple(WORDS)
 """Aggregates; a column asks for one of them."""
 
-ADDED = frozenset({"count", "sum", "count_distinct"})
-"""Aggregates that noise is added to: an accuracy can be declared for them."""
-
-CHOSEN = frozenset({"quantile", "median", "min", "max", "mode", "top_k"})
+CHOSEN = frozenset(
+    name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
+)
 """Aggregates that are chosen among candidates."""
 
-EXTREMES = {"median": Fraction(1, 2), "min": Fraction(0), "max": Fraction(1)}
+if TYPE_CHECKING:
+
+    class WordKeys(Model):
+        """A key for each word; which of them there are is known from `WORDS` alone."""
+
+else:
+    WordKeys = create_model(
+        "WordKeys",
+        __base__=Model,
+        __module__=__name__,
+        **{name: (word.kind | None, None) for name, word in WORDS.items()},
+    )
 
 
-class ColumnSpec(Model):
+class ColumnSpec(WordKeys):
     """One column to publish: exactly one aggregate, and how its noise is made."""
 
-    count: Text | None = None
-    sum: Text | None = None
-    count_distinct: Text | None = None
-    mean: Text | None = None
-    variance: Text | None = None
-    stddev: Text | None = None
-    ratio: tuple[Text, Text] | None = None
-    quantile: QuantileSpec | None = None
-    median: Text | None = None
-    min: Text | None = None
-    max: Text | None = None
-    mode: Text | None = None
-    top_k: Text | None = None
     k: Annotated[Whole | None, Field(ge=1, le=1000)] = None
     mechanism: Mechanism | None = None
     weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
@@ -147,12 +124,12 @@ class ColumnSpec(Model):
         if len(asked) != 1:
             refuse("DP-RELEASE-002", key=(asked or [""])[-1])
         at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
-        kind, _ = self.asked
-        if (self.k is not None) != (kind == "top_k"):
+        word = WORDS[asked[0]]
+        if (self.k is not None) != word.with_k:
             refuse("DP-RELEASE-015")
-        if self.margin_wanted is not None and kind not in ADDED:
+        if self.margin_wanted is not None and word.origin is not Origin.NOISED:
             refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
-        if (self.margin is not None or self.flag_above is not None) and kind in CHOSEN:
+        if (self.margin is not None or self.flag_above is not None) and asked[0] in CHOSEN:
             refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
         coded = self.bottom_code is not None or self.top_code is not None
         if self.bottom_code is not None and self.top_code is not None:
@@ -160,21 +137,30 @@ class ColumnSpec(Model):
         if (self.labels and not coded) or (not coded and self.top_code is not None):
             refuse("DP-RELEASE-016")
         changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
-        if changed and kind in ("mode", "top_k"):
+        if changed and word.origin is Origin.LABEL:
             refuse("DP-RELEASE-016")
         return self
 
     @property
     def asked(self) -> tuple[str, str | tuple[str, ...]]:
         """Return the aggregate and its column, or columns."""
+        kind, declared = self.declared
+        return kind, declared.of if isinstance(declared, OfColumn) else declared
+
+    @property
+    def declared(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
+        """Return the aggregate, and all that is declared of it."""
         kind = next(name for name in KINDS if getattr(self, name) is not None)
-        column: str | tuple[str, ...] | QuantileSpec = getattr(self, kind)
-        return kind, column.of if isinstance(column, QuantileSpec) else column
+        return kind, getattr(self, kind)
 
     @property
     def at(self) -> Fraction:
         """Return the part of values that lie below, of a quantile."""
-        return EXTREMES[self.asked[0]] if self.quantile is None else self.quantile.at
+        kind, declared = self.declared
+        at = declared.at if isinstance(declared, QuantileSpec) else WORDS[kind].at
+        if at is None:
+            raise TypeError(f"{kind} is no quantile")
+        return at
 
     @property
     def ranks(self) -> int:
@@ -183,7 +169,7 @@ class ColumnSpec(Model):
 
     def published(self, name: str) -> list[str]:
         """Return the names of all columns that are published for this one."""
-        if self.top_k is not None:
+        if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
         beside = {"moe": self.margin is not None, "label": self.labels}
         beside["unreliable"] = self.flag_above is not None

@@ -38,3 +38,18 @@ class DuckDBSpec(Model):
     ] = None
     threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None
     temp_directory: Annotated[Text | None, AfterValidator(_plain_path)] = None
+
+
+class SparkSpec(Model):
+    """Where Spark runs; what is not said is left to its own configuration.
+
+    `master`: for example local[8], spark://host:7077, yarn, k8s://https://host:443 or, for Spark
+    Connect, sc://host. `staging`: a folder (a URI of Spark's) that all executors write to, where
+    they leave noised parts of large results, as confidential as the data; without it, the driver
+    adds the noise. All of it is published with the release, as all of the file: secrets belong into
+    the configuration of Spark itself.
+    """
+
+    master: Text | None = None
+    staging: Text | None = None
+    config: dict[Text, Text] = Field(default_factory=dict)

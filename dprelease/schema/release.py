@@ -11,6 +11,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -18,9 +19,9 @@ from pydantic import (
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
-from dprelease.schema.cluster import SparkSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
-from dprelease.schema.engine_settings import DuckDBSpec
+from dprelease.schema.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
+from dprelease.schema.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.field_types import (
     NAME,
     NUMBER_SCHEMA,
@@ -161,7 +162,8 @@ class QuerySpec(Model):
         keys = self.private_keys
         if keys is None or column != PRIVATE_KEYS:
             return self.columns[column]
-        return ColumnSpec(count="*", weight=keys.weight, epsilon=keys.epsilon)
+        asked = {"count": "*", "weight": keys.weight, "epsilon": keys.epsilon}
+        return ColumnSpec.model_validate(asked)
 
     @property
     def margins_asked(self) -> tuple[tuple[str, ...], ...]:
@@ -272,6 +274,17 @@ class RecordsSpec(Model):
     share: Share = ShareSpec()
 
 
+def _engine(value: object) -> object:
+    if not (isinstance(value, str) and value in ENGINES):
+        refuse("DP-DECL-003", problem=not_an_engine())
+    return value
+
+
+EngineName = Annotated[
+    str, BeforeValidator(_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
+]
+
+
 class Limits(Model):
     """What a plan may grow to before it is refused."""
 
@@ -297,7 +310,7 @@ class ReleaseSpec(Model):
     ledger: Text | None = None
     limits: Limits = Limits()
     duckdb: DuckDBSpec = DuckDBSpec()
-    engine: Literal["duckdb", "spark"] = "duckdb"
+    engine: EngineName = DEFAULT_ENGINE
     spark: SparkSpec = SparkSpec()
 
     @model_validator(mode="after")
@@ -308,7 +321,7 @@ class ReleaseSpec(Model):
             wrong = "queries" if local else "records"
             problem = f"a release of mode {self.mode} has {wanted}"
             refuse("DP-DECL-003", problem=problem, key=wrong)
-        if local and self.engine != "duckdb":
+        if local and self.engine != DEFAULT_ENGINE:
             problem = "records keep the order of their source, which only the engine duckdb tells"
             refuse("DP-DECL-003", problem=problem)
         if self.federated and (local or self.ledger or self.budget.epsilon is None):

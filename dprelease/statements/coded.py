@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dprelease.query import quoting
-from dprelease.query.aggregate import Aggregate, Frequent
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.together import Together
 from dprelease.query.used_columns import Predicate
-from dprelease.statements.compiler import Compiler, KeyTable, reads_values
+from dprelease.statements.compiler import Compiler, KeyTable
+from dprelease.statements.row_values import row_value, same_values
 
 
 class Coded:
@@ -21,7 +19,7 @@ class Coded:
         codes = {name: compiler.code(key) for name, key in sources.keys.items()}
         self._codes = {name: f"k{i}" for i, name in enumerate(codes)}
         self._coded = {self._codes[name]: code for name, code in codes.items()}
-        self._read: dict[Aggregate, str] = {}
+        self._read: dict[object, str] = {}
         self._values: dict[str, str] = {}
         self._flags: dict[str, str] = {}
 
@@ -40,12 +38,12 @@ class Coded:
 
     def value(self, measurement: Measurement) -> str | None:
         """Return the column of what a row adds to a measurement; None where all add the same."""
-        if not reads_values(measurement):
+        if not measurement.aggregate.reads_values:
             return None
         aggregate = measurement.aggregate
-        read = replace(aggregate, rank=1) if isinstance(aggregate, Frequent) else aggregate
+        read = same_values(aggregate) if measurement.is_choice else aggregate
         if read not in self._read:  # to write a value may take another table of keys
-            value = self._compiler.value(measurement)
+            value = row_value(self._compiler, aggregate)
             self._read[read] = self._values.setdefault(value, f"v{len(self._values)}")
             self._coded[self._values[value]] = value
         return self._read[read]

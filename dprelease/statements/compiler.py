@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
-from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum, Tree
+from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measurement import Measurement
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN
@@ -29,8 +29,8 @@ from dprelease.statements.layers import (
     typed_rows,
 )
 from dprelease.statements.partition_counts import partition
+from dprelease.statements.row_values import row_value, same_values
 from dprelease.statements.treatment import steps
-from dprelease.statements.values import lattice_of, row_value
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
@@ -140,19 +140,18 @@ class Compiler:
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
-        distinct = any(isinstance(m.aggregate, CountDistinct) for m in self.query.measurements)
+        distinct = any(m.aggregate.is_distinct for m in self.query.measurements)
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
         if self.vectors:
-            sql = self.statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
         if any(measurement.is_choice for measurement in self.query.measurements):
             profiles = self._profiles()
         names = tuple(measurement.name for measurement in self.vectors)
         rows = "" if distinct or not self.vectors else self._by_row()
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
-    def statement(self, steps_: list[tuple[str, str]]) -> str:
-        """Return named steps over the typed rows, and a last one, as one statement."""
+    def _statement(self, steps_: list[tuple[str, str]]) -> str:
         if len(steps_) == 1:
             return steps_[0][1]  # over rows that are there already
         *named, (_, last) = [("typed", self.typed()), *steps_]
@@ -167,7 +166,7 @@ class Compiler:
         found: dict[str, ProfileSql] = {}
         known: dict[object, ProfileSql] = {}
         for j, measurement in enumerate(self.query.measurements):
-            same = _candidates(measurement)
+            same = same_values(measurement.aggregate) if measurement.is_choice else None
             if same in known:
                 found[measurement.name] = known[same]
             elif measurement.is_choice:
@@ -175,24 +174,24 @@ class Compiler:
         return found
 
     def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
-        if not isinstance(measurement.aggregate, Quantile | Frequent | Tree):
-            raise TypeError("only these choose among candidates")
         size = measurement.aggregate.candidates
         kept = self._kept(None if self.query.unit.id is not None else j)
         held = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
-        by_group = self.statement([*kept, ("", grouped)])
+        by_group = self._statement([*kept, ("", grouped)])
         out = self.query.keys.size * size
         places = f"SELECT coalesce(cell * {size} + v{j}, {out}) AS place\nFROM {self.source}"
         if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
-        return ProfileSql(by_group, self.statement([*kept, ("", places)]), size)
+        return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
 
     def _rows(self, read: list[int]) -> str:
         """Return a SELECT of the cell of each row, maybe missing, and of its values."""
         self.joins = []
         cell = self._cell([self._raw_key(key) for key in self.query.keys.keys])
-        values = "".join(f", {self.value(self.query.measurements[j])} AS v{j}" for j in read)
+        values = "".join(
+            f", {row_value(self, self.query.measurements[j].aggregate)} AS v{j}" for j in read
+        )
         unit = self.query.unit
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
@@ -250,28 +249,23 @@ class Compiler:
         ]
         return " + ".join(terms) or "0::BIGINT"
 
-    def value(self, measurement: Measurement) -> str:
-        """Return what one row adds to a measurement; NULL where it adds nothing."""
-        aggregate = measurement.aggregate
-        if aggregate.column is None:
-            return "1::BIGINT"
-        value, column = typed_column(aggregate.column), self.columns[aggregate.column]
-        if isinstance(aggregate, Count):
-            if isinstance(column, CutColumn):
-                value = typed_column(column.cut)
-            return f"CASE WHEN {value} IS NOT NULL THEN 1::BIGINT END"
-        if isinstance(aggregate, Sum | SquareSum | Quantile | Tree):
-            if not isinstance(column, IntegerColumn | NumberColumn):
-                raise TypeError("sums are resolved for numbers only")
-            physical = self.physical[aggregate.column]
-            found = row_value(aggregate, steps(value, lattice_of(aggregate), column, physical))
-            beside = aggregate.beside if isinstance(aggregate, Sum) else None
-            if beside is None:
-                return found
-            return f"CASE WHEN {typed_column(beside)} IS NOT NULL THEN {found} END"
-        if isinstance(aggregate, CountDistinct) and aggregate.values is None:
-            return "NULL::BIGINT"
-        key = key_of(aggregate.column, column)  # distinct values, and the most frequent ones
+    def present(self, column: str) -> str:
+        """Return the condition that a column is not missing; a cut is there with its number."""
+        declared = self.columns[column]
+        read = declared.cut if isinstance(declared, CutColumn) else column
+        return f"{typed_column(read)} IS NOT NULL"
+
+    def steps(self, aggregate: Aggregate) -> str:
+        """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
+        name, lattice = aggregate.column or "", aggregate.lattice
+        column = self.columns[name]
+        if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
+            raise TypeError("sums are resolved for numbers only")
+        return steps(typed_column(name), lattice, column, self.physical[name])
+
+    def place(self, column: str) -> str:
+        """Return the position among the declared values of a column; NULL for none of them."""
+        key = key_of(column, self.columns[column])
         if isinstance(key, str):
             raise TypeError("distinct values are resolved for declared values only")
         return self.code(key)
@@ -289,10 +283,10 @@ class Compiler:
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
         sums = []
         for j, measurement in enumerate(measurements):
-            whole = (
-                isinstance(measurement.aggregate, Count) and measurement.aggregate.column is None
-            )
-            sums.append(f"{'count(*)' if whole else f'sum({self.value(measurement)})'} AS a{j}")
+            held = "count(*)"
+            if measurement.aggregate.reads_values:
+                held = f"sum({row_value(self, measurement.aggregate)})"
+            sums.append(f"{held} AS a{j}")
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
@@ -304,9 +298,8 @@ class Compiler:
 
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
-        counted = self.query.unit.id is not None and not any(
-            map(reads_values, self.query.measurements)
-        )
+        reads = any(m.aggregate.reads_values for m in self.query.measurements)
+        counted = self.query.unit.id is not None and not reads
         places = [self.query.measurements.index(m) for m in self.vectors]
         totals = [
             self._bounded(_total(m, place, counted), j)
@@ -317,19 +310,21 @@ class Compiler:
 
     def _by_row(self) -> str:
         """Return the statement whose rows are what each row that counts adds to every vector."""
-        reads = any(reads_values(measurement) for measurement in self.query.measurements)
+        reads = any(m.aggregate.reads_values for m in self.query.measurements)
         counted = self.query.unit.id is not None and not reads
         added: list[str] = []
         for j, measurement in enumerate(self.query.measurements):
             if measurement in self.vectors:
-                one = f"coalesce(v{j}, 0)" if reads_values(measurement) else "n" if counted else "1"
+                one = "n" if counted else "1"
+                if measurement.aggregate.reads_values:
+                    one = f"coalesce(v{j}, 0)"
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         out = self.query.keys.size
         last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
-            return self.statement([*self._kept(), ("", last)])
-        read = [j for j, m in enumerate(self.query.measurements) if reads_values(m)]
-        return self.statement([("kept", self._rows(read)), ("", last)])
+            return self._statement([*self._kept(), ("", last)])
+        read = [j for j, m in enumerate(self.query.measurements) if m.aggregate.reads_values]
+        return self._statement([("kept", self._rows(read)), ("", last)])
 
     def partitions(self) -> str:
         """Return a SELECT of partitions: `cell`, the text of one, and `n`, its number of units."""
@@ -342,17 +337,19 @@ class Compiler:
         if unit.id is not None:
             bounded = kept_counts(unit, UNKNOWN, text=self._text_ids(), text_cells=True)
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
-        return self.statement([("coded", coded), *bounded, ("", last)])
+        return self._statement([("coded", coded), *bounded, ("", last)])
 
     def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measurement's values if given."""
         measurements, unit = self.query.measurements, self.query.unit
-        read = [j for j, m in enumerate(measurements) if reads_values(m) and only in (None, j)]
+        read = [
+            j for j, m in enumerate(measurements) if m.aggregate.reads_values and only in (None, j)
+        ]
         rows = self._rows(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
         if self.source == KEPT:
-            self.unbounded = self.statement([("coded", coded), ("", "SELECT * FROM coded")])
+            self.unbounded = self._statement([("coded", coded), ("", "SELECT * FROM coded")])
             return []
         if unit.id is None:
             bounded = [("kept", "SELECT * FROM coded")]
@@ -375,24 +372,11 @@ class Compiler:
         return f"CAST({inside} AS BIGINT) AS m{position}"
 
 
-def _candidates(measurement: Measurement) -> tuple[bool, str] | None:
-    """Return what tells apart the candidates of measurements that choose; None for others."""
-    if not measurement.is_choice:
-        return None
-    return isinstance(measurement.aggregate, Frequent), measurement.aggregate.column or ""
-
-
-def reads_values(measurement: Measurement) -> bool:
-    """Return whether rows differ in what they add to a measurement."""
-    aggregate = measurement.aggregate
-    return aggregate.column is not None and getattr(aggregate, "values", 0) is not None
-
-
 def _total(measurement: Measurement, j: int, counted: bool) -> str:
     """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
     aggregate = measurement.aggregate
-    if isinstance(aggregate, CountDistinct):
-        return "count(DISTINCT id)" if aggregate.values is None else f"count(DISTINCT v{j})"
-    if isinstance(aggregate, Count) and aggregate.column is None:
-        return "sum(n)" if counted else "count(*)"
-    return f"sum(v{j})"
+    if aggregate.is_distinct:
+        return f"count(DISTINCT {f'v{j}' if aggregate.reads_values else 'id'})"
+    if aggregate.reads_values:
+        return f"sum(v{j})"
+    return "sum(n)" if counted else "count(*)"

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dprelease.query import quoting
-from dprelease.query.aggregate import Sum
 from dprelease.query.derived import closure, layers
 from dprelease.query.join import Join, compared_as
 from dprelease.query.keys import Key
@@ -44,10 +43,7 @@ def needs(query: Query) -> Needs:
     columns, join = query.table.columns, query.join
     wanted = list(query.predicate.columns) if query.predicate else []
     wanted += [_source(columns, name) for name in _key_names(query)]
-    named = [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
-    sums = [m.aggregate for m in query.measurements if isinstance(m.aggregate, Sum)]
-    named += [total.beside for total in sums if total.beside is not None]
-    wanted += [_source(columns, name) for name in named]
+    wanted += [_source(columns, name) for m in query.measurements for name in m.aggregate.reads]
     if query.unit.id is not None:
         wanted.append(query.unit.id)
     compared = [] if join is None else [left for left, _ in join.on]

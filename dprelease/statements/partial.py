@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.aggregate import CountDistinct
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
@@ -72,7 +71,7 @@ class _Partial(Compiler):
         found: list[str] = []
         if self.vectors:
             by_rows = self.query.unit.id is not None
-            sql = self.statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
             found.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
         numbers: dict[str, int] = {}
         profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}
@@ -103,7 +102,7 @@ class _Partial(Compiler):
         j = self.query.measurements.index(measurement)
         kept = self._kept(None if self.query.unit.id is not None else j)
         pairs = f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM kept WHERE v{j} IS NOT NULL"
-        return self.statement([*kept, ("", pairs)])
+        return self._statement([*kept, ("", pairs)])
 
     @staticmethod
     def _bounded(total: str, position: int) -> str:
@@ -114,5 +113,4 @@ class _Partial(Compiler):
 def _is_distinct(measurement: Measurement) -> bool:
     """Return whether distinct declared values are counted: the same may be in several parts."""
     aggregate = measurement.aggregate
-    distinct = isinstance(aggregate, CountDistinct) and aggregate.values is not None
-    return distinct and measurement.name != PRIVATE_KEYS
+    return aggregate.is_distinct and aggregate.reads_values and measurement.name != PRIVATE_KEYS

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dprelease.query import quoting
-from dprelease.query.aggregate import Sum
 from dprelease.query.keys import Key
 from dprelease.query.records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
@@ -82,9 +81,9 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
     if isinstance(declared, CutColumn):
         return f"CAST({cut_case(declared, as_label=False, key=column.key)} AS BIGINT)"
     value = f"typed.{quoting.identifier(column.name)}"
-    aggregate, key = column.measurement.aggregate, column.key
-    if isinstance(declared, IntegerColumn | NumberColumn) and isinstance(aggregate, Sum):
-        return steps(value, aggregate, declared, physical[column.name])
+    lattice, key = column.measurement.aggregate.lattice, column.key
+    if isinstance(declared, IntegerColumn | NumberColumn) and lattice is not None:
+        return steps(value, lattice, declared, physical[column.name])
     if key is None or key.kind == "text":
         return value
     if key.kind == "boolean":

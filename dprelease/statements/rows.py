@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dprelease.query.together import Together
 from dprelease.statements.coded import Coded
-from dprelease.statements.compiler import Compiler, KeyTable, reads_values
+from dprelease.statements.compiler import Compiler, KeyTable
 from dprelease.statements.layers import typed_column
 
 
@@ -61,7 +61,7 @@ def compile_rows(
         values = [
             (f"v{j}", place(coded.value(measurement) or ""))
             for j, measurement in enumerate(query.measurements)
-            if reads_values(measurement)
+            if measurement.aggregate.reads_values
         ]
         columns[query.name] = Columns(place(cell), tuple(values))
     named = ", ".join(f"{expression} AS r{i}" for i, expression in enumerate(out) if i)

@@ -11,8 +11,7 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
-from dprelease.query.aggregate import Sum
-from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
 from dprelease.statements.physical import INTEGERS, base_type
 
 EXACT = 2**53
@@ -21,13 +20,13 @@ EXACT = 2**53
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
 
-def steps(value: str, aggregate: Sum, column: IntegerColumn | NumberColumn, physical: str) -> str:
+def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str) -> str:
     """Return a typed value as a BIGINT number of lattice steps; NULL if it is dropped.
 
     Values of a number are rounded half away from zero on the quotient of doubles; those of an
     integer are divided exactly, half up from the lower bound. What they are stored as says nothing.
     """
-    low, high, step = aggregate.lower, aggregate.upper, aggregate.step
+    low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.null_value
     if _is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
         found = _whole_steps(value, column, low, high, step.numerator)

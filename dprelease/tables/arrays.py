@@ -75,6 +75,11 @@ def _booleans(values: NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
+def flags(values: Flags) -> pa.Array:
+    """Return true and false."""
+    return _booleans(values.astype(np.bool_, copy=False))
+
+
 def texts(values: list[str]) -> pa.Array:
     import pyarrow as pa
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.query.keys import Key
+from dprelease.numerics.lattice import Integers
+from dprelease.query.keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.tables.arrays import key_values, taken, wrapped
 
@@ -14,30 +16,59 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+KEY_TYPES = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
+
+
+def key_types(keys: Sequence[Key]) -> list[tuple[str, str]]:
+    """Return name and Arrow type of every key column."""
+    return [(key.column, KEY_TYPES[key.kind]) for key in keys]
+
+
+class PublicKeys:
+    """The key columns of a space of cells, some of its cells at a time."""
+
+    def __init__(self, keys: KeySpace) -> None:
+        # A range may be as long as the table: it is counted, not held.
+        self._held: list[tuple[Key, int, pa.Array | None]] = [
+            (key, stride, None if isinstance(key.values, range) else key_values(key))
+            for key, stride in zip(keys.keys, keys.strides, strict=True)
+        ]
+
+    def at(self, cells: Integers) -> dict[str, pa.Array]:
+        """Return the key columns of cells, by name."""
+        return {
+            key.column: _column(key, cells // stride % len(key.values), held)
+            for key, stride, held in self._held
+        }
+
+    def of(self, first: int, last: int) -> dict[str, pa.Array]:
+        """Return those of cells `first` to `last` - 1, whose numbers no column waits for."""
+        return {
+            key.column: _column(key, np.arange(first, last) // stride % len(key.values), held)
+            for key, stride, held in self._held
+        }
+
+
+def _column(key: Key, codes: Integers, held: pa.Array | None) -> pa.Array:
+    import pyarrow as pa
+
+    if held is not None:
+        return taken(held, codes)
+    codes += key.whole[0]
+    return wrapped(pa.int64(), codes)
+
+
 class KeyArrays:
     """The key columns of a query, a range of its cells at a time."""
 
     def __init__(self, query: Query) -> None:
         self._private: dict[str, pa.Array] | None = None
-        self._held: list[tuple[Key, int, pa.Array | None]] = []
+        self._public = PublicKeys(query.keys if query.private is None else KeySpace(()))
         if query.private is not None:
             self._private = {key.column: key_values(key) for key in query.key_columns}
-            return
-        for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
-            # A range may be as long as the table: it is counted, not held.
-            held = None if isinstance(key.values, range) else key_values(key)
-            self._held.append((key, stride, held))
 
     def of(self, first: int, last: int) -> dict[str, pa.Array]:
         """Return the key columns of cells `first` to `last` - 1, by name."""
-        import pyarrow as pa
-
         if self._private is not None:
             return {name: array[first:last] for name, array in self._private.items()}
-        arrays = {}
-        for key, stride, held in self._held:
-            codes = np.arange(first, last) // stride % len(key.values)
-            if held is None:
-                codes += key.whole[0]
-            arrays[key.column] = wrapped(pa.int64(), codes) if held is None else taken(held, codes)
-        return arrays
+        return self._public.of(first, last)

@@ -13,12 +13,19 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.noise.quantile_tree import read_at
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.rounding import plain_text
-from dprelease.postprocess.derived_values import fractions_of, margins_of, sum_margin, with_center
+from dprelease.postprocess.derived_values import (
+    FRACTIONS,
+    WHOLE,
+    fractions_of,
+    margins_of,
+    whole_margin,
+    whole_of,
+)
 from dprelease.postprocess.finishing import finished, finished_fractions
 from dprelease.postprocess.monotone import ascending
-from dprelease.query.aggregate import Quantile, Sum
+from dprelease.query.forms.single_part import LABEL
 from dprelease.query.keys import Key, key_of
-from dprelease.query.measurement import FRACTIONS, Form, Published
+from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without
@@ -32,7 +39,7 @@ Vectors = Mapping[str, Integers]
 
 def published_types(query: Query, column: Published) -> list[tuple[str, str]]:
     """Return name and Arrow type of a column and of what stands beside it."""
-    if column.form is Form.CANDIDATE:
+    if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[_candidates(query, column).kind])]
     kind = kind_of(column.step)
@@ -50,7 +57,7 @@ def published_arrays(
     query: Query, column: Published, vectors: Vectors, laws: Laws
 ) -> dict[str, pa.Array]:
     """Return a published column and what stands beside it, by name."""
-    if column.form is Form.CANDIDATE:
+    if column.form == LABEL:
         candidates = key_values(_candidates(query, column))
         return {column.name: taken(candidates, vectors[column.parts[0].name])}
     found = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
@@ -77,8 +84,8 @@ def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -
     array = scaled(steps, step)
     margin = None
     if _needs_margin(column):
-        if column.form is Form.SUM:
-            width = sum_margin(column, laws, _confidence(column))
+        if column.form in WHOLE:
+            width = whole_margin(column, laws, _confidence(column))
         else:
             width = laws[column.parts[0].name].half_width(_confidence(column))
         margin = scaled(np.full(len(steps), width), step)
@@ -87,11 +94,11 @@ def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -
 
 def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
     first = column.parts[0]
-    if column.form is Form.SUM and isinstance(first.aggregate, Sum):
-        return with_center(first.aggregate, vectors[first.name], vectors[column.parts[1].name])
+    if column.form in WHOLE:
+        return whole_of(column, vectors)
     if column.at is not None:
         return vectors[read_at(first.name, column.at)]
-    if isinstance(first.aggregate, Quantile):
+    if first.aggregate.part is not None:
         return ascending(query, first, vectors)
     return vectors[first.name]
 

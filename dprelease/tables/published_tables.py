@@ -9,7 +9,7 @@ from dprelease.noise.noised_answers import Answer
 from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
-from dprelease.tables.key_columns import KeyArrays
+from dprelease.tables.key_columns import KeyArrays, key_types
 from dprelease.tables.published_columns import published_arrays, published_types
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def to_arrow(answer: Answer) -> pa.Table:
 
 def schema_of(query: Query) -> list[tuple[str, str]]:
     """Return name and Arrow type of every column that a query publishes."""
-    names = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
-    found = [(key.column, names[key.kind]) for key in query.key_columns]
+    found = key_types(query.key_columns)
     for published in query.columns:
         found += published_types(query, published)
     return found

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.file_records import Written
+from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
+from dprelease.planning.family_plan import families_of, refuse_families, with_step
+from dprelease.planning.findings import several
 from dprelease.planning.guarantees import budget_of
 from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query, resolve
+from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
+from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
@@ -32,11 +39,17 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
     if found is None:
         return
     declaration, queries = found
-    written = _written(record, queries)
-    _check_tables(report, queries, written)
+    in_families = with_step(declaration.spec)
+    single = [query for query in queries if query.name not in in_families]
+    written = _written(record, single)
+    _check_tables(report, single, written)
     columns = _columns(report, record, queries)
     if columns is None:
         return
+    families = _families(report, declaration, columns)
+    if families is None:
+        return
+    written |= _written_by_steps(record, families, check_families(report, families))
     guarantee = priced_again(report, record, columns, declaration.spec.budget)
     if guarantee is None:
         return
@@ -48,20 +61,42 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
         ask_again(report, [column.event for column in columns], guarantee)
 
 
-def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, manifest.Written]:
+def _families(
+    report: Report, declaration: Declaration, columns: Sequence[PlannedColumn]
+) -> tuple[Family, ...] | None:
+    """Return the families of a declaration; None, and a finding, if one can't be had."""
+    try:
+        refuse_families(declaration, columns)
+    except DpReleaseError as error:
+        report.found("DP-VERIFY-009", why=several(error)[0].code)
+        return None
+    return families_of(declaration.spec, columns)
+
+
+def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Written]:
     """Return digests, and numbers of rows: those of keys that are not public are noised."""
     recorded = {file["query"]: file for file in record["files"]}
     found = {}
     for query in queries:
         file = recorded.get(query.name, {"sha256": "", "rows": 0})
         rows = file["rows"] if query.cells is None else query.keys.size
-        found[query.name] = manifest.Written(file["sha256"], rows)
+        found[query.name] = Written(file["sha256"], rows)
     return found
 
 
-def _check_tables(
-    report: Report, queries: Sequence[Query], written: dict[str, manifest.Written]
-) -> None:
+def _written_by_steps(
+    record: dict[str, Any], families: Sequence[Family], rows: dict[str, int]
+) -> dict[str, Written]:
+    """Return digests and rows of families with a step; recorded rows where none could be made."""
+    recorded = {file["name"]: file for file in record["files"]}
+    found = {}
+    for name in (name for family in families if family.step for name in family.published):
+        file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
+        found[name] = Written(file["sha256"], rows.get(name, file["rows"]))
+    return found
+
+
+def _check_tables(report: Report, queries: Sequence[Query], written: dict[str, Written]) -> None:
     for query in queries:
         rows = written[query.name].rows
         there = is_written(report.path, query.name, schema_of(query), rows)

@@ -9,6 +9,7 @@ from dprelease.documents import manifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.errors import LedgerError, VerificationError
+from dprelease.system.entries import entries
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
 
@@ -54,11 +55,11 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
 def _check_files(report: Report, record: dict[str, Any]) -> None:
     """Compare digests; names of the manifest are looked for in the folder, and never opened."""
     expected = {file["name"]: file["sha256"] for file in record["files"]}
-    there = {path.name: path for path in report.path.iterdir()}
+    there = dict(entries(report.path, expected))
     for name, digest in expected.items():
-        path = there.get(name)
-        is_file = path is not None and not path.is_symlink() and path.is_file()
-        if path is None or not is_file or _digest_of(path) != digest:
+        entry = there.get(name)
+        is_file = entry is not None and entry.is_file(follow_symlinks=False)
+        if entry is None or not is_file or _digest_of(Path(entry.path)) != digest:
             report.found("DP-VERIFY-004", name=name)
     for name in sorted(there.keys() - {*expected, manifest.NAME}):
         report.found("DP-VERIFY-005", name=name)

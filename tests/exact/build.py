@@ -12,7 +12,7 @@ from dprelease.exact.true_table import DenseProfile, ExactTable
 from dprelease.noise.quantiles import quantile_runs
 from dprelease.planning.quantile_target import Target
 from dprelease.privacy.unit import Neighbours
-from dprelease.query.aggregate import Quantile
+from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import Declared, table_from_mapping

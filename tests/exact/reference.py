@@ -9,7 +9,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from dprelease.query.aggregate import Count, CountDistinct, Frequent, Quantile, SquareSum, Sum
+from dprelease.query.aggregates.count import Count
+from dprelease.query.aggregates.count_distinct import CountDistinct
+from dprelease.query.aggregates.frequent import Frequent
+from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.aggregates.square_sum import SquareSum
+from dprelease.query.aggregates.sum import Sum
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.planning.aggregate_words import aggregate_words
 from tests.exact.build import ask, declare, exact
 
 SIDES: dict[str, dict[str, Any]] = {
@@ -55,7 +54,7 @@ def test_both_sides_are_of_the_same_rows(over: str, under: str, unit: dict[str, 
     # Where the other side is declared to count when it is missing, nothing needs to be said.
     said = [over != under and "nulls" not in SIDES[other] for other in (under, over)]
     for part, other, beside in zip(published.parts, (under, over), said, strict=True):
-        assert (f"in which '{other}' is not missing" in aggregate_words(part)) is beside
+        assert (f"in which '{other}' is not missing" in part.aggregate.words) is beside
     assert ("both present" in published.formula) is any(said)
     alone = sum(_value(over, row) or 0 for row in ROWS)
     (sums,) = (column for column in query.columns if column.name == "alone")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dprelease.exact import table_reader
 from dprelease.exact import vectors as vectors_module
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
-from dprelease.query.aggregate import CountDistinct
+from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.resolve import Query
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact

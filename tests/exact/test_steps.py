@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dprelease.query.aggregate import Sum
+from dprelease.query.aggregates.sum import Sum
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.statements.treatment import steps
 from tests.exact.build import declare
@@ -71,7 +71,7 @@ def test_every_value_is_inside_and_the_same_in_every_type(
             values = VALUES if kind == "integer" or physical != "DOUBLE" else [*VALUES, *PARTS]
             typed = "HUGEINT" if kind == "integer" else physical  # as floats become integers
             listed = f"unnest(?::{typed}[]) AS g(v)"
-            sql = f"SELECT {steps('v', asked, column, physical)} FROM {listed}"
+            sql = f"SELECT {steps('v', asked.lattice, column, physical)} FROM {listed}"
             found = [row[0] for row in link.execute(sql, [values]).fetchall()]
             assert found == [expected(column, asked, value) for value in values]
             known = [value for value in found if value is not None]

@@ -19,7 +19,7 @@ from pathlib import Path
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.steps import READ
 from dprelease.ledger.store import Store
-from dprelease.release import charging, pipeline
+from dprelease.release import charging, family_run, pipeline
 from dprelease.release import folder as staged
 from dprelease.release.charging import ledger_of
 from dprelease.schema.load import read_declaration
@@ -49,7 +49,8 @@ def run_with_steps(release: Path, target: int) -> int:
     """Run the release, dying at one step; return the number of steps of a whole run."""
     count = [0]
     for owner, names in (
-        (pipeline, ("streaming", "write_table", "publishing", "open_engines")),
+        (pipeline, ("publishing", "open_engines")),
+        (family_run, ("streaming", "write_table")),
         (staged, ("_sync", "exchange", "rename_new")),
         (Ledger, ("reserve", "read", "publish", "commit", "cancel")),
         (Store, ("append", "entries")),

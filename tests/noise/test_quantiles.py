@@ -21,7 +21,7 @@ from dprelease.noise.quantiles import quantile_runs, quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
-from dprelease.query.aggregate import Quantile
+from dprelease.query.aggregates.quantile import Quantile
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.exact.reference import scores

@@ -22,8 +22,9 @@ from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.tree_error import path_width
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
-from dprelease.query.aggregate import Quantile, Tree
-from dprelease.query.measurement import Form
+from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.aggregates.tree_of_counts import Tree
+from dprelease.query.forms.single_part import READ_FROM_TREE
 from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
@@ -50,7 +51,7 @@ def quiet(asked: Query, scale: float = 1e-3) -> PlannedColumn:
 
 def test_when_a_tree_is_planted() -> None:
     assert [type(m.aggregate) for m in query().measurements] == [Tree]
-    assert {column.form for column in query().columns} == {Form.QUANTILE}
+    assert {column.form for column in query().columns} == {READ_FROM_TREE}
     few = ask(declare(COLUMNS), dict(list(TENTHS.items())[:8]))
     assert {type(m.aggregate) for m in few.measurements} == {Quantile}
     several = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}

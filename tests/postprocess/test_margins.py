@@ -28,7 +28,8 @@ from dprelease.postprocess.derived_values import (
 )
 from dprelease.postprocess.margins import Pivot, ratio_margins
 from dprelease.postprocess.noise_table import table_of
-from dprelease.query.measurement import Form, Published
+from dprelease.query.forms.centred_moments import SUM, VARIANCE
+from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
 from tests.replay import Keyed
@@ -94,7 +95,7 @@ def noised(
 
 def covered(column: Published, vectors: dict[str, Any], laws: Any, true: float) -> float:
     """Return the share of the intervals at 95 % that hold the truth."""
-    if column.form is Form.SUM:
+    if column.form == SUM:
         total = column.parts[0].aggregate
         values = with_center(total, vectors[column.parts[0].name], vectors[column.parts[1].name])
         margin = float(sum_margin(column, laws, 0.95) * total.step)
@@ -246,7 +247,7 @@ def test_no_margin_is_wider_than_the_bounds_allow() -> None:
     for column in query.columns:
         values, margins = fractions_of(column, vectors), margins_of(column, vectors, laws, 0.95)
         shown = np.isfinite(values)
-        largest = 120**2 / 2 if column.form is Form.VARIANCE else 120 / math.sqrt(2)
+        largest = 120**2 / 2 if column.form == VARIANCE else 120 / math.sqrt(2)
         assert (margins[shown] <= np.maximum(values, largest - values)[shown] + 1e-9).all()
         assert shown.any()
 

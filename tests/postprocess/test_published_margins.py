@@ -14,7 +14,8 @@ from flint import arb
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
-from dprelease.query.measurement import FRACTIONS, Published
+from dprelease.postprocess.derived_values import FRACTIONS
+from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from dprelease.tables.published_columns import published_arrays

@@ -27,6 +27,7 @@ import os, signal, sys
 from pathlib import Path
 from tests.processes import ended
 import dprelease.release.folder as folder
+import dprelease.release.family_run as family_run
 import dprelease.release.pipeline as pipeline
 from dprelease.schema.load import read_declaration
 
@@ -44,8 +45,12 @@ def stepping(function):
         return found
     return wrapped
 
-for name in ("publishing", "streaming", "write_table", "open_engines", "_publish_query"):
-    setattr(pipeline, name, stepping(getattr(pipeline, name)))
+for owner, names in (
+    (pipeline, ("publishing", "open_engines", "publish_family")),
+    (family_run, ("streaming", "write_table", "_written")),
+):
+    for name in names:
+        setattr(owner, name, stepping(getattr(owner, name)))
 folder._sync = stepping(folder._sync)
 folder.exchange = stepping(folder.exchange)
 Path.chmod = stepping(Path.chmod)

@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.errors import LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
-from dprelease.release import folder, pipeline
+from dprelease.release import family_run, folder
 from dprelease.release.folder import claimed
 from dprelease.release.pipeline import run
 from dprelease.release.replaceable import MANIFEST
@@ -119,7 +119,7 @@ def test_what_appears_during_a_run_is_not_replaced(
 ) -> None:
     """By hand, or by a program that knows nothing of claims."""
     target = tmp_path / "out" / "people"
-    real = pipeline.write_table
+    real = family_run.write_table
 
     def late(*given: Any) -> int:
         if not target.exists():
@@ -128,7 +128,7 @@ def test_what_appears_during_a_run_is_not_replaced(
 
     if not known:
         monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
-    monkeypatch.setattr(pipeline, "write_table", late)
+    monkeypatch.setattr(family_run, "write_table", late)
     declaration = read_declaration(write(tmp_path))
     with pytest.raises(OutputError, match="DP-OUTPUT-001") as caught:
         run(declaration)

@@ -110,7 +110,7 @@ def declared(folder: Path, source: str, output: str, engine: str = "duckdb") -> 
 
 def refused(declaration: Declaration, output: Path | None = None) -> bool:
     try:
-        refuse_own_source(declaration, prepare(declaration)[0], output)
+        refuse_own_source(declaration, prepare(declaration)[1], output)
     except OutputError:
         return True
     return False

@@ -15,7 +15,7 @@ from dprelease.exact.true_table import ExactTable
 from dprelease.noise.noised_vectors import perturb
 from dprelease.numerics.lattice import LIMIT
 from dprelease.planning.prepare import prepare
-from dprelease.release import folder, pipeline
+from dprelease.release import family_run, folder
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables.arrays import scaled
@@ -58,7 +58,7 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     (tmp_path / "out").mkdir()  # a new one is brought to the disk before anything is read
-    monkeypatch.setattr(folder if step in ("_sync", "rename_new") else pipeline, step, full)
+    monkeypatch.setattr(folder if step in ("_sync", "rename_new") else family_run, step, full)
     with pytest.raises(OutputError, match="no space left") as caught:
         run(read_declaration(write(tmp_path)))
     assert caught.value.state is State.READ

@@ -144,9 +144,9 @@ def test_a_writer_that_fails_leaves_no_thread(
         next(tables)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dprelease.release.pipeline.write_table", full)
+    monkeypatch.setattr("dprelease.release.family_run.write_table", full)
     monkeypatch.setattr(stream, "ROW_GROUP", 64)
-    monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64,))
+    monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64, stream.Tables))
     with pytest.raises(Exception, match="no space left"):
         run(declaration(tmp_path))
     assert not [t for t in threading.enumerate() if t.name.startswith("dprelease-noise")]

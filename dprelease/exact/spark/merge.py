@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.statements.partial import PLACE, Partial
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def exact_table(name: str, partial: Partial, merged: Any, size: int, first: int = 0) -> ExactTable:
+
+def exact_table(
+    name: str, partial: Partial, merged: pa.Table, size: int, first: int = 0
+) -> ExactTable:
     """Return the aggregates of the `size` cells from `first` on.
 
     `merged`: rows (part, cell, v, m0, ...) of these cells alone, each place once.

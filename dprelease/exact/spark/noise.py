@@ -47,11 +47,11 @@ class Noised:
     block: int
     seal: Seal
 
-    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows (block, content): the noised vectors of its cells, packed and sealed."""
         yield from silenced(lambda: self._noised(batches))
 
-    def _noised(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def _noised(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = list(batches)
         if not held:
             return
@@ -101,7 +101,7 @@ def noised(
     return _joined(written, blocks, task.seal)
 
 
-def _joined(written: Any, blocks: int, seal: Seal) -> dict[str, Integers]:
+def _joined(written: pa.Table, blocks: int, seal: Seal) -> dict[str, Integers]:
     order = np.argsort(np.asarray(written["block"], dtype=np.int64))
     if np.asarray(written["block"])[order].tolist() != list(range(blocks)):
         raise LookupError("a block of cells is missing, or there twice")

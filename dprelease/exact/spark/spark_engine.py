@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from dprelease.statements.meanings import typed
 from dprelease.statements.partial import PLACE, Partial, compile_partial, compile_partial_partitions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 MANY_CELLS = 2**20
@@ -155,7 +156,7 @@ class SparkEngine:
         frames = self._frames(query)
         sql = compile_partial_partitions(query, *self._types(frames))
 
-        def found() -> Any:
+        def found() -> pa.Table:
             from pyspark.sql import functions
 
             counted = self._counted(query, sql, (), frames, "name binary, n bigint")
@@ -191,7 +192,10 @@ class SparkEngine:
         own, *others = (dict(rows.physical) for _, rows in frames)
         return own, others[0] if others else self._reader.joined
 
-    def _merged(self, query: Query, partial: Partial, frames: list[tuple[DataFrame, Rows]]) -> Any:
+    def _merged(
+        self, query: Query, partial: Partial, frames: list[tuple[DataFrame, Rows]]
+    ) -> DataFrame:
+        """Return whole numbers by place, added up over all parts of the rows."""
         from pyspark.sql import functions
 
         sums = [f"m{j}" for j in range(partial.width)]
@@ -269,7 +273,7 @@ def refuse_other_versions(spark: SparkSession) -> None:
         raise DataError("DP-SPARK-004", problem=problem)
 
 
-def _arrow_schema(schema: str) -> Any:
+def _arrow_schema(schema: str) -> pa.Schema:
     """Return the Arrow schema of a Spark schema of this module."""
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
@@ -22,6 +22,7 @@ from dprelease.query import quoting
 from dprelease.statements.physical import base_type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 ASKED = {
@@ -109,7 +110,7 @@ def spread(
     return whole.load(paths).select("content"), Rows(physical, reader=reader)
 
 
-def _frame(spark: SparkSession, arrow: Any) -> DataFrame:
+def _frame(spark: SparkSession, arrow: pa.Table) -> DataFrame:
     """Return a frame's rows, packed: so that they keep types that Spark does not know."""
     import pyarrow as pa
 

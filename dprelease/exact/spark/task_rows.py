@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -54,8 +53,8 @@ class Rows:
         return list(self.physical)
 
     def tables(
-        self, batches: Iterable[Any], link: duckdb.DuckDBPyConnection, folder: Path
-    ) -> Iterator[Any]:
+        self, batches: Iterable[pa.RecordBatch], link: duckdb.DuckDBPyConnection, folder: Path
+    ) -> Iterator[pa.Table]:
         """Yield Arrow tables of at most about `CHUNK` rows.
 
         Raises
@@ -71,8 +70,8 @@ class Rows:
             yield table
 
     def _read(
-        self, batches: Iterable[Any], link: duckdb.DuckDBPyConnection, folder: Path
-    ) -> Iterator[Any]:
+        self, batches: Iterable[pa.RecordBatch], link: duckdb.DuckDBPyConnection, folder: Path
+    ) -> Iterator[pa.Table]:
         if self.reader is not None:
             for content in _contents(batches):
                 yield from self._text(content, link, folder)
@@ -84,13 +83,15 @@ class Rows:
             for table in _gathered(batches):
                 yield self._restored(table.rename_columns(self.names)) if self.names else table
 
-    def _restored(self, table: Any) -> Any:
+    def _restored(self, table: pa.Table) -> pa.Table:
         for place, (name, kind) in enumerate(self.physical.items()):
             if kind in ARROW:
                 table = table.set_column(place, name, table[name].cast(ARROW[kind]))
         return table
 
-    def _text(self, content: Any, link: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Any]:
+    def _text(
+        self, content: pa.Buffer, link: duckdb.DuckDBPyConnection, folder: Path
+    ) -> Iterator[pa.Table]:
         if self.reader is None:
             raise TypeError("the rows are no text")
         file = folder / "text"
@@ -105,7 +106,7 @@ class Rows:
         finally:
             file.unlink()
 
-    def _check(self, table: Any, link: duckdb.DuckDBPyConnection) -> None:
+    def _check(self, table: pa.Table, link: duckdb.DuckDBPyConnection) -> None:
         link.register("dp_checked", table.slice(0, 0))
         found = {str(n): str(k) for n, k, *_ in link.execute("DESCRIBE dp_checked").fetchall()}
         link.unregister("dp_checked")
@@ -114,7 +115,7 @@ class Rows:
                 raise TypesDiffer(name)
 
 
-def packed(table: Any) -> bytes:
+def packed(table: pa.Table) -> bytes:
     """Return an Arrow table as the bytes of a stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -122,15 +123,15 @@ def packed(table: Any) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _contents(batches: Iterable[Any]) -> Iterator[Any]:
+def _contents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Buffer]:
     for batch in batches:
         for content in batch.column("content"):
             yield content.as_buffer()
 
 
-def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield tables of about `CHUNK` rows: Spark's own batches are small."""
-    held: list[Any] = []
+    held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         held.append(batch)

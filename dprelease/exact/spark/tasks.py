@@ -11,7 +11,6 @@ import itertools
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from dprelease.exact.spark.link import private_link
 from dprelease.exact.spark.task_rows import Rows, packed
+from dprelease.exact.true_table import Integers
 from dprelease.query import quoting
 from dprelease.statements.compiler import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
@@ -35,14 +35,14 @@ def versions() -> str:
     return f"Python {python}, dprelease {__version__}, duckdb {duckdb.__version__}"
 
 
-def report_versions(batches: Iterable[Any]) -> Iterator[Any]:
+def report_versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the versions of an executor, whatever comes in."""
     for _ in batches:
         pass
     yield pa.RecordBatch.from_pydict({"versions": [versions()]})
 
 
-def silenced(work: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+def silenced(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
     """Yield what work yields; its failures lose their words, which may quote a cell."""
     failed = False
     try:
@@ -65,11 +65,11 @@ class Spread:
     table: int
     buckets: int
 
-    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows (bucket, kind, content)."""
         yield from silenced(lambda: self._spread(batches))
 
-    def _spread(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def _spread(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with private_link() as (link, folder):
             for table in self.rows.tables(batches, link, folder):
                 link.register("dp_rows", table)
@@ -82,7 +82,7 @@ class Spread:
                 link.unregister("dp_rows")
                 yield from self._packs(table, np.asarray(found, dtype=np.int64))
 
-    def _packs(self, table: Any, buckets: Any) -> Iterator[Any]:
+    def _packs(self, table: pa.Table, buckets: Integers) -> Iterator[pa.RecordBatch]:
         order = np.argsort(buckets, kind="stable")
         sorted_ = table.take(pa.array(order))
         ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
@@ -109,15 +109,15 @@ class Count:
     sql: str
     key_tables: tuple[KeyTable, ...]
     rows: Rows
-    schema: Any
+    schema: pa.Schema
     whole: tuple[Rows, ...] = ()
     public: bytes | None = None
 
-    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the statement."""
         yield from silenced(lambda: self._count(batches))
 
-    def _count(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def _count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with private_link() as (link, folder):
             for keys in self.key_tables:
                 codes = np.arange(len(keys.values))
@@ -133,7 +133,9 @@ class Count:
                 yield from self._answers(link)
                 link.unregister(SOURCE)
 
-    def _over_all(self, batches: Iterable[Any], link: duckdb.DuckDBPyConnection) -> Iterator[Any]:
+    def _over_all(
+        self, batches: Iterable[pa.RecordBatch], link: duckdb.DuckDBPyConnection
+    ) -> Iterator[pa.RecordBatch]:
         for relation, rows in zip((SOURCE, JOINED), self.whole, strict=False):
             columns = ", ".join(
                 f"{quoting.identifier(name)} {kind}" for name, kind in rows.physical.items()
@@ -149,7 +151,7 @@ class Count:
         if seen:
             yield from self._answers(link)
 
-    def _answers(self, link: duckdb.DuckDBPyConnection) -> Iterator[Any]:
+    def _answers(self, link: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
         names = ", ".join(quoting.identifier(name) for name in self.schema.names)
         reader = link.sql(f"SELECT {names} FROM ({self.sql})").to_arrow_reader(2**16)
         for batch in reader:

@@ -172,30 +172,32 @@ class _Search:
             if not group.is_auto:
                 line = tuple(self._line(group.families[0], group.request))
                 declared.setdefault(line, []).append(i)
+        chosen = self.chosen
         for places in declared.values():
-            self._shape(places)
+            chosen = self._shape(chosen, places)
         if autos:
-            self._by_family(autos)
+            chosen = self._by_family(chosen, autos)
             for place in autos[:MOST_GROUPS] if len(autos) > 1 else []:
-                self._apart(place)
+                chosen = self._apart(chosen, place)
+        self.chosen = chosen
 
-    def _by_family(self, autos: list[int]) -> None:
-        """Give all groups one family, the best; keep what the best few come to."""
+    def _by_family(self, chosen: Chosen, autos: list[int]) -> Chosen:
+        """Return all groups with one family, the best; keep what the best few come to."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
-        first = {name: self._with(dict(self._each(autos, name))) for name in names}
-        errors = {name: self._error(chosen) for name, chosen in first.items()}
+        first = {name: _with(chosen, dict(self._each(autos, name))) for name in names}
+        errors = {name: self._error(found) for name, found in first.items()}
         within = {name: registry.get(name).auto.within for name in names}
         self._shape_families(self._climb, first, errors, within)
         self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
         # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
         order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
-        self.chosen = first[order[0]]
         self._note(autos, order, errors)
         self._settled = [first[name] for name in order[:MOST_FAMILIES]]
+        return first[order[0]]
 
     def _shape_families(
         self,
-        shaped: Callable[[Sequence[int]], None],
+        shaped: Callable[[Chosen, Sequence[int]], Chosen],
         first: dict[str, Chosen],
         errors: dict[str, float],
         within: Mapping[str, float],
@@ -204,10 +206,10 @@ class _Search:
         best = min(errors.values())
         for name in sorted(errors, key=lambda name: errors[name]):
             if errors[name] <= within[name] * best and math.isfinite(errors[name]):
-                self.chosen = first[name]
                 families = [group.families for group in self.groups]
-                shaped([i for i, found in enumerate(families) if self._is_of(i, name, found)])
-                first[name], errors[name] = self.chosen, self._error(self.chosen)
+                places = [i for i, found in enumerate(families) if self._is_of(i, name, found)]
+                first[name] = shaped(first[name], places)
+                errors[name] = self._error(first[name])
 
     def _is_of(self, place: int, name: str, families: Sequence[str]) -> bool:
         return self.groups[place].is_auto and name in families
@@ -233,77 +235,79 @@ class _Search:
         charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
         return f"auto: least {group.request.options.measure}{charge}"
 
-    def _shape(self, places: Sequence[int]) -> None:
+    def _shape(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
         """Search the shapes of groups that have one family: of all, then of each, then finer."""
-        self._climb(places)
+        chosen = self._climb(chosen, places)
         if 1 < len(places) <= MOST_GROUPS:
             for place in places:
-                self._climb([place])
-            self._slide(places)
+                chosen = self._climb(chosen, [place])
+            chosen = self._slide(chosen, places)
         shared: dict[Candidate, list[int]] = {}
         for place in places:
-            shared.setdefault(self.chosen[place], []).append(place)
+            shared.setdefault(chosen[place], []).append(place)
         for alike in shared.values():
-            self._refine(alike)
+            chosen = self._refine(chosen, alike)
+        return chosen
 
-    def _climb(self, places: Sequence[int]) -> None:
+    def _climb(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
         """Move along a family's shapes from what groups have, while the error does not rise.
 
         Along a long row in large strides first.
         """
-        row = self._row(places[0])
+        row = self._row(chosen, places[0])
         # What one kind gains over the others' shape has to be more than noise of rough prices.
-        least = self._error(self.chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
+        least = self._error(chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
         stride = 2 ** max(0, (len(row) // 8).bit_length())
         while stride:
-            start = self.chosen[places[0]]
+            start = chosen[places[0]]
             first = row.index(start) if start in row else 0
             for step in (stride, -stride):
                 at, last = first + step, least
-                before = self._error(self.chosen)
+                before = self._error(chosen)
                 while 0 <= at < len(row):
-                    tried = self._with(dict.fromkeys(places, row[at]))
+                    tried = _with(chosen, dict.fromkeys(places, row[at]))
                     found = self._error(tried)
                     if found < least:
-                        least, self.chosen = found, tried
+                        least, chosen = found, tried
                     if found > before:
                         break
                     at, before = at + step, found
                 if least < last:
                     break
             stride //= 2
+        return chosen
 
-    def _slide(self, places: Sequence[int]) -> None:
+    def _slide(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
         """Move all groups by one step of their rows, while that gains: along a ridge of shapes."""
         for step in (1, -1):
             while True:
-                moved = {place: self._beside(place, step) for place in places}
-                tried = self._with({i: found for i, found in moved.items() if found is not None})
-                if None in moved.values() or not self._error(tried) < self._error(self.chosen):
+                moved = {place: self._beside(chosen, place, step) for place in places}
+                tried = _with(chosen, {i: found for i, found in moved.items() if found is not None})
+                if None in moved.values() or not self._error(tried) < self._error(chosen):
                     break
-                self.chosen = tried
+                chosen = tried
+        return chosen
 
-    def _beside(self, place: int, step: int) -> Candidate | None:
-        row, present = self._row(place), self.chosen[place]
+    def _beside(self, chosen: Chosen, place: int, step: int) -> Candidate | None:
+        row, present = self._row(chosen, place), chosen[place]
         at = row.index(present) + step if present in row else -1
         return row[at] if 0 <= at < len(row) else None
 
-    def _row(self, place: int) -> list[Candidate]:
+    def _row(self, chosen: Chosen, place: int) -> list[Candidate]:
         """Return the candidates of a group's present family, by their numbers."""
-        group = self.groups[place]
-        line = self._line(self.chosen[place].family, group.request)
+        line = self._line(chosen[place].family, self.groups[place].request)
         return sorted(line, key=Candidate.numbers)
 
-    def _refine(self, places: Sequence[int]) -> None:
+    def _refine(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
         """Try the lowest point of a parabola through the best shape and its neighbours."""
-        row = self._row(places[0])
-        start, name = self.chosen[places[0]], open_number(row)
-        if name is None or start not in row or math.isinf(self._error(self.chosen)):
-            return
+        row = self._row(chosen, places[0])
+        start, name = chosen[places[0]], open_number(row)
+        if name is None or start not in row or math.isinf(self._error(chosen)):
+            return chosen
 
         def at(value: float) -> tuple[float, float]:
             tried = dict.fromkeys(places, start.but(name, value))
-            return value, self._error(self._with(tried))
+            return value, self._error(_with(chosen, tried))
 
         near = row[max(0, row.index(start) - 1) : row.index(start) + 2]
         points = [at(float(dict(candidate.shape)[name])) for candidate in near]
@@ -318,26 +322,22 @@ class _Search:
             if points[-1][1] > least * (1 - ENOUGH):
                 break
         value, error = min(points, key=lambda point: point[1])
-        if error < self._error(self.chosen):
-            self.chosen = self._with(dict.fromkeys(places, start.but(name, value)))
+        finer = _with(chosen, dict.fromkeys(places, start.but(name, value)))
+        return finer if error < self._error(chosen) else chosen
 
-    def _apart(self, place: int) -> None:
+    def _apart(self, chosen: Chosen, place: int) -> Chosen:
         """Let one group leave the common family where that gains."""
-        before, kept = self._error(self.chosen), self.chosen
-        tried = [self._with({place: other[place]}) for other in self._settled]
+        before = self._error(chosen)
+        tried = [_with(chosen, {place: other[place]}) for other in self._settled]
         best = min(tried, key=self._error)
         if not self._error(best) < before * BETTER:
-            return
-        self.chosen = best
-        self._climb([place])
-        self._refine([place])
-        gain = 100 * (1 - self._error(self.chosen) / before)
-        family = kept[place].family
+            return chosen
+        best = self._refine(self._climb(best, [place]), [place])
+        gain = 100 * (1 - self._error(best) / before)
         least = self._least(self.groups[place])
-        self._notes[place] = f"{least}; the release gains {gain:.3g} % over {family}"
-
-    def _with(self, instead: Mapping[int, Candidate]) -> Chosen:
-        return tuple(instead.get(i, candidate) for i, candidate in enumerate(self.chosen))
+        over = chosen[place].family
+        self._notes[place] = f"{least}; the release gains {gain:.3g} % over {over}"
+        return best
 
     def _error(self, chosen: Chosen) -> float:
         if chosen not in self._errors:
@@ -383,7 +383,7 @@ class _Search:
             twin = self.chosen[i].twin
             if group.is_auto and twin and group.request.options.admit(registry.get(twin.family)):
                 instead[i] = twin
-        chosen = self._with(instead)
+        chosen = _with(self.chosen, instead)
         return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
 
     def how(self, i: int, draft: Draft) -> str:
@@ -392,3 +392,7 @@ class _Search:
             return "declared"
         place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
         return self._notes.get(-1 if place is None else place, DECLARED)
+
+
+def _with(chosen: Chosen, instead: Mapping[int, Candidate]) -> Chosen:
+    return tuple(instead.get(i, candidate) for i, candidate in enumerate(chosen))

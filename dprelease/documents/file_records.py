@@ -1,0 +1,89 @@
+"""What a manifest says of published files: of each table by itself, and of families with a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dprelease.postprocess.families import Family, FamilyTable, Output
+from dprelease.query.resolve import Query
+from dprelease.tables import formats
+from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of_output
+from dprelease.tables.published_tables import schema_of
+
+STEPS_OF_NOISE = "noised integers, lattice steps: values before any step was taken with them"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One published file: the SHA-256 of its bytes, and its number of rows."""
+
+    digest: str
+    rows: int
+
+
+def file_records(
+    families: Sequence[Family], written: Mapping[str, Written]
+) -> Iterator[dict[str, Any]]:
+    """Yield the record of every published file, family by family."""
+    for family in families:
+        if family.step is None:
+            for table in family.tables:
+                yield file_record(table.query, written[table.query.name])
+            continue
+        for table in family.tables:
+            yield _measured_record(table, written[table.measured])
+        for output in family.outputs:
+            yield _output_record(family, output, written[output.name])
+
+
+def file_record(query: Query, written: Written) -> dict[str, Any]:
+    """Return the record of one published table; its number of rows is public, or noised."""
+    return {
+        **_named(query.name, query.name, schema_of(query), written),
+        "computed": {column.name: column.formula for column in query.columns},
+        "post_processing": {
+            column.name: words
+            for column in query.columns
+            if (words := list(column.post.words(column.unit)))
+        },
+    }
+
+
+def _measured_record(table: FamilyTable, written: Written) -> dict[str, Any]:
+    computed = {measurement.name: STEPS_OF_NOISE for measurement in table.vectors}
+    named = _named(table.measured, table.query.name, schema_of_measured(table), written)
+    return {**named, "computed": computed, "post_processing": {}}
+
+
+def _output_record(family: Family, output: Output, written: Written) -> dict[str, Any]:
+    named = _named(output.name, family.name, schema_of_output(output), written)
+    return {**named, "computed": dict(output.computed), "post_processing": {}}
+
+
+def _named(name: str, query: str, columns: Schema, written: Written) -> dict[str, Any]:
+    return {
+        "name": formats.file_of(name),
+        "query": query,
+        "rows": written.rows,
+        "columns": [{"name": column, "type": kind} for column, kind in columns],
+        "sha256": written.digest,
+    }
+
+
+def family_records(families: Sequence[Family]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the manifest tells of families that are published by a step; nothing without."""
+    told = [
+        {
+            "name": family.name,
+            "step": family.step.name,
+            "tables": [table.query.name for table in family.tables],
+            "measurements": [formats.file_of(table.measured) for table in family.tables],
+            "published": [formats.file_of(output.name) for output in family.outputs],
+            "record": family.step.record(family.tables),
+        }
+        for family in families
+        if family.step is not None
+    ]
+    return {"families": told} if told else {}

@@ -1,0 +1,40 @@
+"""The engine spark: rows that are spread over executors."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from dprelease.exact.answering import Sources
+
+if TYPE_CHECKING:
+    from dprelease.exact.settings import Settings
+    from dprelease.exact.spark.spark_engine import SparkEngine
+    from dprelease.schema.release import ReleaseSpec
+
+
+class ClusterKind:
+    """See `EngineKind`."""
+
+    def open(
+        self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
+    ) -> AbstractContextManager[SparkEngine]:
+        """See `EngineKind.open`; settings of the engine duckdb are not those of executors."""
+        from dprelease.exact.spark.spark_engine import SparkEngine
+        from dprelease.exact.spark.spark_session import Settings as SparkSettings
+
+        cluster = SparkSettings()
+        if spec is not None:
+            cluster = SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
+        return SparkEngine.open(
+            sources.declared, sources.frame, sources.joined, sources.joined_frame, cluster
+        )
+
+    def left_open(self, spec: ReleaseSpec) -> list[str]:
+        """See `EngineKind.left_open`."""
+        from dprelease.exact.spark.exposure import left_open
+
+        return left_open(spec.spark.master, spec.spark.config)
+
+
+ENGINE = ClusterKind()

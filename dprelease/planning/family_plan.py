@@ -1,0 +1,75 @@
+"""The families of a release: which tables are published together, and by which step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
+from dprelease.planning.plan import PlannedColumn
+from dprelease.postprocess.families import Family, FamilyTable
+from dprelease.postprocess.family_steps import step_of
+from dprelease.schema.load import Declaration
+from dprelease.schema.release import ReleaseSpec
+
+
+def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Family, ...]:
+    """Return the families of all planned columns of a release, in declared order."""
+    asked_by = spec.asked_by
+    held: dict[str, dict[str, FamilyTable]] = {}
+    for column in columns:
+        name = column.query.name
+        tables = held.setdefault(asked_by.get(name, name), {})
+        known = tables[name].laws if name in tables else {}
+        laws = {**known, column.measurement.name: column.mechanism}
+        tables[name] = FamilyTable(column.query, laws)
+    return tuple(_family(spec, name, tuple(tables.values())) for name, tables in held.items())
+
+
+def _family(spec: ReleaseSpec, name: str, tables: tuple[FamilyTable, ...]) -> Family:
+    written = spec.queries.get(name)  # records are no queries
+    return Family(name, tables, None if written is None else step_of(name, written))
+
+
+def with_step(spec: ReleaseSpec) -> frozenset[str]:
+    """Return the names of the tables of a release that steps publish."""
+    names = (query.tables(name) for name, query in spec.queries.items() if step_of(name, query))
+    return frozenset(table for tables in names for table in tables)
+
+
+def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) -> None:
+    """Raise for families whose step can't be had of their tables; opens no data.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-QUERY-013, and what the steps themselves find.
+    """
+    findings: list[DpReleaseError] = []
+    for family in families_of(declaration.spec, columns):
+        if family.step is None:
+            continue
+
+        def place(*keys: str | int, query: str = family.name) -> Place:
+            return declaration.place("queries", query, *keys)
+
+        for problem in _problems(declaration.spec, family):
+            fields: dict[str, Any] = {"query": family.name, "step": family.step.name}
+            findings.append(QueryError("DP-QUERY-013", place=place(), problem=problem, **fields))
+        findings += family.step.findings(family.tables, place) if not findings else ()
+    raise_all(findings)
+
+
+def _problems(spec: ReleaseSpec, family: Family) -> Iterator[str]:
+    """Yield what no step can take: tables that are not whole vectors over public cells."""
+    if spec.federated is not None:
+        yield "parties publish shares of integers"
+    for table in family.tables:
+        query = table.query
+        if query.private is not None:
+            yield "its keys are not public"
+        for measurement in query.measurements:
+            if query.private is None and measurement not in table.vectors:
+                yield f"'{measurement.name}' is chosen, not a number with noise"
+        for name in {key.column for key in query.key_columns} & {*table.laws}:
+            yield f"'{name}' is the name of a key and of a measurement"

@@ -1,0 +1,181 @@
+"""What is computed from all noised tables of a family together, before anything of it is read.
+
+A family is the tables that one declared query stands for (its marginals, a rollup, a hierarchy). Of
+most, each table is published for itself, cell by cell. A step takes all of them: their noised
+integers are published as they were drawn, as measurements, and what the step computes from these,
+and from nothing else, is published beside them. So whoever has the release can run the step again,
+and `verify` does.
+
+A step is told of a family twice: first what is known before any row is read (keys, laws of the
+noise), from which it says what it will publish; then the noised integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from dprelease.errors import DpReleaseError, Place
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.query.keys import KeySpace
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
+
+MEASURED = "measurements"
+"""The folder of noised integers, inside that of the release."""
+
+Placer = Callable[..., Place]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyTable:
+    """One table of a family, as it is known before any row is read.
+
+    `laws`: the noise of each measurement, by name. A measurement's lattice step is its own; the
+    law's mean, if it is not 0, is what is left after its nearest step was taken off.
+    """
+
+    query: Query
+    laws: Mapping[str, Randomizer]
+
+    @property
+    def vectors(self) -> tuple[Measurement, ...]:
+        """Return the measurements that are true integers with noise added, in declared order."""
+        return tuple(
+            measurement
+            for measurement in self.query.measurements
+            if measurement.is_vector and isinstance(self.laws[measurement.name], Mechanism)
+        )
+
+    @property
+    def measured(self) -> str:
+        """Return the name of its measurements among what is published."""
+        return f"{MEASURED}/{self.query.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoisedTable:
+    """One table with its noised integers, which can be read as often as a step needs.
+
+    `pieces`: those of one measurement by name, lattice steps within 2^62, piece after piece in key
+    order. They come from the file that was published: in memory is what a step holds of them.
+    """
+
+    table: FamilyTable
+    pieces: Callable[[str], Iterator[Integers]]
+
+    def vector(self, measurement: str) -> Integers:
+        """Return the (cells,) noised integers of one measurement: 8 bytes a cell."""
+        held: Integers = np.concatenate(list(self.pieces(measurement)))
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Whole multiples of a step, given as 64-bit integers, published exactly."""
+
+    step: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """Floats; NaN and infinities are published as missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One table that a step publishes, as it is known before any row is read.
+
+    `name`: that of its file, without an extension; it may have a folder, as "tables/persons".
+    `columns`: what stands beside the keys, by name, and how each is `computed`, in words.
+    """
+
+    name: str
+    keys: KeySpace
+    columns: Mapping[str, Lattice | Real | Flag]
+    computed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of a published table: numbers of cells among its keys, ascending, and their values.
+
+    The batches of a table ascend as well. Cells may be left out, for a reason that the noised
+    integers give.
+    """
+
+    cells: Integers
+    values: Mapping[str, Integers | Floats | Flags]
+
+
+class FamilyStep(Protocol):
+    """What is computed from a family: a pure function of the declaration, the laws, the integers.
+
+    It computes the same bits everywhere, or `verify` finds other values than were published, and
+    is total: whatever integers within 2^62 it is given, it raises nothing.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return what the manifest calls it."""
+        ...
+
+    def findings(self, tables: Sequence[FamilyTable], place: Placer) -> Iterator[DpReleaseError]:
+        """Yield why it can't be had of these tables; `place` gives places inside the query."""
+        ...
+
+    def outputs(self, tables: Sequence[FamilyTable]) -> tuple[Output, ...]:
+        """Return what it publishes beside the measurements."""
+        ...
+
+    def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
+        """Return what the manifest says of it, JSON values that follow from the declaration."""
+        ...
+
+    def values(self, noised: Sequence[NoisedTable]) -> Iterator[Iterator[Batch]]:
+        """Yield the rows of each output, in the order of `outputs`; one is written, then the next.
+
+        A batch is held in memory while it is written; so is what the step holds itself.
+        """
+        ...
+
+    def problems(
+        self, noised: Sequence[NoisedTable], published: Mapping[str, Callable[[], Iterator[Any]]]
+    ) -> Iterator[str]:
+        """Yield what a second check, by another way, finds wrong; nothing for a sound release.
+
+        `published`: for each output by name, the Arrow batches of its file, once for each call.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The tables of one declared query, and the step that publishes them, if there is one."""
+
+    name: str
+    tables: tuple[FamilyTable, ...]
+    step: FamilyStep | None = None
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return what the step publishes beside the measurements; nothing without one."""
+        return () if self.step is None else self.step.outputs(self.tables)
+
+    @property
+    def published(self) -> list[str]:
+        """Return the names of all that is published, in the order of the manifest."""
+        if self.step is None:
+            return [table.query.name for table in self.tables]
+        return [*(table.measured for table in self.tables), *(out.name for out in self.outputs)]

@@ -1,0 +1,43 @@
+"""The number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
+from dprelease.query.forms.single_part import MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Aggregate):
+    """Rows, or rows in which `column` is not missing."""
+
+    column: str | None = None
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return rows per group: they appear or vanish together, or turn into fewer."""
+        rows = unit.max_rows_per_group
+        return Sensitivity.of(
+            per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells
+        )
+
+    @property
+    def words(self) -> str:
+        """Return which rows are counted."""
+        if self.column is None:
+            return "count of rows"
+        return f"count of rows in which '{self.column}' is not missing"
+
+    @property
+    def adds_up(self) -> bool:
+        """Return True: every row is with one party."""
+        return True
+
+
+def _count(_columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts:
+    return ColumnParts(MEASURED, [("", Count(None if declared.column == "*" else declared.column))])
+
+
+BY_WORD = {"count": _count}

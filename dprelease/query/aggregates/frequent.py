@@ -1,0 +1,70 @@
+"""The most frequent of a column's declared values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
+from dprelease.query.aggregates.aggregate import ROWS, Aggregate
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
+from dprelease.query.forms.single_part import LABEL
+from dprelease.schema.columns import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Frequent(Aggregate):
+    """The declared value of a column that most rows have, or the next ones after it.
+
+    `rank` 1 is the most frequent; a value is chosen among those not yet chosen by lower ranks of
+    the same column. The score of a value is its number of rows.
+    """
+
+    is_vector: ClassVar[bool] = False
+    is_choice: ClassVar[bool] = True
+    mechanisms: ClassVar[tuple[str, ...]] = ("permute_and_flip", "exponential")
+    error_unit: ClassVar[str] = ROWS
+
+    column: str
+    values: int
+    rank: int = 1
+
+    @property
+    def candidates(self) -> int:
+        """Return how many values can be chosen."""
+        return self.values
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return how far one unit can move two scores of a cell apart, in how many cells."""
+        rows = unit.max_rows_per_group
+        return Sensitivity.of(
+            per_group=rows, within_group=2 * rows, unit=unit, neighbours=neighbours, cells=cells
+        )
+
+    @property
+    def words(self) -> str:
+        """Return which value is chosen."""
+        return f"the declared value of '{self.column}' with rank {self.rank} by number of rows"
+
+    def unit(self, columns: Mapping[str, Column]) -> str:
+        """Return nothing: what is published is a label."""
+        return ""
+
+    def each(self, rows: int) -> str:
+        """Return in words what a group holds of one unit."""
+        return f"{rows} rows that move the difference of any two scores"
+
+
+def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    values, ranks = columns.values(declared), declared.spec.ranks
+    if values is None:
+        return None
+    if ranks > values:
+        columns.refused("DP-QUERY-012", declared, asked=ranks, values=values)
+        return None
+    chosen = [Frequent(declared.column, values, rank) for rank in range(1, ranks + 1)]
+    return ColumnParts(LABEL, [(str(one.rank) if ranks > 1 else "", one) for one in chosen])
+
+
+BY_WORD = dict.fromkeys(("mode", "top_k"), _frequent)

@@ -1,0 +1,96 @@
+"""Sums of declared numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Self
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
+from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
+from dprelease.schema.columns import Column, Lattice
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Aggregate):
+    """The sum of x - center over a column whose values x lie at lower..upper lattice steps.
+
+    `beside`: another column, without which a row adds nothing. It changes no sensitivity: a row
+    adds least..most or nothing, with it or without.
+    """
+
+    column: str
+    lower: int
+    upper: int
+    step: Fraction = field()  # else a property of the base class would be its default
+    center: int = 0
+    beside: str | None = None
+
+    @classmethod
+    def of(cls, column: str, lattice: Lattice) -> Self:
+        """Return the sum of a column over the steps that its values have."""
+        return cls(column, lattice.lower, lattice.upper, lattice.step)
+
+    @property
+    def centred(self) -> Self:
+        """Return the sum around the middle of the bounds, which has the least sensitivity."""
+        return replace(self, center=(self.lower + self.upper) // 2)
+
+    @property
+    def least(self) -> int:
+        """Return the least that one row adds, lattice steps."""
+        return self.lower - self.center
+
+    @property
+    def most(self) -> int:
+        """Return the most that one row adds, lattice steps."""
+        return self.upper - self.center
+
+    def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
+        """Return rows per group times the largest value, or the largest difference."""
+        return of_values(self.least, self.most, unit, neighbours, cells)
+
+    @property
+    def words(self) -> str:
+        """Return what is added up, and of which rows."""
+        less = f", less {plain_text(self.center * self.step)} each" if self.center else ""
+        both = ""
+        if self.beside is not None:
+            both = f", of rows in which '{self.beside}' is not missing either"
+        return (
+            f"sum of '{self.column}', each value clamped to its bounds and rounded to the step"
+            f"{less}{both}"
+        )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Return the column, and the one that has to be there as well."""
+        return (self.column,) if self.beside is None else (self.column, self.beside)
+
+    @property
+    def lattice(self) -> Lattice:
+        """Return the steps of the values."""
+        return Lattice(lower=self.lower, upper=self.upper, step=self.step)
+
+    @property
+    def adds_up(self) -> bool:
+        """Return True: every row is with one party."""
+        return True
+
+    def unit(self, columns: Mapping[str, Column]) -> str:
+        """Return the column's unit."""
+        return unit_of(self.column, columns)
+
+    def each(self, rows: int) -> str:
+        """Return in words what a group holds of one unit."""
+        return f"{rows} rows of {self.least} to {self.most} steps"
+
+    def evenly_spread(self, rows: int) -> int:
+        """Return 0, around which the values of a centred sum lie; others are not asked."""
+        return 0
+
+    def most_added(self, sensitivity: Sensitivity) -> int:
+        """Return the size of the largest value."""
+        return max(abs(self.least), abs(self.most))

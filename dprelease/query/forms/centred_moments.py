@@ -1,0 +1,137 @@
+"""Sums, means and variances from sums around the middle of the bounds, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.count import Count
+from dprelease.query.aggregates.square_sum import SquareSum
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns, Part
+from dprelease.query.forms.single_part import MEASURED
+from dprelease.query.measurement import Form, Published
+
+
+@dataclass(frozen=True, slots=True)
+class CentredSum(Form):
+    """A centred sum and a count: sum + center * count."""
+
+    def formula(self, column: Published) -> str:
+        """Return the sum of both."""
+        total, count = column.part_names
+        return f"{total} + {_center(column)} x {count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(Form):
+    """A centred sum and a count: center + sum / count, within the bounds."""
+
+    on_lattice: ClassVar[bool] = False
+
+    def formula(self, column: Published) -> str:
+        """Return how it is divided, and within what it is held."""
+        total, count = column.part_names
+        within = f"within the column's bounds{_rows(column)}"
+        return f"{_center(column)} + {total} / {count}, {within}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variance(Form):
+    """Centred squares, a centred sum and a count: the sample variance, at least 0."""
+
+    on_lattice: ClassVar[bool] = False
+
+    def formula(self, column: Published) -> str:
+        """Return what it is computed from, and within what it is held."""
+        squares, total, count = column.part_names
+        return (
+            f"sample variance from {squares} (squares), {total} (sum) and {count} "
+            f"(rows), within what the bounds allow{_rows(column)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StandardDeviation(Form):
+    """The square root of the variance."""
+
+    on_lattice: ClassVar[bool] = False
+
+    def formula(self, column: Published) -> str:
+        """Return the root of what the variance is."""
+        return f"square root of the {VARIANCE.formula(column)}"
+
+    def unit(self, units: Sequence[str]) -> str:
+        """Return the unit of the sum."""
+        return units[1]
+
+
+SUM, MEAN = CentredSum(), Mean()
+VARIANCE, STDDEV = Variance(), StandardDeviation()
+
+
+def _center(column: Published) -> str:
+    total = narrowed(column.parts[0].aggregate, Sum)
+    return plain_text(total.center * total.step)
+
+
+def _rows(column: Published) -> str:
+    """Return of which rows something is computed, if not of all of them."""
+    counted = column.parts[-1].aggregate.column
+    return "" if counted is None else f", of rows with '{counted}' present"
+
+
+def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return the sum itself, or the centred sum and the count that other columns need anyway.
+
+    Both have half the noise each that the sum would have had beside them.
+    """
+    lattice = columns.lattice(declared)
+    if lattice is None:
+        return None
+    total = Sum.of(declared.column, lattice)
+    shared = declared.column in columns.once(columns_with_moments)
+    own = declared.has_own_noise or declared.spec.margin_wanted is not None
+    if own or not shared or total.centred.least == total.least:
+        return ColumnParts(MEASURED, [("", total)])
+    return ColumnParts(SUM, _parts(columns, total))
+
+
+def _mean(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
+    if lattice is None:
+        return None
+    return ColumnParts(MEAN, _parts(columns, Sum.of(declared.column, lattice)))
+
+
+def _spread(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    lattice = columns.lattice(declared)
+    if lattice is None:
+        return None
+    total = Sum.of(declared.column, lattice)
+    form = {"variance": VARIANCE, "stddev": STDDEV}[declared.kind]
+    return ColumnParts(form, [("squares", SquareSum.of(total.centred)), *_parts(columns, total)])
+
+
+def _parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
+    """Return a centred sum, and the count of the rows that enter it.
+
+    These are all, if something stands in for missing values.
+    """
+    counted = Count(total.column) if columns.drops(total.column) else Count()
+    return [("sum", total.centred), ("count", counted)]
+
+
+def columns_with_moments(columns: DeclaredColumns) -> frozenset[str]:
+    """Return the columns whose centred sums and counts are measured for a mean or a variance."""
+    return frozenset(
+        declared.column
+        for declared in columns.all_declared
+        if declared.kind in ("mean", "variance", "stddev") and not declared.has_own_noise
+    )
+
+
+BY_WORD = {"sum": _sum, "mean": _mean, "variance": _spread, "stddev": _spread}

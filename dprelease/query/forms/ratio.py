@@ -1,0 +1,58 @@
+"""Ratios of two sums over the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
+from dprelease.query.measurement import Form, Published
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Form):
+    """A sum over a sum."""
+
+    on_lattice: ClassVar[bool] = False
+
+    def formula(self, column: Published) -> str:
+        """Return the quotient, and of which rows it is."""
+        over, under = column.part_names
+        both = any(len(part.aggregate.reads) > 1 for part in column.parts)
+        return f"{over} / {under}" + ", of rows with both present" * both
+
+    def unit(self, units: Sequence[str]) -> str:
+        """Return one unit over the other; nothing where neither has one."""
+        return f"{units[0]} / {units[1]}" if any(units) else ""
+
+
+RATIO = Ratio()
+
+
+def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return both sums over the rows in which both columns are present, as for one pair each.
+
+    A row with one of them missing would count in the other: a ratio of two populations.
+    """
+    over, under = declared.columns
+    lattices = [columns.lattice(declared, column) for column in (over, under)]
+    sums = [
+        Sum.of(column, lattice)
+        for column, lattice in zip(declared.columns, lattices, strict=True)
+        if lattice is not None
+    ]
+    if len(sums) < 2:
+        return None
+    pairs = [_beside(columns, sums[0], under), _beside(columns, sums[1], over)]
+    return ColumnParts(RATIO, [("over", pairs[0]), ("under", pairs[1])])
+
+
+def _beside(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
+    """Return a sum over rows with `other`; unchanged where that can't be missing."""
+    dropped = columns.drops(other) and other != total.column
+    return replace(total, beside=other) if dropped else total
+
+
+BY_WORD = {"ratio": _ratio}

@@ -1,0 +1,45 @@
+"""Columns that show one measurement each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.query.measurement import Form, Published
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Form):
+    """The vector itself."""
+
+    def formula(self, column: Published) -> str:
+        """Return the measurement."""
+        return column.part_names[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFromTree(Form):
+    """A quantile read from a tree of counts."""
+
+    def formula(self, column: Published) -> str:
+        """Return which quantile is read, and where."""
+        return f"{plain_text(column.at or Fraction(0))} quantile read from {column.part_names[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Label(Form):
+    """The label of a chosen candidate; of several, each is a column of its own."""
+
+    on_lattice: ClassVar[bool] = False
+    apart: ClassVar[bool] = True
+
+    def formula(self, column: Published) -> str:
+        """Return whose label it is."""
+        return f"label of {column.part_names[0]}"
+
+
+MEASURED = Measured()
+READ_FROM_TREE = ReadFromTree()
+LABEL = Label()

@@ -1,0 +1,66 @@
+"""The tables of one release, family after family: noised, written, told by digest and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.documents.file_records import Written
+from dprelease.documents.manifest import sha256_of
+from dprelease.exact.answering import Answering
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.plan import Plan
+from dprelease.postprocess.families import Family
+from dprelease.release.execute import Publication
+from dprelease.release.streaming import streaming
+from dprelease.tables.family_tables import MeasuredTables, output_tables, published_table
+from dprelease.tables.formats import file_of, write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def publish_family(
+    family: Family,
+    plan: Plan,
+    engines: Mapping[str, Answering],
+    bits: BitSource,
+    release: Publication,
+    progress: Callable[[str], None],
+) -> dict[str, Written]:
+    """Write all tables of a family into a release's private folder, and return them by name.
+
+    Without a step each is written while it is noised. With one, so are the measurements; the step
+    reads them from the files that will be published, as who verifies the release does.
+
+    Raises
+    ------
+    DataError
+        As `Answering.run`.
+    """
+    written = {}
+    for table in family.tables:
+        name = table.query.name
+        progress(name)
+        columns = plan.of_query(name)
+        if family.step is None:
+            with streaming(engines[name], columns, bits) as tables:
+                written[name] = _written(release.folder, name, tables)
+            continue
+        with streaming(engines[name], columns, bits, shown=MeasuredTables) as tables:
+            written[table.measured] = _written(release.folder, table.measured, tables)
+    if family.step is not None:
+        noised = [published_table(table, release.folder) for table in family.tables]
+        for output, batches in zip(family.outputs, family.step.values(noised), strict=True):
+            tables = output_tables(output, batches)
+            written[output.name] = _written(release.folder, output.name, tables)
+    return written
+
+
+def _written(folder: Path, name: str, tables: Iterator[pa.Table]) -> Written:
+    """Write one table; return its digest and its number of rows."""
+    path = folder / file_of(name)
+    path.parent.mkdir(exist_ok=True, parents=True)
+    rows = write_table(tables, path)
+    return Written(sha256_of(path), rows)

@@ -1,0 +1,36 @@
+"""What is in a folder that anybody may have filled, and in the folders that are expected in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+
+def entries(
+    folder: Path, expected: Collection[str], closed: Callable[[Path], bool] = lambda _: False
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield whatever is in a folder, with its name relative to it, parted by "/".
+
+    Folders on the way to an `expected` name are looked into; all else stands for itself, other
+    folders and links among it, and so do folders that are `closed`. No name is opened because it
+    was expected.
+
+    Raises
+    ------
+    OSError
+        If a folder can't be read.
+    """
+    todo = [(folder, "")]
+    while todo:
+        path, before = todo.pop()
+        with os.scandir(path) as found:
+            for entry in found:
+                name = before + entry.name
+                inside = f"{name}/"
+                is_way = any(wanted.startswith(inside) for wanted in expected)
+                below = Path(entry.path)
+                if is_way and entry.is_dir(follow_symlinks=False) and not closed(below):
+                    todo.append((below, inside))
+                else:
+                    yield name, entry

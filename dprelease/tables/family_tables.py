@@ -1,0 +1,127 @@
+"""Tables of a family that a step publishes: its measurements, and what was computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.noise.noised_answers import Answer
+from dprelease.noise.noised_vectors import NoisyTable
+from dprelease.numerics.lattice import Integers
+from dprelease.planning.plan import PlannedColumn
+from dprelease.postprocess.families import (
+    Batch,
+    Family,
+    FamilyTable,
+    Flag,
+    Lattice,
+    NoisedTable,
+    Output,
+)
+from dprelease.tables import formats
+from dprelease.tables.arrays import flags, fractions, kind_of, scaled, wrapped
+from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
+from dprelease.tables.published_tables import to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Schema = list[tuple[str, str]]
+
+
+class MeasuredTables:
+    """Noised integers as they were drawn, with their keys: all cells at once, or batch by batch."""
+
+    def __init__(self, columns: Sequence[PlannedColumn]) -> None:
+        self._keys = KeyArrays(columns[0].query)
+        self._done = 0
+
+    def of(self, noisy: NoisyTable) -> pa.Table:
+        """Return keys and noised integers, lattice steps, for the cells that follow."""
+        import pyarrow as pa
+
+        arrays = self._keys.of(self._done, self._done + noisy.size)
+        self._done += noisy.size
+        arrays |= {name: wrapped(pa.int64(), held) for name, held in noisy.columns.items()}
+        return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def schema_of_measured(table: FamilyTable) -> Schema:
+    """Return name and Arrow type of every column of a table's measurements."""
+    keys = key_types(table.query.key_columns)
+    return [*keys, *((measurement.name, "int64") for measurement in table.vectors)]
+
+
+def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
+    """Return the measurements of a table as a folder has them; their file is read when asked for.
+
+    It has the columns of `schema_of_measured`.
+    """
+    path = folder / formats.file_of(table.measured)
+
+    def pieces(measurement: str) -> Iterator[Integers]:
+        for batch in formats.PUBLISHED.batches(path, [measurement]):
+            yield batch.column(0).to_numpy()
+
+    return NoisedTable(table, pieces)
+
+
+def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.Table]:
+    """Return all that a family publishes, by name, from its noised tables in memory."""
+    import pyarrow as pa
+
+    if family.step is None:
+        return {answer.query.name: to_arrow(answer) for answer in drawn}
+    found, noised = {}, []
+    for table, answer in zip(family.tables, drawn, strict=True):
+        found[table.measured] = MeasuredTables(answer.columns).of(answer.noisy)
+        noised.append(NoisedTable(table, _held(answer.noisy)))
+    for output, batches in zip(family.outputs, family.step.values(noised), strict=True):
+        found[output.name] = pa.concat_tables(output_tables(output, batches))
+    return found
+
+
+def _held(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
+    return lambda measurement: iter([noisy.columns[measurement]])
+
+
+def output_tables(output: Output, batches: Iterator[Batch]) -> Iterator[pa.Table]:
+    """Yield a published table as tables of its batches, at least one."""
+    keys, some = PublicKeys(output.keys), False
+    for batch in batches:
+        yield _output_table(output, keys, batch)
+        some = True
+    if not some:
+        none = np.empty(0, dtype=np.int64)
+        yield _output_table(output, keys, Batch(none, dict.fromkeys(output.columns, none)))
+
+
+def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:
+    import pyarrow as pa
+
+    arrays = keys.at(batch.cells)
+    for name, kind in output.columns.items():
+        arrays[name] = _array(kind, batch.values[name])
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def _array(kind: object, values: Any) -> pa.Array:
+    if isinstance(kind, Lattice):
+        return scaled(values.astype(np.int64, copy=False), kind.step)
+    if isinstance(kind, Flag):
+        return flags(values)
+    return fractions(values.astype(np.float64, copy=False))
+
+
+def schema_of_output(output: Output) -> Schema:
+    """Return name and Arrow type of every column of what a step publishes."""
+    found = key_types(output.keys.keys)
+    for name, kind in output.columns.items():
+        if isinstance(kind, Flag):
+            found.append((name, "bool"))
+        else:
+            found.append((name, kind_of(kind.step if isinstance(kind, Lattice) else None)))
+    return found

@@ -1,0 +1,126 @@
+"""Runs the step of each family again on the published measurements, and compares every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.numerics.lattice import LIMIT
+from dprelease.postprocess.families import Batch, Family, FamilyStep, FamilyTable, Output
+from dprelease.tables import formats
+from dprelease.tables.family_tables import (
+    output_tables,
+    published_table,
+    schema_of_measured,
+    schema_of_output,
+)
+from dprelease.verification.published_keys import has_keys, has_nulls
+from dprelease.verification.report import Report, is_written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_families(report: Report, families: Sequence[Family]) -> dict[str, int]:
+    """Add to a report what is found about families with a step.
+
+    What comes back are the rows that their tables have to have, by name, as far as these can be
+    made: what a step makes of measurements that are none is not looked at.
+    """
+    rows: dict[str, int] = {}
+    for family in families:
+        if family.step is None:
+            continue
+        rows |= {table.measured: table.query.keys.size for table in family.tables}
+        whole = [_check_measured(report, table) for table in family.tables]
+        if all(whole):
+            rows |= _check_outputs(report, family, family.step)
+    return rows
+
+
+def _check_measured(report: Report, table: FamilyTable) -> bool:
+    """Return whether measurements are whole: declared keys, integers that noise can give."""
+    path, size = report.path / formats.file_of(table.measured), table.query.keys.size
+    whole = (
+        is_written(report.path, table.measured, schema_of_measured(table), size)
+        and has_keys(path, table.query)
+        and not has_nulls(path)
+        and _is_within(table, report.path)
+    )
+    if not whole:
+        report.found("DP-VERIFY-006", name=formats.file_of(table.measured))
+    return whole
+
+
+def _is_within(table: FamilyTable, folder: Path) -> bool:
+    """Return whether all noised integers lie within 2^62, where noise saturates."""
+    noised = published_table(table, folder)
+    return all(
+        bool(np.all((piece >= -LIMIT) & (piece <= LIMIT)))
+        for measurement in table.vectors
+        for piece in noised.pieces(measurement.name)
+    )
+
+
+def _check_outputs(report: Report, family: Family, step: FamilyStep) -> dict[str, int]:
+    """Compare every output with what the step makes of the measurements; return their rows."""
+    noised = [published_table(table, report.path) for table in family.tables]
+    rows, sound = {}, True
+    for output, batches in zip(family.outputs, step.values(noised), strict=True):
+        rows[output.name], same = _compared(report.path, output, batches)
+        if not same:
+            sound = False
+            report.found("DP-VERIFY-012", name=formats.file_of(output.name))
+    report.checked.append(f"the tables of '{family.name}' follow from its measurements")
+    if sound:  # what is another table needs no second check
+        published = {output.name: _reader(report.path, output) for output in family.outputs}
+        for problem in step.problems(noised, published):
+            report.found("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
+        report.checked.append(f"they pass the second check of '{step.name}'")
+    return rows
+
+
+def _compared(folder: Path, output: Output, batches: Iterator[Batch]) -> tuple[int, bool]:
+    """Return how many rows follow from measurements, and whether they are the published ones."""
+    import pyarrow as pa
+
+    rows, same = 0, True
+    held = _Rows(_reader(folder, output)())
+    try:
+        for table in output_tables(output, batches):
+            rows += len(table)
+            same = same and held.next(len(table), table.schema).equals(table)
+    except (OSError, pa.ArrowException):
+        return rows, False
+    return rows, same and is_written(folder, output.name, schema_of_output(output), rows)
+
+
+def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:
+    path = folder / formats.file_of(output.name)
+    return lambda: formats.PUBLISHED.batches(path, None)
+
+
+class _Rows:
+    """Rows of a file, as many at a time as are asked for; fewer at its end."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._left: list[pa.RecordBatch] = []
+
+    def next(self, size: int, schema: pa.Schema) -> pa.Table:
+        """Return the next rows; of a table of another form, what it has."""
+        import pyarrow as pa
+
+        taken: list[pa.RecordBatch] = []
+        while size > 0:
+            batch = self._left.pop() if self._left else next(self._batches, None)
+            if batch is None:
+                break
+            taken.append(batch.slice(0, size))
+            if batch.num_rows > size:
+                self._left.append(batch.slice(size))
+            size -= taken[-1].num_rows
+        return pa.Table.from_batches(taken, None if taken else schema)

@@ -1,0 +1,185 @@
+"""Every aggregate and every form is known wherever something has to be known of it, and only there."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dprelease
+from dprelease.errors import DpReleaseError
+from dprelease.mechanisms import registry
+from dprelease.noise.selections import CHOOSERS
+from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.answers import CHOICES
+from dprelease.query.column_parts import ways
+from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
+from dprelease.query.measurement import Form, Measurement
+from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.column_words import WORDS, Origin
+from dprelease.statements.row_values import WRITERS
+from dprelease.tables.published_columns import published_types
+from tests.exact.build import ask, declare, exact
+
+PACKAGE = Path(dprelease.__file__).parent
+SHOWN = {MEASURED, READ_FROM_TREE, LABEL}
+ways()  # whatever is declared is imported
+
+
+def classes_of(base: type[Any]) -> list[type[Any]]:
+    """Return the classes that modules have; a dataclass with slots leaves another one behind."""
+    return [
+        kind
+        for kind in base.__subclasses__()
+        if getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
+    ]
+
+
+AGGREGATES = {kind.__name__: kind for kind in classes_of(Aggregate)}
+
+
+def test_every_word_becomes_something() -> None:
+    assert set(ways()) == set(WORDS)
+
+
+@pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)
+def test_every_aggregate_is_written_and_answered(kind: type[Aggregate]) -> None:
+    """As SQL, unless it selects keys; by its own way to choose, unless it is noised."""
+    assert (kind in WRITERS) is not kind.selects_keys
+    assert (kind in CHOOSERS) is kind.is_choice
+    assert kind.is_choice + kind.is_vector + kind.selects_keys == 1
+    assert set(kind.mechanisms) <= set(registry.selection_names()) == set(CHOICES)
+
+
+@pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)
+def test_no_field_has_a_property_as_its_default(kind: type[Aggregate]) -> None:
+    """A field named like a property of the base class has it for a default, unless it says none."""
+    inherited = {field.name for field in fields(kind) if isinstance(field.default, property)}
+    assert not inherited
+
+
+def test_every_form_is_computed_or_shown() -> None:
+    forms = [kind() for kind in classes_of(Form)]
+    assert set(forms) == {*WHOLE, *FRACTIONS, *SHOWN}
+    assert len(forms) == len(WHOLE) + len(FRACTIONS) + len(SHOWN)
+    assert {form for form in forms if form.on_lattice} == {*WHOLE, MEASURED, READ_FROM_TREE}
+
+
+def named(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name | ast.Attribute):
+            yield part.id if isinstance(part, ast.Name) else part.attr
+
+
+def asked_of(text: str) -> Iterator[str]:
+    """Yield the classes by which a text tells objects apart."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and "isinstance" in named(node.func):
+            yield from named(node.args[1])
+        elif isinstance(node, ast.MatchClass):
+            yield from named(node.cls)
+        elif isinstance(node, ast.Compare) and list(named(node.left))[:1] == ["type"]:
+            yield from (name for part in node.comparators for name in named(part))
+
+
+def test_no_stage_asks_which_aggregate_it_has() -> None:
+    """What differs from one to the other, it says itself, or a table has an entry for it."""
+    wanted = {*AGGREGATES, *(kind.__name__ for kind in classes_of(Form))}
+    found = {
+        str(file.relative_to(PACKAGE)): names
+        for file in PACKAGE.rglob("*.py")
+        if "import exp" not in (text := file.read_text(encoding="utf-8"))
+        and (names := wanted & set(asked_of(text)))
+    }
+    assert found == {}
+    assert set(asked_of("match x:\n case Sum(a=1): isinstance(y, q.Tree | Count)")) >= {
+        "Sum", "Tree", "Count",
+    }  # fmt: skip
+
+
+COLUMNS: dict[str, Any] = {
+    "k": {"type": "category", "values": ["a", "b", "c"]},
+    "n": {"type": "integer", "lower": -5, "upper": 20, "unit": "m"},
+    "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
+}
+TOLD: dict[str, tuple[dict[str, Any], list[tuple[str, ...]]]] = {
+    "count": ({"count": "*"}, [("rows", "rows", "1", "1")]),
+    "sum": ({"sum": "n"}, [("m", "m", "1", "1")]),
+    "mean": ({"mean": "x"}, [("", "", "1/4", "1/4"), ("rows", "rows", "1", "1")]),
+    "variance": (
+        {"variance": "n"},
+        [("(m)^2", "(m)^2", "1", "1"), ("m", "m", "1", "1"), ("rows", "rows", "1", "1")],
+    ),
+    "count_distinct": ({"count_distinct": "k"}, [("k", "k", "1", "1")]),
+    "quantile": ({"quantile": {"of": "x", "at": "0.4"}}, [("", "rows", "1/4", "1/5")]),
+    "mode": ({"mode": "k"}, [("", "rows", "1", "1")]),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_units_and_steps_of_values_and_errors(name: str) -> None:
+    spec, wanted = TOLD[name]
+    measurements = ask(declare(COLUMNS), {"c": spec}).measurements
+    assert [told(measurement) for measurement in measurements] == wanted
+
+
+def told(measurement: Measurement) -> tuple[str, ...]:
+    steps = (str(measurement.step), str(measurement.error_step))
+    return measurement.unit, measurement.error_unit, *steps
+
+
+OF_VALUES = {
+    "mode": {"mode": "k"},
+    "top_k": {"top_k": "k", "k": 2},
+    "count_distinct": {"count_distinct": "k"},
+    "ratio": {"ratio": ["n", "x"]},
+    "quantile": {"quantile": {"of": "n", "at": "0.3"}},
+}
+
+
+@pytest.mark.parametrize("word", sorted(WORDS))
+def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
+    """How wide a vector has to be follows from it: too little overflows, too much is wasted."""
+    query = ask(declare(COLUMNS), {"c": OF_VALUES.get(word, {word: "n"})})
+    rows = [{"k": "a", "n": n, "x": x} for n in (-5, 7, 20) for x in (-2.5, 10.0)]
+    tables = [exact(query, pa.Table.from_pylist([row])) for row in rows]
+    for measurement in query.measurements:
+        if measurement.is_vector:
+            added = max(int(np.abs(table[measurement.name]).max()) for table in tables)
+            assert added == measurement.aggregate.most_added(measurement.sensitivity)
+
+
+BESIDE: list[dict[str, Any]] = [
+    {},
+    {"margin": True},
+    {"flag_above": "30%"},
+    {"top_code": 5, "labels": True},
+    {"margin": "90%", "flag_above": "30%", "bottom_code": 0, "labels": True},
+]
+ASKED = [
+    *({**OF_VALUES.get(word, {word: "n"}), **beside} for word in WORDS for beside in BESIDE),
+    *({"top_k": "k", "k": k} for k in (1, 3)),
+]
+
+
+@pytest.mark.parametrize("spec", ASKED, ids=str)
+def test_names_are_checked_that_are_published(spec: dict[str, Any]) -> None:
+    """A name that twins are not looked for could be that of a key: a table without the key."""
+    word = next(name for name in WORDS if name in spec)
+    origin, beside = WORDS[word].origin, spec.keys() - {word, "k"}
+    no_margin = origin in (Origin.CHOSEN, Origin.LABEL) and beside & {"margin", "flag_above"}
+    if no_margin or (origin is Origin.LABEL and "labels" in beside):
+        with pytest.raises(DpReleaseError):
+            ask(declare(COLUMNS), {"c": spec})
+        return
+    query = ask(declare(COLUMNS), {"c": spec})
+    names = [name for column in query.columns for name, _ in published_types(query, column)]
+    assert names == ColumnSpec.model_validate(spec).published("c")
