@@ -45,9 +45,9 @@ def refuse_cells(rows: Choosing, given: Mapping[str, object]) -> None:
         fits = (name in NUMBERS and _is_of_numbers(value)) or (
             name in NAMES and _is_array(value) and _are_known(value, rows)
         )
-        found = None if fits else _cells(value)
-        if found is not None:
-            kind = type(found).__name__
+        cells = None if fits else _cells(value)
+        if cells is not None:
+            kind = type(cells).__name__
             wanted = "numbers" if name in NUMBERS else WANTED
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
 
@@ -75,8 +75,8 @@ def _cells(value: object) -> object | None:
 
 
 def _first(parts: Any) -> object | None:
-    found = (_cells(part) for part in parts)
-    return next((cells for cells in found if cells is not None), None)
+    each = (_cells(part) for part in parts)
+    return next((cells for cells in each if cells is not None), None)
 
 
 def _is_column(value: object) -> bool:
