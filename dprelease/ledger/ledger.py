@@ -59,8 +59,8 @@ class Ledger:
         problem = ""
         try:
             return State.of(store.entries())
-        except ImpossibleEntry as found:
-            problem = str(found)
+        except ImpossibleEntry as impossible:
+            problem = str(impossible)
         raise damaged(self.path, problem)
 
     def history(self) -> list[Entry]:
