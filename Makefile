@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 OLDEST ?= .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
 
-.PHONY: demo test lint audit oldest bench papers schemas clean
+.PHONY: demo test lint audit oldest bench papers schemas docs-tables clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,9 @@ papers: $(READY)
 
 schemas: $(READY)
 	$(BIN)/python -m dprelease.documents.json_schemas schemas/json
+
+docs-tables: $(READY)
+	$(BIN)/python -m tests.docs_tables
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
