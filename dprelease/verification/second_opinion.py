@@ -1,7 +1,7 @@
 """A second opinion on a price: from the masses of the published integers, by another way.
 
 Nothing of the planner's accountant is used: no loss, no curve, none of its compositions. All
-outputs are grouped into blocks, whose masses under two neighbors come from ball arithmetic; the
+outputs are grouped into blocks, whose masses under two neighbours come from ball arithmetic; the
 distributions of their losses are composed by dp-accounting. That is post-processing, and every
 rounding here goes down: the result is a price that the release has *at least*. A claim below it is
 false; how near it comes shows that little was given away.
@@ -126,7 +126,7 @@ def _grounds(guarantee: Guarantee) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
-    """Return the blocks of the move, up or down, that tells neighbors apart best."""
+    """Return the blocks of the move, up or down, that tells neighbours apart best."""
     blocks = []
     for move in sensitivity.moves:
         for sign in (1, -1):
