@@ -30,13 +30,13 @@ WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
 
-class Choosing(Protocol):
+class KnowsTable(Protocol):
     """Who knows the table that is asked about."""
 
     def _chosen(self) -> Chosen: ...
 
 
-def refuse_cells(rows: Choosing, given: Mapping[str, object]) -> None:
+def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
     `given`: arguments by their names.
@@ -91,7 +91,7 @@ def _is_array(value: object) -> bool:
     return any(kind.__name__ in ("Index", "ndarray") for kind in type(value).__mro__)
 
 
-def _are_known(names: Any, rows: Choosing) -> bool:
+def _are_known(names: Any, rows: KnowsTable) -> bool:
     """Return whether all are columns of the table: what is none may be a cell."""
     chosen = rows._chosen()
     known = {*chosen.session.table.columns, *chosen.derived}

@@ -57,13 +57,13 @@ def _listed() -> list[dict[str, Any]]:
             }
         )
     for name in registry.selection_names():
-        choice = registry.get_selection(name)
+        selection = registry.get_selection(name)
         listed.append(
             {
                 "name": name,
                 "kind": "selection",
-                "summary": choice.summary,
-                "use": choice.use,
+                "summary": selection.summary,
+                "use": selection.use,
                 "pure": True,
                 "shapes": [],
             }
