@@ -89,11 +89,11 @@ def _written_by_steps(
 ) -> dict[str, Written]:
     """Return digests and rows of families with a step; recorded rows where none could be made."""
     recorded = {file["name"]: file for file in record["files"]}
-    found = {}
+    by_name = {}
     for name in (name for family in families if family.step for name in family.published):
         file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
-        found[name] = Written(file["sha256"], rows.get(name, file["rows"]))
-    return found
+        by_name[name] = Written(file["sha256"], rows.get(name, file["rows"]))
+    return by_name
 
 
 def _check_tables(report: Report, queries: Sequence[Query], written: dict[str, Written]) -> None:
