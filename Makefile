@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OLDEST ?= .venv-oldest
+OLDEST_READY := $(OLDEST)/.ready
 
-.PHONY: demo test lint audit bench papers schemas clean
+.PHONY: demo test lint audit oldest bench papers schemas docs-tables clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -18,8 +20,12 @@ lint: $(READY)
 	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports
 
-audit: $(READY)
+audit: $(READY) oldest
 	HYPOTHESIS_PROFILE=audit $(BIN)/python -m pytest -n auto --dist loadfile --timeout 7200
+
+# The tests of `make test`, with the oldest versions that pyproject.toml allows.
+oldest: $(OLDEST_READY)
+	$(OLDEST)/bin/python -m pytest -n auto --dist loadfile -m "not audit"
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -30,10 +36,20 @@ papers: $(READY)
 schemas: $(READY)
 	$(BIN)/python -m dprelease.documents.json_schemas schemas/json
 
+docs-tables: $(READY)
+	$(BIN)/python -m tests.docs_tables
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $(READY)
 
+$(OLDEST_READY): pyproject.toml tests/oldest.py $(READY)
+	$(PYTHON) -m venv $(OLDEST)
+	$(BIN)/python -m tests.oldest > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(OLDEST)/constraints.txt --editable ".[dev]"
+	touch $(OLDEST_READY)
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

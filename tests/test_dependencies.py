@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib.metadata import PackageNotFoundError, version
+import ast
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-EXTRAS = PROJECT["project"]["optional-dependencies"]
-DECLARED = [
-    *PROJECT["project"]["dependencies"],
-    *(one for extra in EXTRAS.values() for one in extra),
-]
+from tests.oldest import DECLARED, constraints, lower_bound
+
+ROOT = Path(__file__).parents[1]
+PARTS = {"pydantic-core": "pydantic", "py4j": "pyspark"}
+"""Packages that come with another one, of which they are a part in all but name."""
 
 
 def bounds(text: str) -> tuple[list[Version], list[Version]]:
@@ -52,3 +53,36 @@ def test_no_bound_differs_between_extras() -> None:
     for text in DECLARED:
         found.setdefault(Requirement(text).name, set()).add(str(Requirement(text).specifier))
     assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
+
+
+def test_the_oldest_versions_are_constraints() -> None:
+    """One for every package that is declared, each the oldest that its bounds allow."""
+    oldest = {Requirement(line).name: line for line in constraints()}
+    assert oldest.keys() == {canonicalize_name(Requirement(text).name) for text in DECLARED}
+    for text in DECLARED:
+        line = oldest[canonicalize_name(Requirement(text).name)]
+        assert Requirement(line).specifier.contains(lower_bound(text))
+        assert lower_bound(text) in Requirement(text).specifier
+
+
+def imported(path: Path) -> set[str]:
+    """Return the names of the packages that a file imports, wherever in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(str(node.module))
+    return {name.split(".")[0] for name in names}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """By the project itself, or it is a part of what is: chance brings nothing along."""
+    declared = {canonicalize_name(Requirement(text).name) for text in DECLARED}
+    assert set(PARTS.values()) <= declared
+    files = (ROOT / "dprelease").rglob("*.py")
+    names = set().union(*map(imported, files)) - {"dprelease", *sys.stdlib_module_names}
+    assert names > {"numpy", "duckdb", "pydantic"}
+    homes = packages_distributions()
+    for name in sorted(names & homes.keys()):  # without an extra, its packages have no home
+        assert {canonicalize_name(home) for home in homes[name]} & (declared | PARTS.keys()), name

@@ -145,13 +145,6 @@ def test_the_pandas_walk_through(folder: Path) -> None:
     run(folder, "-c", code)
 
 
-def test_make_targets_exist() -> None:
-    """Every `make` target that the README names is in the Makefile."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"make ([a-z]+)", README)) - {"the"}:
-        assert f"\n{target}:" in makefile
-
-
 def test_help_names_every_command() -> None:
     """Every command that there is stands in `--help` and in the README."""
     text = run(ROOT, "-m", "dprelease", "--help")

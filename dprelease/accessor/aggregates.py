@@ -150,9 +150,9 @@ class Aggregates(Asking):
             if parts is None:
                 return chosen.single(shapes.quantile(column, str(q)), terms)
             columns = {f"q{i}": shapes.quantile(column, str(at)) for i, at in enumerate(parts)}
-            found = chosen.ask(columns, terms, "quantiles")
+            answer = chosen.ask(columns, terms, "quantiles")
             names = {f"q{i}": at for i, at in enumerate(parts)}
-            return found if chosen.dry else found.rename(columns=names)
+            return answer if chosen.dry else answer.rename(columns=names)
 
     @question
     def median(self, column: str, **terms: Unpack[Terms]) -> pd.DataFrame:

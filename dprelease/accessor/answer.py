@@ -126,8 +126,8 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
         if pa.types.is_decimal(column.type):
             floats = table.column(i).cast(pa.float64())
             table = table.set_column(i, column.name, floats)
-    found: pd.DataFrame = table.to_pandas()
-    return found
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
 
 
 TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
@@ -162,8 +162,8 @@ def _budget(session: Session, terms: Terms) -> BudgetSpec:
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
     if session.budget.rho is None:
-        found = "a rho, in a session that counts epsilon"
-        raise SessionError("DP-SESSION-011", what="A question", found=found)
+        given = "a rho, in a session that counts epsilon"
+        raise SessionError("DP-SESSION-011", what="A question", found=given)
     told = delta or session.delta
     return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
 
@@ -259,14 +259,14 @@ def _asked(
 
 def _column(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
     """Return a column as a release file would hold it, with its noise and its margin."""
-    found = dict(spec)
+    column = dict(spec)
     noise = terms.get("mechanism", "auto")
-    chosen = bool(found.keys() & CHOSEN)
+    chosen = bool(column.keys() & CHOSEN)
     if not chosen or noise != "auto":
-        found["mechanism"] = _noise(noise)
+        column["mechanism"] = _noise(noise)
     if not chosen:
-        found["margin"] = repr(float(terms.get("confidence", 0.95)))
-    return found
+        column["margin"] = repr(float(terms.get("confidence", 0.95)))
+    return column
 
 
 def _noise(noise: Noise) -> Plain:
@@ -305,10 +305,10 @@ def explained(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
         {"column": column.name, "mechanism": column.formula, "margin": margin, "unit": column.unit}
         for _, column, margin in plan.computed()
     ]
-    found = pd.DataFrame(rows).set_index("column")
+    frame = pd.DataFrame(rows).set_index("column")
     left = _left(session, plan)
-    found.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price), "ledger": left}
-    return found
+    frame.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price), "ledger": left}
+    return frame
 
 
 def _left(session: Session, plan: Plan) -> dict[str, Any] | None:
@@ -317,5 +317,5 @@ def _left(session: Session, plan: Plan) -> dict[str, Any] | None:
     if ledger is None:
         return None
     (charge,) = charges_of([plan.columns[0].query], plan)
-    (found,) = left_for(ledger, ledger.state(), [charge])
-    return found.to_json()
+    (left,) = left_for(ledger, ledger.state(), [charge])
+    return left.to_json()

@@ -45,8 +45,8 @@ class Chosen:
 
     def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
         """Return the answer to one aggregate, as `value` and `moe`."""
-        found = self.ask({"answer": spec}, terms, next(iter(spec)))
-        return found if self.dry else shapes.single(found)
+        frame = self.ask({"answer": spec}, terms, next(iter(spec)))
+        return frame if self.dry else shapes.single(frame)
 
     def numbers(self) -> list[str]:
         """Return the declared columns of numbers with bounds; an id is none."""

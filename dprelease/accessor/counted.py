@@ -47,8 +47,8 @@ class Counted(Aggregates):
         with self._asking() as chosen:
             keys = keys_of(checked(terms))
             wanted: Terms = {**terms, "by": [*keys, column]}
-            found = chosen.ask({"count": {"count": "*"}}, wanted, "value_counts")
-            return found if chosen.dry else shapes.value_counts(found, keys, column, sort=sort)
+            answer = chosen.ask({"count": {"count": "*"}}, wanted, "value_counts")
+            return answer if chosen.dry else shapes.value_counts(answer, keys, column, sort=sort)
 
     @question
     def crosstab(self, index: str, columns: str, **terms: Unpack[Price]) -> pd.DataFrame:
@@ -68,8 +68,8 @@ class Counted(Aggregates):
         """
         with self._asking() as chosen:
             wanted: Terms = {**checked(terms, by=False), "by": [index, columns]}
-            found = chosen.ask({"count": {"count": "*"}}, wanted, "crosstab")
-            return found if chosen.dry else shapes.crosstab(found, index, columns)
+            answer = chosen.ask({"count": {"count": "*"}}, wanted, "crosstab")
+            return answer if chosen.dry else shapes.crosstab(answer, index, columns)
 
     @question
     def histogram(
@@ -100,8 +100,8 @@ class Counted(Aggregates):
             name, keys = f"{column}_band", keys_of(checked(terms))
             asked = replace(chosen, derived={**chosen.derived, name: band})
             wanted: Terms = {**terms, "by": [*keys, name]}
-            found = asked.ask({"count": {"count": "*"}}, wanted, "histogram")
-            return found if asked.dry else shapes.histogram(found, keys, column, edges, closed)
+            answer = asked.ask({"count": {"count": "*"}}, wanted, "histogram")
+            return answer if asked.dry else shapes.histogram(answer, keys, column, edges, closed)
 
     @question
     def describe(
@@ -134,8 +134,8 @@ class Counted(Aggregates):
                 for i, name in enumerate(names)
                 for j, spec in shapes.summary(name)
             }
-            found = chosen.ask(asked, terms, "describe")
-            return found if chosen.dry else shapes.describe(found, keys, names)
+            answer = chosen.ask(asked, terms, "describe")
+            return answer if chosen.dry else shapes.describe(answer, keys, names)
 
     @question
     def sql(self, statement: str, **terms: Unpack[Price]) -> pd.DataFrame:

@@ -30,13 +30,13 @@ WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
 
-class Choosing(Protocol):
+class KnowsTable(Protocol):
     """Who knows the table that is asked about."""
 
     def _chosen(self) -> Chosen: ...
 
 
-def refuse_cells(rows: Choosing, given: Mapping[str, object]) -> None:
+def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
     `given`: arguments by their names.
@@ -45,9 +45,9 @@ def refuse_cells(rows: Choosing, given: Mapping[str, object]) -> None:
         fits = (name in NUMBERS and _is_of_numbers(value)) or (
             name in NAMES and _is_array(value) and _are_known(value, rows)
         )
-        found = None if fits else _cells(value)
-        if found is not None:
-            kind = type(found).__name__
+        cells = None if fits else _cells(value)
+        if cells is not None:
+            kind = type(cells).__name__
             wanted = "numbers" if name in NUMBERS else WANTED
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
 
@@ -75,8 +75,8 @@ def _cells(value: object) -> object | None:
 
 
 def _first(parts: Any) -> object | None:
-    found = (_cells(part) for part in parts)
-    return next((cells for cells in found if cells is not None), None)
+    each = (_cells(part) for part in parts)
+    return next((cells for cells in each if cells is not None), None)
 
 
 def _is_column(value: object) -> bool:
@@ -91,7 +91,7 @@ def _is_array(value: object) -> bool:
     return any(kind.__name__ in ("Index", "ndarray") for kind in type(value).__mro__)
 
 
-def _are_known(names: Any, rows: Choosing) -> bool:
+def _are_known(names: Any, rows: KnowsTable) -> bool:
     """Return whether all are columns of the table: what is none may be a cell."""
     chosen = rows._chosen()
     known = {*chosen.session.table.columns, *chosen.derived}

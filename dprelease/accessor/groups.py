@@ -91,8 +91,8 @@ class Grouped(Groups, Generic[One]):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
             wanted, levels = shapes.aggregates(aggregates, named)
             asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
-            found = self._shaped(chosen, wanted, asked, margins=margins)
-            return found if levels is None else shapes.with_levels(found, levels)
+            answer = self._shaped(chosen, wanted, asked, margins=margins)
+            return answer if levels is None else shapes.with_levels(answer, levels)
 
     @question
     def count(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:

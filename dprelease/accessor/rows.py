@@ -125,8 +125,8 @@ class Questions(Counted):
             if question not in QUESTIONS:
                 raise SessionError("DP-SESSION-008", what=question, known=", ".join(QUESTIONS))
             dry = Rows(replace(chosen, dry=True))
-            found: pd.DataFrame = getattr(dry, question)(*arguments, **named)
-            return found
+            explained: pd.DataFrame = getattr(dry, question)(*arguments, **named)
+            return explained
 
 
 class Rows(Questions):

@@ -39,9 +39,9 @@ class Groups:
         asked: Terms = {**checked(terms, by=False), "by": self.by}
         shapes.check_names(() if self.as_index else self.by, list(wanted), margins=margins)
         specs = {f"a{i}": _spec(chosen, *pair) for i, pair in enumerate(wanted.values())}
-        found = chosen.ask(specs, asked, "groupby")
+        answer = chosen.ask(specs, asked, "groupby")
         return shapes.grouped(
-            found, list(self.by), list(wanted), margins=margins, as_index=self.as_index
+            answer, list(self.by), list(wanted), margins=margins, as_index=self.as_index
         )
 
 
@@ -80,20 +80,20 @@ class Selected(Groups, Generic[Shape]):
         wanted = {column: (column, function) for column in self.columns}
         return self._shaped(chosen, wanted, terms)
 
-    def _in_shape(self, found: pd.DataFrame) -> Shape:
+    def _in_shape(self, answer: pd.DataFrame) -> Shape:
         """Return a frame, or its one column."""
         if not (self.single and self.as_index):
-            return cast("Shape", found)
-        column: Any = found[self.columns[0]]
-        column.attrs = found.attrs
+            return cast("Shape", answer)
+        column: Any = answer[self.columns[0]]
+        column.attrs = answer.attrs
         return cast("Shape", column)
 
-    def _flat(self, found: pd.DataFrame) -> pd.DataFrame:
+    def _flat(self, answer: pd.DataFrame) -> pd.DataFrame:
         """Return an answer that is indexed by keys, with these as columns if they are not to be."""
         if self.as_index:
-            return found
-        flat = found.reset_index()
-        flat.attrs = found.attrs
+            return answer
+        flat = answer.reset_index()
+        flat.attrs = answer.attrs
         return flat
 
     def _one(self) -> str:
@@ -269,9 +269,9 @@ class Selected(Groups, Generic[Shape]):
                 for j, at in enumerate([q] if parts is None else parts)
             }
             wanted: Terms = {**checked(terms, by=False), "by": self.by}
-            found = chosen.ask(asked, wanted, "groupby")
-            found = shapes.quantiles(found, list(self.by), self.columns, parts)
-            return self._in_shape(self._flat(found))
+            answer = chosen.ask(asked, wanted, "groupby")
+            answer = shapes.quantiles(answer, list(self.by), self.columns, parts)
+            return self._in_shape(self._flat(answer))
 
     @question
     def value_counts(self, *, sort: bool = True, **terms: Unpack[Price]) -> pd.DataFrame:
@@ -320,8 +320,8 @@ class Selected(Groups, Generic[Shape]):
         pandas.DataFrame
             The statistics, of several columns below each of them.
         """
-        found = self.rows.describe(list(self.columns), **self._with_keys(terms))
-        shown = shapes.below(found, self.columns[0]) if self.single else found
+        answer = self.rows.describe(list(self.columns), **self._with_keys(terms))
+        shown = shapes.below(answer, self.columns[0]) if self.single else answer
         return self._flat(shown)
 
     def _with_keys(self, terms: Price) -> Terms:

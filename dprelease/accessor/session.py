@@ -75,12 +75,12 @@ def amount(value: Number, what: str, *, zero: bool = False) -> Fraction:
     Raises SessionError DP-SESSION-006 unless it is finite and above zero (or zero, if allowed).
     """
     try:
-        found = value if isinstance(value, Fraction) else exact(str(value))
+        number = value if isinstance(value, Fraction) else exact(str(value))
     except (DpReleaseError, ValueError):
         raise SessionError("DP-SESSION-006", what=what) from None
-    if found < 0 or (found == 0 and not zero):
+    if number < 0 or (number == 0 and not zero):
         raise SessionError("DP-SESSION-006", what=what)
-    return found
+    return number
 
 
 def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | None) -> Spending:
@@ -254,7 +254,7 @@ class Session:
 
 def session_of(token: str) -> Session:
     """Return the live session that gave out `token`; raise SessionError DP-SESSION-004."""
-    found = _LIVE.get(token)
-    if found is None:
+    session = _LIVE.get(token)
+    if session is None:
         raise SessionError("DP-SESSION-004")
-    return found
+    return session

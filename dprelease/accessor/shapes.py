@@ -48,41 +48,41 @@ def listed(given: object) -> list[Any] | None:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
 
-def single(found: pd.DataFrame) -> pd.DataFrame:
+def single(answer: pd.DataFrame) -> pd.DataFrame:
     """Return an answer of one column as `value` and, if it has one, `moe`."""
     names = {"answer": "value", "answer_moe": "moe"}
     renamed: dict[str, str] = {}
     for old, new in names.items():
-        while new in found.columns:
+        while new in answer.columns:
             new += "_"  # a key has that name
         renamed[old] = new
-    return found.rename(columns=renamed)
+    return answer.rename(columns=renamed)
 
 
-def value_counts(found: pd.DataFrame, keys: list[str], column: str, *, sort: bool) -> pd.DataFrame:
+def value_counts(answer: pd.DataFrame, keys: list[str], column: str, *, sort: bool) -> pd.DataFrame:
     """Return counts indexed by keys and values; in descending order, within each group."""
-    shown = found.set_index([*keys, column] if keys else column)
+    shown = answer.set_index([*keys, column] if keys else column)
     shown = shown.rename(columns={"count_moe": "moe"})
     if not sort:
         return shown
     if not keys:
         return shown.sort_values("count", ascending=False, kind="stable")
-    group = found.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
-    return shown.iloc[np.lexsort((-found["count"].to_numpy(), group))]
+    group = answer.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    return shown.iloc[np.lexsort((-answer["count"].to_numpy(), group))]
 
 
-def crosstab(found: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
+def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     """Return counts with one key in rows and one in columns, both in declared order."""
-    rows, heads = found[index].unique(), found[columns].unique()
+    rows, heads = answer[index].unique(), answer[columns].unique()
     # Not `loc`, which takes truth values for a mask and leaves the false ones out.
-    shown = found.pivot(index=index, columns=columns, values="count")
+    shown = answer.pivot(index=index, columns=columns, values="count")
     shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
-    shown.attrs = found.attrs
+    shown.attrs = answer.attrs
     return shown
 
 
 def histogram(
-    found: pd.DataFrame, keys: list[str], column: str, edges: Sequence[str], closed: str
+    answer: pd.DataFrame, keys: list[str], column: str, edges: Sequence[str], closed: str
 ) -> pd.DataFrame:
     """Return counts indexed by keys and intervals.
 
@@ -97,9 +97,9 @@ def histogram(
     breaks = [int(end) if whole else float(end) for end in ends]
     intervals = pd.IntervalIndex.from_breaks(breaks, closed=side)  # type: ignore[call-overload]
     places = {label: i for i, label in enumerate(labels)}
-    held = intervals.take([places[label] for label in found[band]])
+    held = intervals.take([places[label] for label in answer[band]])
     name = band if column in keys else column
-    shown = found.drop(columns=band).set_index(keys) if keys else found.drop(columns=band)
+    shown = answer.drop(columns=band).set_index(keys) if keys else answer.drop(columns=band)
     shown = shown.rename(columns={"count_moe": "moe"})
     if not keys:
         return shown.set_axis(held.rename(name), axis=0)
@@ -123,22 +123,22 @@ def quantile(column: str, at: str) -> dict[str, Plain]:
     return {"quantile": part}
 
 
-def describe(found: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFrame:
+def describe(answer: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFrame:
     """Return statistics in rows and columns in columns; by keys, groups in rows and both beside."""
     import pandas as pd
 
     places = [(i, j) for i in range(len(columns)) for j in range(len(STATISTICS))]
     if keys:
         pairs = [(columns[i], STATISTICS[j]) for i, j in places]
-        shown = found.set_index(keys)[[f"c{i}_{j}" for i, j in places]].astype(float)
+        shown = answer.set_index(keys)[[f"c{i}_{j}" for i, j in places]].astype(float)
         shown = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
     else:
         data = {
-            name: [float(found[f"c{i}_{j}"].iloc[0]) for j in range(len(STATISTICS))]
+            name: [float(answer[f"c{i}_{j}"].iloc[0]) for j in range(len(STATISTICS))]
             for i, name in enumerate(columns)
         }
         shown = pd.DataFrame(data, index=list(STATISTICS))
-    shown.attrs = found.attrs
+    shown.attrs = answer.attrs
     return shown
 
 
@@ -203,13 +203,13 @@ def refuse_twins(names: Sequence[str]) -> None:
 
 
 def grouped(
-    found: pd.DataFrame, by: list[str], names: list[str], *, margins: bool, as_index: bool
+    answer: pd.DataFrame, by: list[str], names: list[str], *, margins: bool, as_index: bool
 ) -> pd.DataFrame:
     """Return aggregates by key, in the index or not."""
     renamed = {f"a{i}": name for i, name in enumerate(names)}
     renamed |= {f"a{i}_moe": f"{name}_moe" for i, name in enumerate(names)}
-    kept = [c for c in found.columns if c in by or margins or not str(c).endswith("_moe")]
-    shown = found[kept].set_index(by) if as_index and by else found[kept]
+    kept = [c for c in answer.columns if c in by or margins or not str(c).endswith("_moe")]
+    shown = answer[kept].set_index(by) if as_index and by else answer[kept]
     return shown.rename(columns=renamed)
 
 
@@ -220,25 +220,25 @@ def with_levels(shown: pd.DataFrame, levels: Mapping[str, tuple[str, str]]) -> p
     names = dict(levels)
     names |= {f"{name}_moe": (pair[0], f"{pair[1]}_moe") for name, pair in levels.items()}
     pairs = [names.get(str(name), (str(name), "")) for name in shown.columns]
-    found = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
-    found.attrs = shown.attrs
-    return found
+    levelled = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
+    levelled.attrs = shown.attrs
+    return levelled
 
 
 def below(shown: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return what stands below one column of an answer in two levels."""
-    found: Any = shown[column]
-    found.attrs = shown.attrs
-    return found  # type: ignore[no-any-return]
+    column_below: Any = shown[column]
+    column_below.attrs = shown.attrs
+    return column_below  # type: ignore[no-any-return]
 
 
 def quantiles(
-    found: pd.DataFrame, keys: list[str], columns: Sequence[str], parts: Sequence[Any] | None
+    answer: pd.DataFrame, keys: list[str], columns: Sequence[str], parts: Sequence[Any] | None
 ) -> pd.DataFrame:
     """Return quantiles by key; several of them below each other, in a last level of the index."""
     import pandas as pd
 
-    shown = found.set_index(keys)
+    shown = answer.set_index(keys)
     tables = []
     for j in range(1 if parts is None else len(parts)):
         names = [f"a{i}_{j}" for i in range(len(columns))]
@@ -251,5 +251,5 @@ def quantiles(
         # Cells in declared order, and in each the quantiles as they were asked for.
         order = np.arange(len(stacked)).reshape(len(tables), len(shown)).T.ravel()
         stacked = stacked.iloc[order]
-    stacked.attrs = found.attrs
+    stacked.attrs = answer.attrs
     return stacked

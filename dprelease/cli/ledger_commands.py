@@ -52,13 +52,13 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     with reporting(as_json):
         from dprelease.release.accounts import balances
 
-        found = balances(ledger)
+        accounts = balances(ledger)
         rows = [("table", "budget", "spent", "left", "of", "releases", "open")]
-        for row in found:
+        for row in accounts:
             amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
             counts = (str(row["releases"]), str(row["open"]))
             rows.append((row["table"], *amounts, row["counted"], *counts))
-        respond(as_json, found, table(rows, wide=wide))
+        respond(as_json, accounts, table(rows, wide=wide))
 
 
 @app.command()
@@ -71,8 +71,8 @@ def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
         rows: list[tuple[str, ...]] = [("entry", "time", "what", "reservation", "charges")]
         for entry in entries:
             rows.append((str(entry.number), *_entry_words(entry.body)))
-        found = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
-        respond(as_json, found, table(rows, wide=wide))
+        shown = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
+        respond(as_json, shown, table(rows, wide=wide))
 
 
 def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -134,12 +134,12 @@ def check(
         words = check_prices(ledger)
         wrong: list[DpReleaseError] = []
         for folder in releases or ():
-            found = verify(folder, ledger=ledger).findings
-            for finding in found:  # of several folders, whose it is
+            findings = verify(folder, ledger=ledger).findings
+            for finding in findings:  # of several folders, whose it is
                 finding.place = replace(
                     finding.place, file=str(folder / (finding.place.file or ""))
                 )
-            wrong += found
+            wrong += findings
             words.append(f"{folder.name} was paid for")
         if wrong:
             raise Findings(wrong)

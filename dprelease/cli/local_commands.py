@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
 
 
-def local_plan_words(found: Plan, *, wide: bool) -> str:
+def local_plan_words(plan: Plan, *, wide: bool) -> str:
     """Return the plan of a local release in words."""
     from dprelease.planning.local_plan import LocalPlan
 
-    assert isinstance(found, LocalPlan)  # the caller looked at the mode
-    guarantee = found.guarantee
+    assert isinstance(plan, LocalPlan)  # the caller looked at the mode
+    guarantee = plan.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at} for each single record, whatever it says"]
     rows = [("column", "mechanism", "parameters", "one record", "price alone")]
-    for column, price in zip(found.local_columns, found.alone(), strict=True):
+    for column, price in zip(plan.local_columns, plan.alone(), strict=True):
         shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
         name = f"{column.query.name}.{column.measurement.name}"
         rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
     public = "The number and the order of the records are published as they are."
-    warnings = [f"Warning: {one_line(warning)}" for warning in found.warnings]
+    warnings = [f"Warning: {one_line(warning)}" for warning in plan.warnings]
     return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
 
 
@@ -47,13 +47,13 @@ def _one_record(column: LocalColumn) -> str:
     return f"margin {float(column.margin()):,.6g} at 95 % {column.measurement.unit}".rstrip()
 
 
-def local_statements(found: Plan) -> dict[str, str]:
+def local_statements(plan: Plan) -> dict[str, str]:
     """Return the SQL of all records, by name, for the types that columns are declared as."""
     from dprelease.planning.local_plan import LocalPlan
     from dprelease.statements.record_statements import assumed_types_of, compile_records
 
-    assert isinstance(found, LocalPlan)  # the caller looked at the mode
-    return {part.name: compile_records(part, assumed_types_of(part)).sql for part in found.records}
+    assert isinstance(plan, LocalPlan)  # the caller looked at the mode
+    return {part.name: compile_records(part, assumed_types_of(part)).sql for part in plan.records}
 
 
 def estimate(
@@ -70,11 +70,11 @@ def estimate(
         from dprelease.verification.estimates import local_estimate
 
         try:
-            found = local_estimate(folder, column, records=records, confidence=confidence)
+            estimates = local_estimate(folder, column, records=records, confidence=confidence)
         except ValueError as problem:  # its words name columns of the release alone
             raise typer.BadParameter(str(problem)) from None
         rows = [("value", "estimate", "margin")]
-        for row in found:
+        for row in estimates:
             name = "mean" if row.value is None else str(row.value)
             rows.append((name, f"{row.estimate:,.6g}", f"{row.margin:,.6g}"))
-        respond(as_json, [row.to_json() for row in found], table(rows))
+        respond(as_json, [row.to_json() for row in estimates], table(rows))

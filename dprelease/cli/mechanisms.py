@@ -25,28 +25,28 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with reporting(as_json):
-        found = _listed()
+        listed = _listed()
         heads = ("mechanism", "guarantee", "what it is", "declared beside the name", "when to use")
         rows = [heads]
-        for row in found:
+        for row in listed:
             shapes = "; ".join(f"{s['name']}: {s['admissible']}" for s in row["shapes"]) or "-"
             guarantee = "pure" if row["pure"] else "approximate"
             if row["kind"] == "selection":
                 guarantee = f"chooses a candidate, {guarantee}"
             rows.append((row["name"], guarantee, row["summary"], shapes, row["use"]))
-        respond(as_json, found, _cards(rows))
+        respond(as_json, listed, _cards(rows))
 
 
 def _listed() -> list[dict[str, Any]]:
     from dprelease.mechanisms import registry
 
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     for name in registry.names():
         kind = registry.get(name)
         shapes = [
             {"name": s.name, "meaning": s.meaning, "admissible": s.admissible} for s in kind.shapes
         ]
-        found.append(
+        listed.append(
             {
                 "name": name,
                 "kind": "noise",
@@ -57,18 +57,18 @@ def _listed() -> list[dict[str, Any]]:
             }
         )
     for name in registry.selection_names():
-        choice = registry.get_selection(name)
-        found.append(
+        selection = registry.get_selection(name)
+        listed.append(
             {
                 "name": name,
                 "kind": "selection",
-                "summary": choice.summary,
-                "use": choice.use,
+                "summary": selection.summary,
+                "use": selection.use,
                 "pure": True,
                 "shapes": [],
             }
         )
-    return found
+    return listed
 
 
 def _cards(rows: Sequence[tuple[str, ...]]) -> str:
@@ -121,17 +121,17 @@ def _words(rows: list[Compared], *, wide: bool) -> str:
     heads = ("mechanism", "shape", "mean error", "RMSE", "95 %", "99.9 %", "efficiency")
     lines: list[tuple[str, ...]] = [heads]
     for row in rows:
-        found = row.to_json()
-        shape = ", ".join(f"{name} {_short(text)}" for name, text in found["shape"].items())
+        fields = row.to_json()
+        shape = ", ".join(f"{name} {_short(text)}" for name, text in fields["shape"].items())
         efficiency = "-" if row.efficiency is None else f"{100 * row.efficiency:.1f} %"
-        errors = (found["mean_absolute_error"], found["root_mean_square_error"])
+        errors = (fields["mean_absolute_error"], fields["root_mean_square_error"])
         lines.append(
             (
                 row.mechanism.name,
                 shape or "-",
                 *("none" if error is None else f"{error:,.6g}" for error in errors),
-                f"{found['error_95']:,}",
-                f"{found['error_99.9']:,}",
+                f"{fields['error_95']:,}",
+                f"{fields['error_99.9']:,}",
                 efficiency,
             )
         )

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
 
 
-def federated_words(found: Plan, *, wide: bool) -> str:
+def federated_words(plan: Plan, *, wide: bool) -> str:
     """Return who is protected against whom, and every party's share, in words."""
     from dprelease.planning.federated_plan import FederatedPlan
 
-    assert isinstance(found, FederatedPlan)  # the caller looked at the declaration
+    assert isinstance(plan, FederatedPlan)  # the caller looked at the declaration
     rows = [("honest", "epsilon of the sum", "of it for rounding")]
-    for trust in found.trusts:
-        name = f"{trust.honest} of {found.parties}"
+    for trust in plan.trusts:
+        name = f"{trust.honest} of {plan.parties}"
         rows.append((name, f"{trust.guarantee.epsilon:.6g}", f"{trust.rounding:.3g}"))
     shares = [
         (
@@ -29,15 +29,15 @@ def federated_words(found: Plan, *, wide: bool) -> str:
             "largest of a party",
         )
     ]
-    for share in found.shares:
+    for share in plan.shares:
         shares.append(
             (
                 f"{share.query.name}.{share.measurement.name}",
                 f"{share.law.alpha:g}",
                 f"{share.law.scale / share.refined * float(share.measurement.step):,.6g}",
                 f"1/{share.refined}",
-                f"{float(share.margin(found.parties)):,.6g}",
-                f"{float(share.reach(found.parties) * share.measurement.step):.3g}",
+                f"{float(share.margin(plan.parties)):,.6g}",
+                f"{float(share.reach(plan.parties) * share.measurement.step):.3g}",
             )
         )
     words = (

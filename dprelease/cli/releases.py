@@ -114,31 +114,31 @@ def plan(
         declaration = declared(release)
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
-        queries, found = prepare(declaration)
-        charged = ledger_told(declaration, queries, found)
+        queries, planned = prepare(declaration)
+        charged = ledger_told(declaration, queries, planned)
         if declaration.spec.mode == "local":
             from dprelease.cli.local_commands import local_plan_words
 
-            told = {**found.to_json(), "ledger": charged.answer}
-            words = local_plan_words(found, wide=wide)
+            told = {**planned.to_json(), "ledger": charged.answer}
+            words = local_plan_words(planned, wide=wide)
             respond(as_json, told, "\n\n".join([words, *charged.words]))
             return
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
 
-            draw_plan(declaration, found, plot)
+            draw_plan(declaration, planned, plot)
         if as_json:  # each form takes prices of its own
             from dprelease.cli.reading_shown import reads
 
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
-            respond(True, {**found.to_json(), **read, "ledger": charged.answer}, "")
+            respond(True, {**planned.to_json(), **read, "ledger": charged.answer}, "")
             return
-        words = _plan_words(found, wide=wide)
+        words = _plan_words(planned, wide=wide)
         if declaration.spec.federated is not None:
             from dprelease.cli.party_commands import federated_words
 
             words = (
-                f"{federated_words(found, wide=wide)}\n\nAll honest parties together:\n\n{words}"
+                f"{federated_words(planned, wide=wide)}\n\nAll honest parties together:\n\n{words}"
             )
         if explain:
             from dprelease.cli.reading_shown import reads_words
@@ -258,25 +258,25 @@ MORE = ("cells", "parameters", "sensitivity")
 """What of a plan is told only where there is room."""
 
 
-def _plan_words(found: Plan, *, wide: bool) -> str:
-    warnings = [f"Warning: {one_line(warning)}" for warning in found.warnings]
+def _plan_words(planned: Plan, *, wide: bool) -> str:
+    warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     parts = [
-        _guarantee_words(found),
-        table(_column_rows(found, 6 if wide else 4), wide=wide, more=MORE),
-        _counted_words(found, wide=wide),
-        *_computed_words(found, wide=wide),
-        *found.bounded_rows(),
+        _guarantee_words(planned),
+        table(_column_rows(planned, 6 if wide else 4), wide=wide, more=MORE),
+        _counted_words(planned, wide=wide),
+        *_computed_words(planned, wide=wide),
+        *planned.bounded_rows(),
     ]
-    return "\n\n".join([*parts, *_reading_words(found), *warnings])
+    return "\n\n".join([*parts, *_reading_words(planned), *warnings])
 
 
-def _column_rows(found: Plan, digits: int) -> list[tuple[str, ...]]:
+def _column_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     """Return noise, errors and price of every column, below their heads."""
-    confidences = {float(column.confidence) for column in found.columns}
+    confidences = {float(column.confidence) for column in planned.columns}
     margin = ["margin", "at"] if len(confidences) > 1 else [f"margin at {_percent(*confidences)}"]
     heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
     rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "price alone")]
-    for column, price in zip(found.columns, found.alone(), strict=True):
+    for column, price in zip(planned.columns, planned.alone(), strict=True):
         shape = ", ".join(
             f"{name} {_short(text)}" for name, text in column.mechanism.parameters if text != "0.0"
         )
@@ -302,42 +302,42 @@ def _percent(confidence: float) -> str:
     return f"{100 * confidence:g} %"
 
 
-def _counted_words(found: Plan, *, wide: bool) -> str:
+def _counted_words(planned: Plan, *, wide: bool) -> str:
     """Return what each column counts or adds up, and of which rows."""
     named = [
         (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.words)
-        for c in found.columns
+        for c in planned.columns
     ]
     return table([("column", "what it counts"), *named], wide=wide)
 
 
-def _computed_words(found: Plan, *, wide: bool) -> list[str]:
+def _computed_words(planned: Plan, *, wide: bool) -> list[str]:
     rows = [("computed", "from", "margin at 1,000 rows", "unit")]
-    for query, column, margin in found.computed():
+    for query, column, margin in planned.computed():
         width = "" if margin is None else f"{margin:,.6g}"
         rows.append((f"{query.name}.{column.name}", column.formula, width, column.unit))
     return [table(rows, wide=wide)] if len(rows) > 1 else []
 
 
-def _guarantee_words(found: Plan) -> str:
-    guarantee = found.guarantee
+def _guarantee_words(planned: Plan) -> str:
+    guarantee = planned.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
-    rho = found.rho()
+    rho = planned.rho()
     if rho is not None:
         lines.append(f"rho {rho:.6g} (zero-concentrated)")
     if guarantee.delta and math.isfinite(guarantee.pure_epsilon):
         lines.append(f"epsilon {guarantee.pure_epsilon:.6g} without any delta")
-    for choice in dict.fromkeys(column.chosen_by for column in found.columns):
+    for choice in dict.fromkeys(column.chosen_by for column in planned.columns):
         if choice != "declared":
             lines.append(f"chosen: {choice}")
     return "\n".join(lines)
 
 
-def _reading_words(found: Plan) -> list[str]:
+def _reading_words(planned: Plan) -> list[str]:
     from dprelease.planning.guarantees import reading
 
-    read = reading(found.guarantee)
+    read = reading(planned.guarantee)
     posteriors = ", ".join(
         f"{100 * row['prior']:g} % to {100 * row['posterior']:.4g} %"
         for row in read["largest_posterior"]

@@ -65,9 +65,9 @@ def _widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
 def _cut(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
     """Return widths that fit a limit, from widths that do not and some that do."""
     for cap in range(limit, 0, -1):
-        found = [max(min(whole, cap), low) for whole, low in zip(widths, least, strict=True)]
-        if sum(found) <= limit:
-            return found
+        widths_cut = [max(min(whole, cap), low) for whole, low in zip(widths, least, strict=True)]
+        if sum(widths_cut) <= limit:
+            return widths_cut
     return list(least)
 
 

@@ -26,10 +26,10 @@ def _in_json(value: object) -> object:
     return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
-def shown(found: pd.DataFrame) -> str:
+def shown(answer: pd.DataFrame) -> str:
     """Return an answer as a table; numbers with all digits that they have, at the right."""
-    heads = [str(name) for name in found.columns]
-    rows = list(found.itertuples(index=False, name=None))
+    heads = [str(name) for name in answer.columns]
+    rows = list(answer.itertuples(index=False, name=None))
     numbers = [head for i, head in enumerate(heads) if all(_is_number(row[i]) for row in rows)]
     return table([heads, *([_text(value) for value in row] for row in rows)], right=numbers)
 
@@ -64,7 +64,7 @@ def ask(
     with reporting(as_json) as state:
         from dprelease.release.question import sql
 
-        found = sql(
+        answer = sql(
             statement,
             schema,
             epsilon=epsilon,
@@ -76,13 +76,13 @@ def ask(
             overwrite=overwrite,
             state=state,
         )
-        told = found.attrs["dprelease"]
+        told = answer.attrs["dprelease"]
         guarantee = told["guarantee"]
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
         price = f"epsilon {guarantee['epsilon']}, delta {guarantee['delta']}"
         words = f"{price}; margins of error at 95 %: {one_line(margins)}"
-        words = "\n\n".join([shown(found), words, *told["bounded_rows"]])
-        known = found.astype(object).where(found.notna(), None).to_dict("records")
+        words = "\n\n".join([shown(answer), words, *told["bounded_rows"]])
+        known = answer.astype(object).where(answer.notna(), None).to_dict("records")
         rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
         if output is None:
             state.released = None  # a part may be seen before the rest can't be printed

@@ -225,8 +225,8 @@ class Findings(DpReleaseError):
 
 def raise_all(errors: Iterable[DpReleaseError]) -> None:
     """Return if `errors` is empty; raise the one error, or all of them as `Findings`."""
-    found = list(errors)
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        raise Findings(found)
+    several = list(errors)
+    if len(several) == 1:
+        raise several[0]
+    if several:
+        raise Findings(several)

@@ -196,14 +196,14 @@ def read_all(
     link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int
 ) -> list[pa.RecordBatch] | None:
     """Return all rows of a SELECT; None if there are more than there is room for."""
-    found, seen = [], 0
+    batches, seen = [], 0
     with closing(_batches(link, sql, room, threads)) as stream:
         for batch in stream:
             seen += len(batch)
             if seen > room:
                 return None
-            found.append(batch)
-    return found
+            batches.append(batch)
+    return batches
 
 
 def _blocks(batches: list[pa.RecordBatch], codes: NDArray[np.int32]) -> Iterator[Rows]:

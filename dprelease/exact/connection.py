@@ -23,9 +23,9 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     DataError
         DP-ENGINE-004 if the engine does not take the settings.
     """
-    found: duckdb.DuckDBPyConnection | None = None
+    link: duckdb.DuckDBPyConnection | None = None
     try:
-        found = duckdb.connect(
+        link = duckdb.connect(
             config={
                 **settings.config,
                 "temp_directory": str(scratch),
@@ -35,11 +35,11 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
             }
         )
     except duckdb.Error:
-        found = None
-    if found is None:
+        link = None
+    if link is None:
         raise DataError("DP-ENGINE-004")
-    _OPEN[id(found)] = found
-    return found
+    _OPEN[id(link)] = link
+    return link
 
 
 def closed(connection: duckdb.DuckDBPyConnection) -> None:

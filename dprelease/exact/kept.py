@@ -144,7 +144,7 @@ class _Held:
 
     def keyed(self, rows: Rows) -> _Keyed:
         """Return those rows of a block that may be kept; several threads may ask at a time."""
-        found: list[tuple[Integers, Integers, Integers]] = []
+        parts: list[tuple[Integers, Integers, Integers]] = []
         for start in range(0, max(len(rows.ids), 1), BLOCK):
             block = slice(start, start + BLOCK)
             numbers = less(rows.ids[block], rows.low).astype(np.int64, copy=False)
@@ -155,8 +155,8 @@ class _Held:
             order = hashed(known & LOW, part)
             inside = np.flatnonzero(order <= known >> HASH_BITS)
             keys = numbers[inside] << HASH_BITS | order[inside]
-            found.append((keys, cells[inside], inside + start))
-        keys, cells, places = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            parts.append((keys, cells[inside], inside + start))
+        keys, cells, places = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         if rows.values is None or len(places) == len(rows.ids):
             return _Keyed(keys, cells, rows.values)
         return _Keyed(keys, cells, rows.values.take(array_of(places)))
@@ -211,8 +211,8 @@ class _Held:
                 order, keys, group = order[inside], keys[inside], group[inside]
         most = self.bounds.unit.max_rows_per_group
         if rows.values is None:
-            found: Integers = order[_among_first(group, most)]
-            return found
+            places: Integers = order[_among_first(group, most)]
+            return places
         return order[_rows_in_groups(rows.values, order, keys, group, most)]
 
     def table(self) -> pa.Table:
@@ -241,18 +241,18 @@ def residues(values: NDArray[np.integer[Any]]) -> Integers:
     """Return whole numbers as parts of a hash."""
     if values.dtype == np.uint64:
         return (values % np.uint64(MODULUS)).astype(np.int64)
-    found: Integers = values.astype(np.int64, copy=False) % MODULUS
-    return found
+    parts: Integers = values.astype(np.int64, copy=False) % MODULUS
+    return parts
 
 
 def hashed(start: Integers | None, part: Integers) -> Integers:
     """Return the hash of `statements.bounding`, continued by one part."""
-    found = part.copy() if start is None else start + part
+    hashes = part.copy() if start is None else start + part
     for constant, factor in ROUNDS:
-        found ^= constant
-        found *= factor
-        found %= MODULUS
-    return found
+        hashes ^= constant
+        hashes *= factor
+        hashes %= MODULUS
+    return hashes
 
 
 def _last(keys: Integers, most: int) -> Integers:
@@ -278,19 +278,19 @@ def _ordered(keys: Integers, cells: Integers) -> tuple[Integers, Integers, Integ
 
 def _changes(*columns: Integers) -> NDArray[np.bool_]:
     """Return where the first row is, and every one that differs from the row before."""
-    found = np.ones(len(columns[0]), dtype=np.bool_)
-    if len(found):
-        np.not_equal(columns[0][1:], columns[0][:-1], out=found[1:])
+    changed = np.ones(len(columns[0]), dtype=np.bool_)
+    if len(changed):
+        np.not_equal(columns[0][1:], columns[0][:-1], out=changed[1:])
         for column in columns[1:]:
-            found[1:] |= column[1:] != column[:-1]
-    return found
+            changed[1:] |= column[1:] != column[:-1]
+    return changed
 
 
 def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
     """Return which rows are among the first `most` of their group; rows of a group lie together."""
-    found = np.ones(len(group), dtype=np.bool_)
-    np.not_equal(group[most:], group[:-most], out=found[most:])
-    return found
+    among = np.ones(len(group), dtype=np.bool_)
+    np.not_equal(group[most:], group[:-most], out=among[most:])
+    return among
 
 
 def _rows_in_groups(

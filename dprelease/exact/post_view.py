@@ -30,11 +30,11 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
         connection.register(name, noised)
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET lock_configuration = true")
-        found: pa.Table = connection.sql(statement).to_arrow_table()
+        view: pa.Table = connection.sql(statement).to_arrow_table()
     except duckdb.Error:
         failed = True
     finally:
         connection.close()
     if failed:
         raise QueryError("DP-SQL-007")
-    return found
+    return view

@@ -75,11 +75,11 @@ def remove_stale(parent: Path, prefix: str) -> None:
 
 def named(parent: Path, prefix: str) -> list[Path]:
     """Return the folders of this user whose names have a prefix; none where that can't be told."""
-    found = []
+    folders = []
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_uid == os.getuid():
-                        found.append(Path(entry.path))
-    return found
+                        folders.append(Path(entry.path))
+    return folders

@@ -36,14 +36,14 @@ class StoredVector:
     def __getitem__(self, cells: slice) -> Integers:
         """Return the integers of a range of cells."""
         first, last, _ = cells.indices(self._length)
-        found: Integers = np.empty(max(last - first, 0), dtype=np.int64)
-        left, place = found.data.cast("B"), first * WIDTH
+        integers: Integers = np.empty(max(last - first, 0), dtype=np.int64)
+        left, place = integers.data.cast("B"), first * WIDTH
         while len(left):  # the system reads at most 2 GB at once
             read = os.preadv(self._file.fileno(), [left], place)
             if read == 0:
                 raise OSError("a scratch file is shorter than it was")
             left, place = left[read:], place + read
-        return found
+        return integers
 
     def __repr__(self) -> str:
         return f"<StoredVector of {self._length} cells>"

@@ -52,8 +52,8 @@ def exact_records(name: str, compiled: CompiledRecords, read: pa.Table) -> Exact
 def _whole(held: pa.ChunkedArray) -> Integers:
     import pyarrow.compute as pc
 
-    found: Any = pc.fill_null(held, 0)  # none is missing; a NULL must not become a float
-    return np.ascontiguousarray(found.to_numpy(), dtype=np.int64)
+    whole: Any = pc.fill_null(held, 0)  # none is missing; a NULL must not become a float
+    return np.ascontiguousarray(whole.to_numpy(), dtype=np.int64)
 
 
 def _places(held: pa.ChunkedArray, key: Key) -> Integers:
@@ -63,5 +63,5 @@ def _places(held: pa.ChunkedArray, key: Key) -> Integers:
 
     values = pa.array([str(value) for value in key.values], held.type)
     place = pc.index_in(held, value_set=values)
-    found = pc.if_else(pc.is_null(held), key.nulls, pc.fill_null(place, key.others))
-    return np.ascontiguousarray(found.to_numpy(), dtype=np.int64)
+    places = pc.if_else(pc.is_null(held), key.nulls, pc.fill_null(place, key.others))
+    return np.ascontiguousarray(places.to_numpy(), dtype=np.int64)

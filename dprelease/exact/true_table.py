@@ -46,10 +46,10 @@ class Profile:
     def dense(self, candidates: int) -> Integers:
         """Return (cells, candidates) counts."""
         cells = len(self.starts) - 1
-        found = np.zeros((cells, candidates), dtype=np.int64)
+        table = np.zeros((cells, candidates), dtype=np.int64)
         rows = np.repeat(np.arange(cells), np.diff(self.starts))
-        found[rows, self.values] = self.counts
-        return found
+        table[rows, self.values] = self.counts
+        return table
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("true aggregates can't be pickled or copied")

@@ -87,15 +87,15 @@ class State:
 
         Raises ImpossibleEntry for one that no ledger writes after those before.
         """
-        found = cls({}, {}, entries[0].digest if entries else "")
+        state = cls({}, {}, entries[0].digest if entries else "")
         for entry in entries:
             try:
-                problem = found._add(entry)
+                problem = state._add(entry)
             except (KeyError, TypeError, ValueError):
                 problem = "it is no entry of a ledger"
             if problem is not None:
                 raise ImpossibleEntry(f"entry {entry.number}: {problem}")
-        return found
+        return state
 
     def _add(self, entry: Entry) -> str | None:
         """Add an entry; return why it can't follow those before."""
@@ -157,12 +157,12 @@ def lock_of(ledger: Path, name: str) -> Path:
 
 def locks_of(ledger: Path) -> dict[str, Path]:
     """Return the files of locks that are there, by the names of reservations."""
-    real, found = ledger.resolve(), {}
+    real, locks = ledger.resolve(), {}
     with suppress(OSError):
         for name in os.listdir(real.parent):
             if name.startswith(_locks(real)) and name.endswith(LOCK):
-                found[name.removeprefix(_locks(real)).removesuffix(LOCK)] = real.parent / name
-    return found
+                locks[name.removeprefix(_locks(real)).removesuffix(LOCK)] = real.parent / name
+    return locks
 
 
 def _locks(ledger: Path) -> str:

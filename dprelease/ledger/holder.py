@@ -43,8 +43,8 @@ class Process:
             return True
         except PermissionError:
             pass
-        found = _started(self.pid)
-        return found is not None and found != self.started
+        started = _started(self.pid)
+        return started is not None and started != self.started
 
     def to_json(self) -> dict[str, object]:
         """Return the process as JSON values."""

@@ -59,8 +59,8 @@ class Ledger:
         problem = ""
         try:
             return State.of(store.entries())
-        except ImpossibleEntry as found:
-            problem = str(found)
+        except ImpossibleEntry as impossible:
+            problem = str(impossible)
         raise damaged(self.path, problem)
 
     def history(self) -> list[Entry]:
@@ -145,9 +145,9 @@ class Ledger:
                 known=", ".join(accounts) or "none",
             )
         declared = f"{account.neighbours} of {account.unit}"
-        found = f"{charge.neighbours} of {charge.unit}"
-        if declared != found:
-            raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=found)
+        asked = f"{charge.neighbours} of {charge.unit}"
+        if declared != asked:
+            raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
         return charge, price(account, charge.events)
 
     def _held(self, state: State, charge: Charge, cost: float) -> dict[str, Any]:
@@ -217,8 +217,8 @@ class Ledger:
     def _step(self, name: str, kind: str, more: dict[str, Any]) -> None:
         body = {"kind": kind, "id": name, "time": _now(), **more}
         with Store.open(self.path) as store, store.transaction():
-            found = self._state(store).reservations.get(name)
-            if found is None or problem_of(found.steps, body) is not None:
+            reservation = self._state(store).reservations.get(name)
+            if reservation is None or problem_of(reservation.steps, body) is not None:
                 raise LedgerError("DP-LEDGER-009", name=self.path.name, id=name)
             store.append(body)
 
@@ -282,24 +282,26 @@ class Ledger:
                     left = Lock.take(path)  # what a run could not remove, if it is not at work
                     if left is not None:
                         left.let_go()
-        for found in reservations.values():
-            gone_host = found.process.host in gone
-            if not found.is_open or not (gone_host or found.is_abandoned(self.path)):
+        for reservation in reservations.values():
+            gone_host = reservation.process.host in gone
+            if not reservation.is_open or not (gone_host or reservation.is_abandoned(self.path)):
                 continue
-            title = found.entry.body["title"]
+            title = reservation.entry.body["title"]
             body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
-            if PUBLISH in found.steps:
-                words.append(f"{found.id} ({title}): may have been published; it stays charged")
-            elif READ in found.steps:
-                words.append(f"{found.id} ({title}): rows had been read; it stays charged")
-            elif not found.tells_reads:
-                words.append(f"{found.id} ({title}): may have read rows; it stays charged")
+            if PUBLISH in reservation.steps:
+                words.append(
+                    f"{reservation.id} ({title}): may have been published; it stays charged"
+                )
+            elif READ in reservation.steps:
+                words.append(f"{reservation.id} ({title}): rows had been read; it stays charged")
+            elif not reservation.tells_reads:
+                words.append(f"{reservation.id} ({title}): may have read rows; it stays charged")
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
-                words.append(f"{found.id} ({title}): released nothing; given back")
-            store.append({**body, "id": found.id, "time": _now()})
+                words.append(f"{reservation.id} ({title}): released nothing; given back")
+            store.append({**body, "id": reservation.id, "time": _now()})
             with suppress(OSError):
-                lock_of(self.path, found.id).unlink()
+                lock_of(self.path, reservation.id).unlink()
         return words
 
 

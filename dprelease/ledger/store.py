@@ -95,11 +95,11 @@ class Store:
         with _told(self.path):
             if self._one("PRAGMA application_id") != APPLICATION:
                 raise damaged(self.path, "it is not a ledger")
-            found = self._one("PRAGMA user_version")
+            written = self._one("PRAGMA user_version")
             if self._one(OTHERS) or self._one(COMPUTED):  # which could do, or be, anything
                 raise damaged(self.path, "its tables are not those of a ledger")
-        if not 1 <= found <= FORMAT:
-            raise LedgerError("DP-LEDGER-003", name=self.path.name, found=found, known=FORMAT)
+        if not 1 <= written <= FORMAT:
+            raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
 
     def _one(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])
@@ -217,16 +217,16 @@ def _refuse_other_journals(path: Path) -> None:
 def _stat(path: Path) -> os.stat_result:
     problem = None
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise LedgerError("DP-LEDGER-001", name=path.name) from None
     except OSError as refused:
         problem = (refused.strerror or "the system refused").lower()
     if problem is not None:
         raise LedgerError("DP-LEDGER-005", name=path.name, problem=problem)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise LedgerError("DP-LEDGER-001", name=path.name)
-    return found
+    return status
 
 
 @contextmanager

@@ -11,6 +11,6 @@ def __getattr__(name: str) -> object:
         registry = importlib.import_module("dprelease.mechanisms.registry")
         for module in (*registry.names(), *registry.RECORD_NAMES):
             if name == "".join(part.title() for part in module.split("_")):
-                found: object = registry.kind_of(module)
-                return found
+                kind: object = registry.kind_of(module)
+                return kind
     raise AttributeError(f"no mechanism class {name!r}")

@@ -103,8 +103,8 @@ class AsymmetricLaplace(RealQuantile):
         left, right = float(self.left), float(self.right)
         near = first + self.center
         scales = np.where(near > size, right, np.where(near < -2 * size, left, min(left, right)))
-        found: Floats = size / scales
-        return found
+        bounds: Floats = size / scales
+        return bounds
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
         """Return x - center + 1/2 for the quantile x, exponential on either side of zero."""

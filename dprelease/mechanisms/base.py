@@ -90,8 +90,8 @@ class Mechanism(Randomizer):
                 # Where balls can't tell, the width counts as too narrow.
                 return w < 0 or not self._beyond(w) <= bound
 
-            found = largest(too_narrow, int(guess))
-        return 0 if found is None else found + 1
+            widest = largest(too_narrow, int(guess))
+        return 0 if widest is None else widest + 1
 
     def _beyond(self, w: int) -> arb:
         """Return a ball around P(|K| > w)."""
@@ -172,8 +172,8 @@ class SymmetricQuantile(Symmetric, RealQuantile):
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
         """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
-        found, error = self.upper_position(u)
-        return (found if upper else 1.0 - found), error
+        places, error = self.upper_position(u)
+        return (places if upper else 1.0 - places), error
 
 
 def normal_unevenness(scale: float, offset: float, first: Floats, size: float) -> Floats:

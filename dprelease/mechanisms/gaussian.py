@@ -121,8 +121,8 @@ def normal_mass(low: Floats, high: Floats) -> Floats:
 
 def _below(z: Floats) -> Floats:
     """Return P(Z <= z)."""
-    found: Floats = np.float64(0.5) * erfc(z * -math.sqrt(0.5))
-    return found
+    below: Floats = np.float64(0.5) * erfc(z * -math.sqrt(0.5))
+    return below
 
 
 @dataclass(frozen=True)

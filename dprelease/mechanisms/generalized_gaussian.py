@@ -152,8 +152,8 @@ class PowerLoss(PrivacyLoss):
         return float(self._at(np.array([-power_tail.reach(self.p, 1e-40)]))[0])
 
     def _at(self, y: Floats) -> Floats:
-        found: Floats = np.abs(y - float(self._move)) ** self.p - np.abs(y) ** self.p
-        return found
+        losses: Floats = np.abs(y - float(self._move)) ** self.p - np.abs(y) ** self.p
+        return losses
 
     def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(Y <= y) - exp(epsilon) P(Y <= y - t) where the loss is epsilon, rounded up.

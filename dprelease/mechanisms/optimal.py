@@ -283,8 +283,8 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
         law = Staircase.design(shift / epsilon, moves, optimise=measure)
         return law.mean_absolute_error if measure == "mae" else law.standard_deviation
     coarse = min(shift, FINE_ENOUGH)
-    found = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
-    return (found if measure == "mae" else math.sqrt(found)) * (shift / coarse)
+    error = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
+    return (error if measure == "mae" else math.sqrt(error)) * (shift / coarse)
 
 
 @dataclass(frozen=True)

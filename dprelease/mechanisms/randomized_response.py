@@ -69,8 +69,8 @@ class RandomizedResponse(Mechanism):
 
         K is drawn without a look at the value, so the work depends on the random bits alone.
         """
-        found: Integers = (codes + sample(self, len(codes), bits)) % int(self.values)
-        return found
+        answers: Integers = (codes + sample(self, len(codes), bits)) % int(self.values)
+        return answers
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return k and where it is sure; both tails are straight lines."""

@@ -167,8 +167,8 @@ class Randomizer(ABC):
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """Return (name, decimal text) of every field; `of(**dict(parameters))` is equal to self."""
-        found = ((field.name, repr(getattr(self, field.name))) for field in fields(self))
-        return tuple(sorted(found))
+        texts = ((field.name, repr(getattr(self, field.name))) for field in fields(self))
+        return tuple(sorted(texts))
 
     @abstractmethod
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:

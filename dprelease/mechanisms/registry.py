@@ -40,8 +40,8 @@ def _declaring(package: ModuleType, what: str) -> tuple[str, ...]:
 def kind_of(name: str) -> type[Mechanism]:
     """Return the class that a file of this folder declares."""
     kind = "RECORD_MECHANISM" if name in RECORD_NAMES else "MECHANISM"
-    found: type[Mechanism] = getattr(importlib.import_module(f"{folder.__name__}.{name}"), kind)
-    return found
+    mechanism: type[Mechanism] = getattr(importlib.import_module(f"{folder.__name__}.{name}"), kind)
+    return mechanism
 
 
 def check_name(name: str, place: Place | None = None) -> None:
@@ -118,5 +118,5 @@ def selection_names() -> tuple[str, ...]:
 def get_selection(name: str, place: Place | None = None) -> type[Selection]:
     """Return the class of a way to choose a candidate by name; raises as `get`."""
     _find(name, selection_names(), place)
-    found: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
-    return found
+    selection: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
+    return selection

@@ -211,8 +211,8 @@ class TruncatedLaplace(RealQuantile):
         low, high = near - size, near + 2 * size
         ends = (low < self.lower) & (self.lower < high)
         ends |= (low < self.upper) & (self.upper < high)
-        found: Floats = np.where(ends, 1.0, size / self.scale)
-        return found
+        bounds: Floats = np.where(ends, 1.0, size / self.scale)
+        return bounds
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
         """Return x - center + 1/2 for the quantile x, exponential on either side of zero."""
@@ -258,8 +258,12 @@ class TruncatedLaplace(RealQuantile):
             return of_tails(
                 self._tails(self.upper, reach), self._tails(-self.lower, reach), int(self.center)
             )
-        found = _continuous(self.scale, -self.lower, self.upper, self.center)
-        return Moments(found.mean, found.absolute, math.hypot(found.deviation, math.sqrt(1 / 12)))
+        continuous = _continuous(self.scale, -self.lower, self.upper, self.center)
+        return Moments(
+            continuous.mean,
+            continuous.absolute,
+            math.hypot(continuous.deviation, math.sqrt(1 / 12)),
+        )
 
     def _tails(self, end: float, reach: int) -> Floats:
         """Return P(N >= j), j = 1 .. reach, on the side that ends at `end`."""

@@ -35,21 +35,21 @@ def least_above(value: Callable[[], arb], start: int = 96) -> float:
     precision = start
     while True:
         with ctx.workprec(precision):
-            found = value()
-            if found.is_zero():
+            enclosed = value()
+            if enclosed.is_zero():
                 return 0.0
-            if found.rel_accuracy_bits() >= ENOUGH_BITS or precision >= LARGEST_PRECISION:
-                return _rounded_up(found)
+            if enclosed.rel_accuracy_bits() >= ENOUGH_BITS or precision >= LARGEST_PRECISION:
+                return _rounded_up(enclosed)
             # Relative digits of what no float tells from zero are not worth the work.
-            if found.upper() <= LEAST_FLOAT:
+            if enclosed.upper() <= LEAST_FLOAT:
                 return LEAST_FLOAT
         precision *= 2
 
 
-def _rounded_up(found: arb) -> float:
-    if found.upper() <= LEAST_FLOAT:
+def _rounded_up(enclosed: arb) -> float:
+    if enclosed.upper() <= LEAST_FLOAT:
         return LEAST_FLOAT
-    if not found.is_finite() or found.upper() > LARGEST_FLOAT:
+    if not enclosed.is_finite() or enclosed.upper() > LARGEST_FLOAT:
         return math.inf
-    mantissa, exponent = (int(part) for part in found.upper().man_exp())
+    mantissa, exponent = (int(part) for part in enclosed.upper().man_exp())
     return round_up(Fraction(mantissa) * Fraction(2) ** exponent)

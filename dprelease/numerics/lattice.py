@@ -150,8 +150,8 @@ def refine(law: SampledLaw, word: int, bits: BitSource, *, modular: bool = False
     Saturated, or modulo 2**64, as `sample`.
     """
     blocks = law.blocks
-    found = placed(law, word, bits) if blocks is None else blocks.draw(word, bits)
-    return held(found, modular)
+    k = placed(law, word, bits) if blocks is None else blocks.draw(word, bits)
+    return held(k, modular)
 
 
 def held(draw: int, modular: bool) -> int:
@@ -166,9 +166,9 @@ def placed(law: LatticeLaw, word: int, bits: BitSource) -> int:
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
-        found = _locate(law, upper, value, length)
-        if found is not None:
-            return found
+        k = _locate(law, upper, value, length)
+        if k is not None:
+            return k
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 
 
@@ -190,8 +190,8 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
 
         u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
         guess = float(law.invert(u, upper)[0][0])
-        found = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
-    return None if found is None else sign * found
+        k = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
+    return None if k is None else sign * k
 
 
 def _scaled(value: int, length: int) -> arb:
@@ -209,17 +209,17 @@ def largest(inside: Callable[[int], bool | None], start: int) -> int | None:
         return None
     while True:
         probe = good + stride if first else bad - stride
-        found = inside(probe)
-        if found is None:
+        holds = inside(probe)
+        if holds is None:
             return None
-        good, bad = (probe, bad) if found else (good, probe)
-        if found is not first:
+        good, bad = (probe, bad) if holds else (good, probe)
+        if holds is not first:
             break
         stride *= 2
     while bad - good > 1:
         middle = (good + bad) // 2
-        found = inside(middle)
-        if found is None:
+        holds = inside(middle)
+        if holds is None:
             return None
-        good, bad = (middle, bad) if found else (good, middle)
+        good, bad = (middle, bad) if holds else (good, middle)
     return good

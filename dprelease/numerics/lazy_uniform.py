@@ -34,9 +34,9 @@ class LazyUniform:
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):
-                found = self._located(sums())
-            if found is not None:
-                return found
+                index = self._located(sums())
+            if index is not None:
+                return index
             self._refine()
 
     def part(self, before: Callable[[], arb], width: Callable[[], arb], n: int) -> int:

@@ -26,16 +26,16 @@ def tail(power: float, y: Floats) -> Floats:
     """Return P(Y >= y) for y >= 0; relative error below 1e-12 where it is above 1e-300."""
     from scipy import special  # takes a while to load; few plans need it
 
-    found: Floats = np.float64(0.5) * special.gammaincc(1 / power, y**power)
-    return found
+    tails: Floats = np.float64(0.5) * special.gammaincc(1 / power, y**power)
+    return tails
 
 
 def inner(power: float, y: Floats) -> Floats:
     """Return P(0 <= Y <= y) for y >= 0."""
     from scipy import special
 
-    found: Floats = np.float64(0.5) * special.gammainc(1 / power, y**power)
-    return found
+    masses: Floats = np.float64(0.5) * special.gammainc(1 / power, y**power)
+    return masses
 
 
 def tail_ball(power: float, y: arb) -> arb:
@@ -89,8 +89,8 @@ def _nodes(power: float) -> _Nodes:
     for half in (-0.5, 0.5):  # what the series misses grows with the distance
         u = np.minimum(at * np.exp(half * 1.02 * _STEP), 0.5)
         w = (at - u) * over
-        found = np.maximum(y + w * (1 + w * (second + w * third)), 0.0)
-        error = np.maximum(error, np.abs(tail(power, found) - u) * np.exp(found**power))
+        refined = np.maximum(y + w * (1 + w * (second + w * third)), 0.0)
+        error = np.maximum(error, np.abs(tail(power, refined) - u) * np.exp(refined**power))
     return _Nodes(y, at, over, second, third, 4 * error / density(power) < SERIES_ERROR)
 
 
@@ -108,18 +108,18 @@ def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
     w = nodes.tail[index]
     w -= u
     w *= nodes.over[index]
-    found = nodes.third[index]
-    found *= w
-    found += nodes.second[index]
-    found *= w
-    found += 1.0
-    found *= w
-    found += nodes.y[index]
+    y = nodes.third[index]
+    y *= w
+    y += nodes.second[index]
+    y *= w
+    y += 1.0
+    y *= w
+    y += nodes.y[index]
     sure = nodes.fine[index]
     rest = np.flatnonzero(~sure)
     if len(rest):
-        found[rest], sure[rest] = _newton(power, u[rest], nodes.y[index[rest]])
-    return found, sure & (u > 2 * LEAST_TAIL)
+        y[rest], sure[rest] = _newton(power, u[rest], nodes.y[index[rest]])
+    return y, sure & (u > 2 * LEAST_TAIL)
 
 
 def _newton(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
@@ -128,13 +128,13 @@ def _newton(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
     As the density falls, the true step is within |d| expm1(|d| p y^(p-1)) of the step d, for y the
     larger end.
     """
-    found, bound = guess, guess
+    y, bound = guess, guess
     for _ in range(2):
         step = (tail(power, guess) - u) * np.exp(guess**power) / density(power)
-        found = np.maximum(guess + step, 0.0)
-        bound = 1.01 * power * np.maximum(guess, found) ** (power - 1) * step * step
-        guess = found
-    return found, bound < SERIES_ERROR
+        y = np.maximum(guess + step, 0.0)
+        bound = 1.01 * power * np.maximum(guess, y) ** (power - 1) * step * step
+        guess = y
+    return y, bound < SERIES_ERROR
 
 
 @lru_cache(maxsize=64)

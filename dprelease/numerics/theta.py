@@ -58,13 +58,13 @@ def _whole_lattice(scale: float, m: arb) -> arb:
     """
     s = arb(scale)
     rate = -2 * (arb.pi() * s) ** 2
-    found, n, least = arb(1), 1, arb(2) ** -(ctx.prec + 8)
+    series, n, least = arb(1), 1, arb(2) ** -(ctx.prec + 8)
     while True:
         size = (rate * (n * n)).exp()
         rest = 2 * size / (1 - (rate * (2 * n + 1)).exp())
         if rest <= least:
-            return (found + arb(0, rest.abs_upper())) * s * (2 * arb.pi()).sqrt()
-        found += 2 * size * (2 * arb.pi() * s * m * n).cos()
+            return (series + arb(0, rest.abs_upper())) * s * (2 * arb.pi()).sqrt()
+        series += 2 * size * (2 * arb.pi() * s * m * n).cos()
         n += 1
 
 
@@ -112,16 +112,16 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
     """
     a = (arb(2 * k - 1) / 2) * h + r
     density = (-(a * a) / 2).exp() / (2 * arb.pi()).sqrt()
-    found = density * mills_ratio(a)
-    target = found * arb(2) ** -(ctx.prec + 8)
+    series = density * mills_ratio(a)
+    target = series * arb(2) ** -(ctx.prec + 8)
     hermite = [arb(1), a]  # phi^(n) = (-1)^n He_n phi
     power, order = h * h, 1
     while True:
         coefficient, largest = _coefficients(2 * order, ctx.prec)
-        found += coefficient * power * hermite[2 * order - 1] * density
+        series += coefficient * power * hermite[2 * order - 1] * density
         bound = largest * power * density * _spread(2 * order, a)
         if bound <= target or order > MOST_TERMS:
-            exact = found + arb(0, bound.abs_upper())
+            exact = series + arb(0, bound.abs_upper())
             return exact * (2 * arb.pi()).sqrt() * (r * r / 2).exp() / h
         for n in (2 * order - 1, 2 * order):
             hermite.append(a * hermite[n] - n * hermite[n - 1])

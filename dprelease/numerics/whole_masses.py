@@ -36,15 +36,15 @@ def write(masses: Sequence[int]) -> str:
 
 def read(text: str) -> tuple[int, ...] | None:
     """Return the masses of a text; None for anything that is not admissible."""
-    found: list[int] = []
+    masses: list[int] = []
     for part in text.split(" "):
         match = _MASS.fullmatch(part)
         if match is None:
             return None
-        found += [int(match[1], 16)] * int(match[2] or 1)
-        if len(found) > LONGEST:
+        masses += [int(match[1], 16)] * int(match[2] or 1)
+        if len(masses) > LONGEST:
             return None
-    return tuple(found) if admissible(found) else None
+    return tuple(masses) if admissible(masses) else None
 
 
 def admissible(masses: Sequence[int]) -> bool:

@@ -65,13 +65,15 @@ def epsilon_at(vectors: Sequence[Priced], delta: Fraction, precision: Precision 
     normal, and of the composition of privacy-loss distributions. Infinity if there is no guarantee.
     """
     pure = pure_epsilon(vectors)
-    found = math.inf if pure is None else round_up(pure)
+    pure_price = math.inf if pure is None else round_up(pure)
     if delta == 0:
-        return found
+        return pure_price
     mu = _normal_mu(vectors)
     if mu is not None:
-        return min(found, _normal_epsilon(mu, round_down(delta)))
-    return min(found, _composed_epsilon(tuple(kinds_of(vectors)), round_down(delta), precision))
+        return min(pure_price, _normal_epsilon(mu, round_down(delta)))
+    return min(
+        pure_price, _composed_epsilon(tuple(kinds_of(vectors)), round_down(delta), precision)
+    )
 
 
 def _normal_mu(vectors: Sequence[Priced]) -> float | None:
@@ -124,8 +126,8 @@ def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precisio
         parts = [_several(vector, slots, width, composer) for vector, slots in kinds]
     except OverflowError:
         return math.inf
-    found = composer.all(parts).epsilon(delta)
-    return (found + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
+    lattice_epsilon = composer.all(parts).epsilon(delta)
+    return (lattice_epsilon + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
 def _too_dear(vector: Priced, delta: float) -> bool:

@@ -39,19 +39,19 @@ def least_factor(price: Callable[[float], float], epsilon: float, start: float) 
     low_price = high_price = math.nan
     factor = start
     while factor < LARGEST_FACTOR:  # bracket: low is too cheap in noise, high fits the budget
-        found = price(factor)
-        if _fits(found, epsilon):
+        spent = price(factor)
+        if _fits(spent, epsilon):
             return factor
-        if found > epsilon:
-            low, low_price = factor, found
+        if spent > epsilon:
+            low, low_price = factor, spent
             if high:
                 break
-            factor *= 2.0 if math.isinf(found) else min(4.0, max(1.05, 1.1 * found / epsilon))
+            factor *= 2.0 if math.isinf(spent) else min(4.0, max(1.05, 1.1 * spent / epsilon))
         else:
-            high, high_price = factor, found
+            high, high_price = factor, spent
             if low:
                 break
-            factor *= max(0.25, min(0.95, 0.9 * found / epsilon)) if found > 0 else 0.25
+            factor *= max(0.25, min(0.95, 0.9 * spent / epsilon)) if spent > 0 else 0.25
             if factor < 1.0 / LARGEST_FACTOR:
                 return high
     else:
@@ -71,22 +71,22 @@ def _within(
         if high <= low * CLOSEST:
             break
         factor = _between(low, low_price, high, high_price, epsilon)
-        found = price(factor)
-        if _fits(found, epsilon):
+        spent = price(factor)
+        if _fits(spent, epsilon):
             return factor
-        if found > epsilon:
-            low, low_price = factor, found
+        if spent > epsilon:
+            low, low_price = factor, spent
         else:
-            high, high_price = factor, found
+            high, high_price = factor, spent
     return high  # a staircase of prices: the next lower factor costs too much
 
 
 def nearer_factor(price: Callable[[float], float], epsilon: float, factor: float) -> float:
     """Return a factor that spends more than one that fits, if one more price finds it."""
-    found = price(factor)
-    if found >= ENOUGH * epsilon:
+    spent = price(factor)
+    if spent >= ENOUGH * epsilon:
         return factor
-    nearer = factor * (found / epsilon) ** 0.75
+    nearer = factor * (spent / epsilon) ** 0.75
     return nearer if _fits(price(nearer), epsilon) else factor
 
 
@@ -103,19 +103,19 @@ def near_factor(
     place = last = math.log(start)
     last_price = math.nan
     for _ in range(MOST_SECANTS):
-        found = price(math.exp(place))
-        if (1.0 - TOLERANCE / 4) * epsilon <= found <= epsilon:
+        spent = price(math.exp(place))
+        if (1.0 - TOLERANCE / 4) * epsilon <= spent <= epsilon:
             return math.exp(place), slope
-        if not 0.0 < found < math.inf:
+        if not 0.0 < spent < math.inf:
             break
         if place != last:
-            slope = (math.log(found) - last_price) / (place - last)
+            slope = (math.log(spent) - last_price) / (place - last)
         if not STEEPEST <= slope <= FLATTEST:
             break
-        step, way = (aim - math.log(found)) / slope, abs(place - last)
+        step, way = (aim - math.log(spent)) / slope, abs(place - last)
         if way and abs(step) <= NEARBY and abs(step) * (abs(step) + way) <= NEARBY_SQUARED:
             return math.exp(place + step), slope
-        last, last_price = place, math.log(found)
+        last, last_price = place, math.log(spent)
         place += min(max(step, -2.0), 2.0)
     factor = least_factor(price, epsilon, math.exp(place))
     return None if factor is None else (factor, -1.0)
@@ -132,12 +132,12 @@ def lowest(points: Sequence[tuple[float, float]]) -> float | None:
     left, right = (x1 - x0) * (y1 - y2), (x1 - x2) * (y1 - y0)
     if left == right:
         return None
-    found = x1 - ((x1 - x0) * left - (x1 - x2) * right) / (2 * (left - right))
-    return float(f"{found:.6g}") if x0 < found < x2 else None
+    lowest_at = x1 - ((x1 - x0) * left - (x1 - x2) * right) / (2 * (left - right))
+    return float(f"{lowest_at:.6g}") if x0 < lowest_at < x2 else None
 
 
-def _fits(found: float, epsilon: float) -> bool:
-    return (1.0 - TOLERANCE) * epsilon <= found <= epsilon
+def _fits(spent: float, epsilon: float) -> bool:
+    return (1.0 - TOLERANCE) * epsilon <= spent <= epsilon
 
 
 def _between(low: float, low_price: float, high: float, high_price: float, goal: float) -> float:

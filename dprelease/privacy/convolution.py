@@ -29,14 +29,14 @@ class Composer:
     def power(self, grid: Grid, times: int) -> Grid:
         """Return the composition of `times` >= 1 copies, by squaring."""
         grid = self._short(grid)
-        found: Grid | None = None
+        product: Grid | None = None
         while True:
             if times % 2:
-                found = grid if found is None else self._pair(found, grid)
+                product = grid if product is None else self._pair(product, grid)
             times //= 2
             if not times:
-                assert found is not None  # for type checkers: times was at least 1
-                return found
+                assert product is not None  # for type checkers: times was at least 1
+                return product
             grid = self._pair(grid, grid)
 
     def all(self, grids: Sequence[Grid]) -> Grid:

@@ -119,13 +119,13 @@ def _larger(a: Grid, b: Grid) -> Grid:
     for i in sorted({*crossing.tolist(), *(crossing + 1).tolist()}):
         before = math.exp(a.width) * above[i - 1] if i else 1.0 - delta[0]
         p[i] = max(0.0, before - above[i])
-    found = Grid(a.width, first, p, max(a.infinite, b.infinite))
-    curve, _ = found.curve()
+    largest = Grid(a.width, first, p, max(a.infinite, b.infinite))
+    curve, _ = largest.curve()
     seen = delta > LEAST_DELTA
-    whole = (float(np.sum(x.probabilities)) + x.infinite for x in (a, found))
+    whole = (float(np.sum(x.probabilities)) + x.infinite for x in (a, largest))
     missing = float(np.max(delta[seen] / curve[seen], initial=next(whole) / next(whole)))
-    infinite = found.infinite + found.curve_lost + LEAST_DELTA
-    return replace(found, factor=factor * max(1.0, missing), infinite=infinite)
+    infinite = largest.infinite + largest.curve_lost + LEAST_DELTA
+    return replace(largest, factor=factor * max(1.0, missing), infinite=infinite)
 
 
 def _spread(grid: Grid, first: int, last: int) -> Grid:
@@ -140,7 +140,7 @@ def slot_grid(losses: Losses, sensitivity: Sensitivity, width: float) -> Grid:
 def move_grid(losses: Losses, move: Move, width: float) -> Grid:
     """Return a law of losses that dominates `cells` independent cells shifted by `shift`."""
     single = pointwise_largest([grid_of(loss, width) for loss in losses(move.shift)])
-    found = single
+    composed = single
     for _ in range(move.cells - 1):
-        found = found.composed(single)
-    return found
+        composed = composed.composed(single)
+    return composed

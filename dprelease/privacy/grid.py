@@ -144,5 +144,5 @@ class Grid:
             return max(0.0, self.first * self.width)
         before, after = float(curve[fits - 1]), float(curve[fits])
         share = (before - room) / (before - after)
-        found = (self.first + fits - 1) * self.width + math.log1p(share * math.expm1(self.width))
-        return max(0.0, found + 2.0**-40 * abs(found) + 2.0**-50)
+        crossing = (self.first + fits - 1) * self.width + math.log1p(share * math.expm1(self.width))
+        return max(0.0, crossing + 2.0**-40 * abs(crossing) + 2.0**-50)

@@ -158,15 +158,15 @@ class _Curve:
         def over(order: float) -> float:
             return (start + slope * order) / (order * (order - 1.0))
 
-        found = max(over(low), over(high))
+        highest = max(over(low), over(high))
         # Where the derivative is zero: slope a^2 + 2 start a - start = 0.
         inside = start * (start + slope)
         if slope > 0.0 and inside >= 0.0:
             for sign in (-1.0, 1.0):
                 order = (-start + sign * math.sqrt(inside)) / slope
                 if low < order < high:
-                    found = max(found, over(order))
-        return found
+                    highest = max(highest, over(order))
+        return highest
 
 
 def _far_enough(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:

@@ -54,20 +54,20 @@ def peeked_sketch(
     sketch(source, unit, folder)  # what names and types refuse is refused before a value is read
     if state is not None:
         state.rows = True
-    shown = {name: _body(found) for name, found in peek(source).items() if name != unit}
+    shown = {name: _body(column) for name, column in peek(source).items() if name != unit}
     proposals = {name: body for name, body in shown.items() if body}
     return sketch(source, unit, folder, head=HEAD, proposals=proposals)
 
 
-def _body(found: Peeked) -> str:
+def _body(column: Peeked) -> str:
     """Return what stands at a column; empty where its values propose nothing."""
-    if found.values is not None:
-        values = ", ".join(quoted(value) for value in found.values)
+    if column.values is not None:
+        values = ", ".join(quoted(value) for value in column.values)
         return f"{{type: category, values: [{values}]}}{MARK}"
-    if found.lower is None or found.upper is None:
+    if column.lower is None or column.upper is None:
         return ""
     lower, upper = (
         end.isoformat() if isinstance(end, date) else plain_text(end)
-        for end in (found.lower, found.upper)
+        for end in (column.lower, column.upper)
     )
-    return f"{{type: {found.kind}, lower: {lower}, upper: {upper}}}{MARK}"
+    return f"{{type: {column.kind}, lower: {lower}, upper: {upper}}}{MARK}"

@@ -126,9 +126,9 @@ def _source(path: str, form: Form | None) -> list[str]:
 
 def _proposed(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
     """Return what values propose, unless they are numbers or days that only look like texts."""
-    found = proposals.get(name, "")
+    proposal = proposals.get(name, "")
     kind = "text" if form is None else form.columns[name].name
-    return "" if kind != "text" and found.startswith("{type: category") else found
+    return "" if kind != "text" and proposal.startswith("{type: category") else proposal
 
 
 def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:

@@ -35,10 +35,10 @@ DEFAULT_CONFIDENCE = Fraction(95, 100)
 
 
 def _relative_margin(value: object) -> object:
-    found = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
-    if found is None:
+    parts = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
+    if parts is None:
         refuse("DP-RELEASE-009")
-    share, size = (to_exact(part) for part in found.groups())
+    share, size = (to_exact(part) for part in parts.groups())
     return share / 100 * size
 
 
@@ -49,22 +49,22 @@ def _percentage(value: object) -> Fraction:
 
 def _share(value: object) -> object:
     """Return a part of 1; above it only with a percent sign, for 30 means 30 % to many."""
-    found = _percentage(value)
-    if found > 1 and not str(value).strip().endswith("%"):
-        refuse("DP-RELEASE-017", percent=f"{plain_text(100 * found)}")
-    return found
+    share = _percentage(value)
+    if share > 1 and not str(value).strip().endswith("%"):
+        refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
+    return share
 
 
 def _confidence(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
     try:
-        found = _percentage(value)
+        share = _percentage(value)
     except PydanticCustomError:
-        found = Fraction(0)  # neither a truth value nor a number
-    if not Fraction(1, 2) <= found <= Fraction(999_999, 1_000_000):
+        share = Fraction(0)  # neither a truth value nor a number
+    if not Fraction(1, 2) <= share <= Fraction(999_999, 1_000_000):
         refuse("DP-RELEASE-005")
-    return found
+    return share
 
 
 KINDS = tuple(WORDS)

@@ -72,10 +72,10 @@ def _null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> Non
         _refuse_stand_in("nulls", nulls, f"a number within the bounds, {bounds}")
 
 
-def _refuse_stand_in(key: str, found: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
-    close = get_close_matches(found, [DROP, *known], n=1)
+def _refuse_stand_in(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
+    close = get_close_matches(written, [DROP, *known], n=1)
     nearest = f"; did you mean '{close[0]}'" if close else ""
-    fields = {"found": found, "allowed": allowed, "nearest": nearest}
+    fields = {"found": written, "allowed": allowed, "nearest": nearest}
     refuse("DP-SCHEMA-005", key=key, column="this column", **fields)
 
 
@@ -257,8 +257,8 @@ class CategoryColumn(Computable):
         if not isinstance(given, Mapping):
             return given
         if "values" in given and "values_from" in given:
-            found = "values and values_from"
-            refuse("DP-RELEASE-008", found=found, key="values_from")
+            keys = "values and values_from"
+            refuse("DP-RELEASE-008", found=keys, key="values_from")
         if "values_from" in given and isinstance(info.context, Files):
             spec = ValuesFrom.model_validate(_short_file(given["values_from"]))
             return {**given, "values": _values_of(spec, info.context)}
@@ -293,16 +293,16 @@ def _column_of(rows: Iterator[list[str]], named: str | None) -> list[str]:
         refuse("DP-SCHEMA-004", reason="it has more than one column and none is named")
     column = named or header[0]
     place = header.index(column) if header.count(column) == 1 else None
-    found: list[str] = []
+    values: list[str] = []
     for row in rows:
         if place is None or len(row) not in (0, len(header)):
             break
-        found += row[place : place + 1]
-        if len(found) > MOST_VALUES:
+        values += row[place : place + 1]
+        if len(values) > MOST_VALUES:
             refuse("DP-SCHEMA-004", reason=f"it has more than {MOST_VALUES:,} values")
     else:
         if place is not None:
-            return found
+            return values
     refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")
 
 

@@ -14,8 +14,8 @@ _LIMIT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([MGT]i?B)"
 
 
 def _with_unit(value: str | None) -> str | None:
-    found = None if value is None else re.fullmatch(_LIMIT, value)
-    if value is not None and (found is None or float(found[1]) < 1):
+    limit = None if value is None else re.fullmatch(_LIMIT, value)
+    if value is not None and (limit is None or float(limit[1]) < 1):
         refuse("DP-ENGINE-001")
     return value
 

@@ -47,10 +47,10 @@ def to_exact(value: object) -> Fraction:
 
     Products and ratios of several such numbers are floats still.
     """
-    found = to_fraction(value)
-    if found and not LEAST <= abs(found) <= LARGEST:
-        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' {_size(found)}")
-    return found
+    number = to_fraction(value)
+    if number and not LEAST <= abs(number) <= LARGEST:
+        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' {_size(number)}")
+    return number
 
 
 def _size(number: Fraction) -> str:
@@ -59,10 +59,10 @@ def _size(number: Fraction) -> str:
 
 def to_int(value: object) -> int:
     """Return the whole number of a text or a Python number."""
-    found = to_exact(value)
-    if found.denominator != 1:
+    number = to_exact(value)
+    if number.denominator != 1:
         refuse("DP-DECL-003", problem="a whole number is needed")
-    return found.numerator
+    return number.numerator
 
 
 def to_bool(value: object) -> bool:

@@ -189,8 +189,8 @@ def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
     """Raise for a file of data, told by its name alone, that stands where a declaration should."""
     ending = PurePosixPath(name).suffix.lower()
     if ending in DATA_ENDINGS:
-        found = f"a file of data, by its name ({ending})"
-        raise DeclarationError("DP-RELEASE-018", place=place, found=found, wanted=wanted, hint=hint)
+        read = f"a file of data, by its name ({ending})"
+        raise DeclarationError("DP-RELEASE-018", place=place, found=read, wanted=wanted, hint=hint)
 
 
 def _refuse_release(document: Document) -> None:
@@ -252,10 +252,10 @@ def _mapping(value: Plain) -> Mapping[str, Plain]:
 
 def _at(document: Document, keys: KeyPath) -> Plain:
     """Return the value at a path; None where there is none."""
-    found: Plain = document.values
+    value: Plain = document.values
     for key in keys:
-        found = _mapping(found).get(str(key))
-    return found
+        value = _mapping(value).get(str(key))
+    return value
 
 
 def _several(error: DpReleaseError) -> list[DpReleaseError]:

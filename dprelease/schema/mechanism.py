@@ -28,7 +28,7 @@ class MechanismSpec(Model):
     @classmethod
     def _texts(cls, value: object) -> object:
         if isinstance(value, Mapping):
-            return {key: _word(found) for key, found in value.items()}
+            return {key: _word(shape) for key, shape in value.items()}
         return value
 
     @property

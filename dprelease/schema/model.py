@@ -97,8 +97,8 @@ def refuse_twins(names: Iterable[str]) -> None:
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     """Return the model of a document; all findings are raised together, by line."""
     made: ModelT | None = None
-    found: list[DpReleaseError] = list(document.findings.values())
-    told = {error.place for error in found}
+    errors: list[DpReleaseError] = list(document.findings.values())
+    told = {error.place for error in errors}
     problems: list[ErrorDetails] = []
     try:
         made = model.model_validate(document.values, context=files)
@@ -106,14 +106,14 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
         problems = refused.errors(include_url=False, include_input=False)
     placed = sorted(problems, key=lambda problem: _line(document, problem))
     several = _findings(model, document, placed[:MOST_FINDINGS], {})
-    found += [error for error in several if error.place not in told]
-    found.sort(key=lambda error: error.place.line or 0)
-    more = len(found[MOST_FINDINGS:]) + len(placed[MOST_FINDINGS:])
+    errors += [error for error in several if error.place not in told]
+    errors.sort(key=lambda error: error.place.line or 0)
+    more = len(errors[MOST_FINDINGS:]) + len(placed[MOST_FINDINGS:])
     if more:
         place = Place(document.path.name)
         rest = DeclarationError("DP-DECL-007", place=place, more=f"{more:,}")
-        found = [*found[:MOST_FINDINGS], rest]
-    raise_all(found)
+        errors = [*errors[:MOST_FINDINGS], rest]
+    raise_all(errors)
     if made is None:
         raise AssertionError("a refused document has findings")
     return made
@@ -174,12 +174,12 @@ SPOTS: dict[str, tuple[str, ...]] = {
 
 def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, object]]:
     """Return where a type that there is not stands, and what to say of it."""
-    found: Plain = document.values
+    written: Plain = document.values
     for key in (*keys, "type"):
-        found = found.get(str(key)) if isinstance(found, dict) else None
-    if not isinstance(found, str):
+        written = written.get(str(key)) if isinstance(written, dict) else None
+    if not isinstance(written, str):
         return keys, {"problem": A_TYPE}
-    words = f"there is no type '{found[:60]}'{nearest(found, TYPES)}; there are "
+    words = f"there is no type '{written[:60]}'{nearest(written, TYPES)}; there are "
     words += f"{', '.join(TYPES)}, and a `cut`"
     return (*keys, "type"), {"problem": words}
 
@@ -187,15 +187,15 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
 def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
     """Return the keys of what a finding is about, which may stand inside of what was checked."""
     inner = ("{key}",) if "key" in context else SPOTS.get(kind, ())
-    found = keys
+    path = keys
     for part in inner:
-        longer = (*found, part.format(**context))
+        longer = (*path, part.format(**context))
         if longer not in document.lines:
             break
-        found = longer
+        path = longer
     if kind == "DP-DECL-006":  # the second of two names that are alike, wherever below it stands
-        found = next(_named(_at(document, keys), str(context["other"]), keys), keys)
-    return found
+        path = next(_named(_at(document, keys), str(context["other"]), keys), keys)
+    return path
 
 
 def _at(document: Document, keys: KeyPath) -> Plain:
@@ -287,16 +287,16 @@ def _flat(spot: dict[str, object], definitions: dict[str, dict[str, object]]) ->
 
 
 def _below(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[type-arg]
-    found = []
+    schemas = []
     for arm in arms:
         if part in arm.get("properties", {}):
-            found.append(arm["properties"][part])
+            schemas.append(arm["properties"][part])
         elif isinstance(part, int) and "items" in arm:
-            found.append(arm["items"])
+            schemas.append(arm["items"])
         elif isinstance(part, str):
             by_name = [arm.get("additionalProperties"), *arm.get("patternProperties", {}).values()]
-            found += [below for below in by_name if isinstance(below, dict)]
-    return found
+            schemas += [below for below in by_name if isinstance(below, dict)]
+    return schemas
 
 
 def _is_arm(arm: dict[str, object], loc: tuple[str | int, ...]) -> bool:

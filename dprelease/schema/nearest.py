@@ -43,10 +43,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     words = {_plain(word): word for word in known}
     plain = _plain(name)
     meant = (word for word, others in SAME.items() if plain in others and word in words)
-    found = words.get(plain) or next(meant, None)
+    match = words.get(plain) or next(meant, None)
     close = get_close_matches(plain, words, n=1)
-    found = found or (words[close[0]] if close else None)
-    return f"; did you mean '{found}'" if found else ""
+    match = match or (words[close[0]] if close else None)
+    return f"; did you mean '{match}'" if match else ""
 
 
 def _plain(word: str) -> str:

@@ -174,7 +174,7 @@ class QuerySpec(Model):
         """
         if self.cube:
             sizes = range(len(self.cube) + 1)
-            return tuple(found for size in sizes for found in combinations(self.cube, size))
+            return tuple(keys for size in sizes for keys in combinations(self.cube, size))
         if self.rollup:
             return tuple(self.rollup[:size] for size in range(len(self.rollup) + 1))
         if self.hierarchy:
@@ -197,14 +197,14 @@ class QuerySpec(Model):
         if not (self.marginals or self.cube or self.rollup or self.hierarchy):
             return {name: self._with_bands(self.group_by)}
         single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": ()}
-        found = {}
+        by_name = {}
         for i, keys in enumerate(asked):
             label = f"{name}_{'_'.join(keys) or 'total'}"
             # Names are those of files: a long one, or one that is no name, becomes a number.
-            fits = re.fullmatch(NAME, label) and label not in found
+            fits = re.fullmatch(NAME, label) and label not in by_name
             label = label if fits else f"{name}_{i}"
-            found[label] = self._with_bands(keys).model_copy(update=single)
-        return found
+            by_name[label] = self._with_bands(keys).model_copy(update=single)
+        return by_name
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
         """Return the query by these keys, and by the bands of a histogram."""
@@ -223,7 +223,7 @@ class QuerySpec(Model):
             refuse("DP-RELEASE-008", found=" and ".join(ways), key=ways[-1])
         if len(set(self.margins_asked)) < len(self.margins_asked):
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
-        keys = dict.fromkeys(key for found in self.margins_asked for key in found)
+        keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)
         if self.histogram is not None:
             if self.histogram.key in (*keys, *self.derive):
                 refuse("DP-RELEASE-007", name=self.histogram.key)

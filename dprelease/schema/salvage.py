@@ -179,8 +179,8 @@ def _model(
 
 def _paths(values: dict[str, Plain], locations: Iterable[tuple[str | int, ...]]) -> list[KeyPath]:
     """Return the keys in each location, the longest first; lists are dropped as a whole."""
-    found = {_known(values, location) for location in locations}
-    return sorted(found, key=len, reverse=True)
+    paths = {_known(values, location) for location in locations}
+    return sorted(paths, key=len, reverse=True)
 
 
 def _known(values: Plain, location: tuple[str | int, ...]) -> KeyPath:

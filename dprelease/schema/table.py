@@ -138,8 +138,8 @@ class Source(Model):
         if self.format is not None or self.path is None:
             return self.format
         plain, packed = self._ending
-        found = _ENDINGS.get(plain)
-        return None if packed and found not in ("csv", "json_lines") else found
+        kind = _ENDINGS.get(plain)
+        return None if packed and kind not in ("csv", "json_lines") else kind
 
     @property
     def _ending(self) -> tuple[str, str]:
@@ -210,9 +210,9 @@ class Table(Model):
             if not isinstance(column, DateColumn | TimestampColumn) or self.source is None:
                 continue
             days = isinstance(column, DateColumn)
-            found = self.source.date_format if days else self.source.timestamp_format
-            if found and is_stored(column) and "format" not in column.model_fields_set:
-                self.columns[name] = column.model_copy(update={"format": found})
+            format_ = self.source.date_format if days else self.source.timestamp_format
+            if format_ and is_stored(column) and "format" not in column.model_fields_set:
+                self.columns[name] = column.model_copy(update={"format": format_})
         return self
 
     @model_validator(mode="after")

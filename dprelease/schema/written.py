@@ -37,16 +37,16 @@ def to_encoding(value: object) -> str:
     """Return the one name of an encoding: `latin1`, `ISO-8859-1` and `l1` are `iso8859-1`."""
     text = to_text(value)
     try:
-        found = codecs.lookup(text).name
+        encoding = codecs.lookup(text).name
     except (LookupError, ValueError):
-        found = ""
-    found = UTF_8 if found == "utf-8-sig" else found
-    if found not in ENCODINGS:
+        encoding = ""
+    encoding = UTF_8 if encoding == "utf-8-sig" else encoding
+    if encoding not in ENCODINGS:
         refuse(
             "DP-DECL-003",
             problem="an encoding such as utf-8, utf-16, latin-1, cp1252 or iso-8859-15 is needed",
         )
-    return found
+    return encoding
 
 
 def to_mark(value: object) -> str:

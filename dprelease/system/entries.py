@@ -24,8 +24,8 @@ def entries(
     todo = [(folder, "")]
     while todo:
         path, before = todo.pop()
-        with os.scandir(path) as found:
-            for entry in found:
+        with os.scandir(path) as scan:
+            for entry in scan:
                 name = before + entry.name
                 inside = f"{name}/"
                 is_way = any(wanted.startswith(inside) for wanted in expected)

@@ -49,9 +49,9 @@ def read_file(path: Path, most: int) -> bytes:
     except ValueError:  # NUL, or half a surrogate
         raise OSError(errno.EINVAL, "no file has such a name") from None
     with open(handle, "rb", buffering=0) as file:
-        found = os.fstat(handle)
-        refuse_others(found)
-        if found.st_size > most:
+        status = os.fstat(handle)
+        refuse_others(status)
+        if status.st_size > most:
             raise _too_large(most)
         pieces, size = [], 0
         while piece := file.read(PIECE):
@@ -64,10 +64,10 @@ def read_file(path: Path, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def refuse_others(found: os.stat_result) -> None:
+def refuse_others(status: os.stat_result) -> None:
     """Raise NoFile for what is no regular file."""
-    if not stat.S_ISREG(found.st_mode):
-        kind = KINDS.get(stat.S_IFMT(found.st_mode), "no file")
+    if not stat.S_ISREG(status.st_mode):
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
         raise NoFile(errno.EINVAL, f"it is {kind}")
 
 

@@ -29,16 +29,16 @@ from dprelease.verification.report import Report, is_written, resolved_again
 
 def check_central(report: Report, record: dict[str, Any]) -> None:
     """Add to a report what is found about a release whose digests have been checked."""
-    found = resolved_again(
+    resolved = resolved_again(
         report,
         record,
         declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
         other="it declares another mode",
         resolve=resolve,
     )
-    if found is None:
+    if resolved is None:
         return
-    declaration, queries = found
+    declaration, queries = resolved
     in_families = with_step(declaration.spec)
     single = [query for query in queries if query.name not in in_families]
     written = _written(record, single)
@@ -76,12 +76,12 @@ def _families(
 def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Written]:
     """Return digests, and numbers of rows: those of keys that are not public are noised."""
     recorded = {file["query"]: file for file in record["files"]}
-    found = {}
+    by_query = {}
     for query in queries:
         file = recorded.get(query.name, {"sha256": "", "rows": 0})
         rows = file["rows"] if query.cells is None else query.keys.size
-        found[query.name] = Written(file["sha256"], rows)
-    return found
+        by_query[query.name] = Written(file["sha256"], rows)
+    return by_query
 
 
 def _written_by_steps(
@@ -89,11 +89,11 @@ def _written_by_steps(
 ) -> dict[str, Written]:
     """Return digests and rows of families with a step; recorded rows where none could be made."""
     recorded = {file["name"]: file for file in record["files"]}
-    found = {}
+    by_name = {}
     for name in (name for family in families if family.step for name in family.published):
         file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
-        found[name] = Written(file["sha256"], rows.get(name, file["rows"]))
-    return found
+        by_name[name] = Written(file["sha256"], rows.get(name, file["rows"]))
+    return by_name
 
 
 def _check_tables(report: Report, queries: Sequence[Query], written: dict[str, Written]) -> None:
@@ -113,7 +113,7 @@ def _columns(
     Sensitivities are those that follow from the declaration, whatever is recorded.
     """
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
-    found = []
+    columns = []
     for (query, measurement), held in zip(
         wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
     ):
@@ -125,8 +125,8 @@ def _columns(
         if not is_chosen_so(held["chosen_by"], law, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.found("DP-VERIFY-007", "measurements", what="choice", **name)
-        found.append(PlannedColumn(query, measurement, law, held["chosen_by"]))
-    return tuple(found) if len(found) == len(wanted) else None
+        columns.append(PlannedColumn(query, measurement, law, held["chosen_by"]))
+    return tuple(columns) if len(columns) == len(wanted) else None
 
 
 def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
@@ -135,8 +135,8 @@ def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> No
 
     opinion = report.opinion = second_opinion(events, claimed)
     if opinion.contradicted:
-        found = f"{opinion.at_least:.6g}"
-        report.found("DP-VERIFY-011", found=found, claimed=f"{opinion.claimed:.6g}")
+        at_least = f"{opinion.at_least:.6g}"
+        report.found("DP-VERIFY-011", found=at_least, claimed=f"{opinion.claimed:.6g}")
     report.checked.append(
         f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
         f"{opinion.counted} claimed"

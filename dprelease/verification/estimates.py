@@ -101,7 +101,7 @@ def _refuse(code: str, **fields: str) -> NoReturn:
 
 
 def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
-    events = [Event.from_json(found) for found in held["measurements"]]
+    events = [Event.from_json(recorded) for recorded in held["measurements"]]
     fitting = [e for e in events if e.column == column and records in (None, e.query)]
     if len(fitting) != 1:
         known = ", ".join(f"{e.query}.{e.column}" for e in events)
@@ -163,9 +163,9 @@ def _frequencies(
     places = pc.index_in(values, value_set=known).to_numpy()
     counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=len(known))
     noise = FrequencyLaw(law, len(values))
-    found = []
+    estimates = []
     for value, count in zip(known.to_pylist(), counts.tolist(), strict=True):
         estimate = noise.estimate(count)
         margin = noise.margin(estimate, confidence)
-        found.append(Estimate(value, estimate, noise.standard_error(estimate), margin))
-    return tuple(found)
+        estimates.append(Estimate(value, estimate, noise.standard_error(estimate), margin))
+    return tuple(estimates)

@@ -30,16 +30,16 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     files have its columns and types, as many records as the manifest says, and only values that can
     be published; the events cost what the guarantee says, within the budget.
     """
-    found = resolved_again(
+    resolved = resolved_again(
         report,
         record,
         declares=lambda declaration: declaration.spec.mode == "local",
         other="it declares no mode local",
         resolve=resolve_records,
     )
-    if found is None:
+    if resolved is None:
         return
-    declaration, parts = found
+    declaration, parts = resolved
     files = {file["query"]: file for file in record["files"]}
     sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
     digests = {part.name: files.get(part.name, {"sha256": ""})["sha256"] for part in parts}
@@ -88,7 +88,7 @@ def _columns(
 ) -> tuple[LocalColumn, ...] | None:
     """Return the declared columns with the recorded noise; None if one has none it may have."""
     wanted = [(part, column) for part in parts for column in part.columns]
-    found = []
+    columns = []
     for (part, column), held in zip(
         wanted, matched(report, record, [(p.name, c.name) for p, c in wanted]), strict=True
     ):
@@ -99,8 +99,8 @@ def _columns(
             continue
         if not _is_chosen_so(held["chosen_by"], law, column):
             report.found("DP-VERIFY-007", "measurements", what="choice", **name)
-        found.append(LocalColumn(part.query, column.measurement, law, held["chosen_by"], column))
-    return tuple(found) if len(found) == len(wanted) else None
+        columns.append(LocalColumn(part.query, column.measurement, law, held["chosen_by"], column))
+    return tuple(columns) if len(columns) == len(wanted) else None
 
 
 def _is_declared(law: Mechanism, column: RecordColumn) -> bool:

@@ -40,16 +40,16 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     it admits; files have its keys and columns; and what holds for how many honest parties is priced
     again, rounding included, within the budget.
     """
-    found = resolved_again(
+    resolved = resolved_again(
         report,
         record,
         declares=lambda declaration: declaration.spec.federated is not None,
         other="it declares no parties",
         resolve=resolve_federated,
     )
-    if found is None:
+    if resolved is None:
         return
-    declaration, queries = found
+    declaration, queries = resolved
     check_messages(report, queries)
     shares = _shares(report, record, queries)
     plan = None if shares is None else _plan(report, record, declaration, shares)
@@ -104,7 +104,7 @@ def _shares(
 ) -> tuple[ShareColumn, ...] | None:
     """Return the recorded shares; None if one does not follow from the declaration."""
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
-    found = []
+    shares = []
     for (query, measurement), held in zip(
         wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
     ):
@@ -113,8 +113,8 @@ def _shares(
             name = {"query": query.name, "column": measurement.name}
             report.found("DP-VERIFY-007", "measurements", what="noise", **name)
         else:
-            found.append(share)
-    return tuple(found) if len(found) == len(wanted) else None
+            shares.append(share)
+    return tuple(shares) if len(shares) == len(wanted) else None
 
 
 def _share(query: Query, measurement: Measurement, held: dict[str, Any]) -> ShareColumn | None:
@@ -145,8 +145,8 @@ def _plan(
     counted = next(trust for trust in trusts if trust.honest == spec.least)
     report.guarantee = counted.guarantee
     if not within(counted.guarantee, budget):
-        found = repr(counted.guarantee.epsilon)
-        report.found("DP-VERIFY-008", "trust", found=found, recorded=recorded)
+        epsilon = repr(counted.guarantee.epsilon)
+        report.found("DP-VERIFY-008", "trust", found=epsilon, recorded=recorded)
         return None
     report.checked.append(
         f"the sum costs what is said if {spec.least} of {spec.parties} parties are honest, "

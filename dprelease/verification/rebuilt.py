@@ -52,15 +52,15 @@ def priced_again(
     """Return what the columns cost; None, and a finding, if that is not within the budget."""
     recorded = _epsilon(record)
     try:
-        found = guarantee_of([column.priced for column in columns], budget)
+        guarantee = guarantee_of([column.priced for column in columns], budget)
     except (DpReleaseError, OverflowError):  # so little noise that no float holds its price
         report.found("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
-    report.guarantee = found
-    if not within(found, budget):
-        report.found("DP-VERIFY-008", "guarantee", found=repr(found.epsilon), recorded=recorded)
+    report.guarantee = guarantee
+    if not within(guarantee, budget):
+        report.found("DP-VERIFY-008", "guarantee", found=repr(guarantee.epsilon), recorded=recorded)
         return None
-    return found
+    return guarantee
 
 
 def check_rebuilt(report: Report, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -100,8 +100,8 @@ def _tell(report: Report, record: Mapping[str, Any], rebuilt: Mapping[str, Any],
     if part == "files":
         report.found("DP-VERIFY-006", path, name=_named(rebuilt, path, "name"))
     elif part in PRICES:
-        found = report.guarantee.epsilon if report.guarantee else "nothing"
-        report.found("DP-VERIFY-008", path, found=repr(found), recorded=_epsilon(record))
+        epsilon = report.guarantee.epsilon if report.guarantee else "nothing"
+        report.found("DP-VERIFY-008", path, found=repr(epsilon), recorded=_epsilon(record))
     elif part == "measurements":
         what = path.partition(".")[2] or "noise"
         query, column = (_named(rebuilt, path, name) for name in ("query", "column"))

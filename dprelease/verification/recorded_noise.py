@@ -78,7 +78,7 @@ def is_chosen_so(words: str, law: Randomizer, measurement: Measurement) -> bool:
     """
     request = NoiseRequest(measurement, Place())
     if not request.is_auto:
-        searched = {name for found in type(law).search for name in found}
+        searched = {name for shape in type(law).search for name in shape}
         is_fixed = searched <= set(measurement.mechanism.shape)
         return words == ("declared" if is_fixed else CHOSEN_SHAPE)
     said = re.sub(r"[;:,]", " ", words).split()

@@ -89,7 +89,7 @@ def is_written(folder: Path, query: str, columns: Sequence[tuple[str, str]], row
         if not path.is_file():
             return False
         schema, there = formats.PUBLISHED.shape(path)
-        found = [(column.name, str(column.type)) for column in schema]
-        return found == list(columns) and there == rows
+        written = [(column.name, str(column.type)) for column in schema]
+        return written == list(columns) and there == rows
     except (OSError, pa.ArrowException):
         return False

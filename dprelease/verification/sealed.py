@@ -47,10 +47,10 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
         raise _refused("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
     if record.get("digest") != digest_of(record):
         raise _refused("DP-VERIFY-002", problem="its digest does not match")
-    found, known = record.get("format"), forms or tuple(FORMS)
-    if not isinstance(found, str) or found not in known:
-        raise _refused("DP-VERIFY-003", found=str(found)[:40], known=", ".join(known))
-    name, form = FORMS[found]
+    format_, known = record.get("format"), forms or tuple(FORMS)
+    if not isinstance(format_, str) or format_ not in known:
+        raise _refused("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
+    name, form = FORMS[format_]
     try:
         form.model_validate(record)
     except (ValidationError, RecursionError):

@@ -1,7 +1,7 @@
 """A second opinion on a price: from the masses of the published integers, by another way.
 
 Nothing of the planner's accountant is used: no loss, no curve, none of its compositions. All
-outputs are grouped into blocks, whose masses under two neighbors come from ball arithmetic; the
+outputs are grouped into blocks, whose masses under two neighbours come from ball arithmetic; the
 distributions of their losses are composed by dp-accounting. That is post-processing, and every
 rounding here goes down: the result is a price that the release has *at least*. A claim below it is
 false; how near it comes shows that little was given away.
@@ -86,8 +86,8 @@ class _Blocks:
     def loss(self) -> Floats:
         """Return ln(p / q), rounded down; infinity where q is zero."""
         with np.errstate(divide="ignore"):
-            found = np.log(self.p) - np.log(self.q)
-        return found - 2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(found), found, 0.0)))
+            losses = np.log(self.p) - np.log(self.q)
+        return losses - 2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(losses), losses, 0.0)))
 
 
 def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
@@ -126,12 +126,12 @@ def _grounds(guarantee: Guarantee) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
-    """Return the blocks of the move, up or down, that tells neighbors apart best."""
-    found = []
+    """Return the blocks of the move, up or down, that tells neighbours apart best."""
+    blocks = []
     for move in sensitivity.moves:
         for sign in (1, -1):
-            found.append(_blocks(law, move, sign, slots))
-    return max(found, key=_divergence)
+            blocks.append(_blocks(law, move, sign, slots))
+    return max(blocks, key=_divergence)
 
 
 def _divergence(blocks: _Blocks) -> float:
@@ -193,15 +193,15 @@ def _least_pure(parts: Sequence[_Blocks]) -> float:
 
 def _least_rho(parts: Sequence[_Blocks]) -> float:
     """Return the largest ratio, over some orders, of divergence and order."""
-    found = 0.0
+    rho = 0.0
     for order in ORDERS:
         total = 0.0
         for part in parts:
             exponents = (order - 1) * np.minimum(part.loss, 700.0 / order)
             moment = math.log(float(np.sum(part.p * np.exp(exponents)))) - SUM_NOISE
             total += part.times * moment / (order - 1)
-        found = max(found, total / order)
-    return found * (1 - 1e-9)
+        rho = max(rho, total / order)
+    return rho * (1 - 1e-9)
 
 
 def _least_epsilon(parts: Sequence[_Blocks], delta: float, claimed: float) -> float:
@@ -225,7 +225,7 @@ def _law(part: _Blocks, width: float, half: int) -> PLDPmf:
     endless = ~np.isfinite(part.loss)
     places = np.floor(np.where(endless, 0.0, part.loss) / width)
     kept = ~endless & (np.abs(places) <= half)
-    found = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], minlength=1)
-    lowest = int(np.argmax(found > 0))
+    masses = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], minlength=1)
+    lowest = int(np.argmax(masses > 0))
     infinite = float(np.sum(part.p[endless]))
-    return DensePLDPmf(width, lowest - half, found[lowest:], infinite, False)
+    return DensePLDPmf(width, lowest - half, masses[lowest:], infinite, False)

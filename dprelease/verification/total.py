@@ -60,7 +60,7 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
         _refuse(f"{paths[0].name} does not verify ({report.findings[0].code})")
     _compare(paths, records)
     _check_parties(records)
-    declared = {found.name: found for found in declared_queries(records[0])}
+    declared = {each.name: each for each in declared_queries(records[0])}
     chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
     if chosen not in declared:
         _refuse(f"name one of the queries {', '.join(declared)}")
@@ -89,18 +89,18 @@ def _shared(record: dict[str, Any]) -> dict[str, Any]:
 def _compare(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
     first = _shared(records[0])
     for path, record in zip(paths, records, strict=True):
-        for found in differences(_shared(record), first, "manifest"):
-            _refuse(f"{path.name} and {paths[0].name} differ at {found.partition('.')[2]}")
+        for difference in differences(_shared(record), first, "manifest"):
+            _refuse(f"{path.name} and {paths[0].name} differ at {difference.partition('.')[2]}")
 
 
 def _check_parties(records: Sequence[dict[str, Any]]) -> None:
     """Refuse unless there is one folder of every party, as many as were verified to be declared."""
-    wanted, found = range(1, records[0]["parties"] + 1), Counter(r["party"] for r in records)
-    for party, times in found.items():
+    wanted, given = range(1, records[0]["parties"] + 1), Counter(r["party"] for r in records)
+    for party, times in given.items():
         if times > 1 or party not in wanted:
             _refuse(f"party {party} stands there {'twice' if times > 1 else 'and is none'}")
     for party in wanted:
-        if party not in found:
+        if party not in given:
             _refuse(f"party {party} is missing: {len(records)} are given of {len(wanted)}")
     sent = [tuple(file["sha256"] for file in record["files"]) for record in records]
     values = sum(f["rows"] for f in records[0]["files"]) * len(records[0]["measurements"])

@@ -1,4 +1,4 @@
-"""`make audit`: a million noised answers on two neighbors; what an attacker can prove stays below the claim.
+"""`make audit`: a million noised answers on two neighbours; what an attacker can prove stays below the claim.
 
 One vector of a million equal cells stands for a million releases: every cell is drawn on its own. The
 best threshold is chosen on one half of the draws, and bounded on the other by Clopper and Pearson at a

@@ -1,4 +1,4 @@
-"""Computed columns against plain Python, and neighbors against the claimed sensitivities (V22)."""
+"""Computed columns against plain Python, and neighbours against the claimed sensitivities (V22)."""
 
 from __future__ import annotations
 

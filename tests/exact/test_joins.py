@@ -1,4 +1,4 @@
-"""Joins against plain Python, and neighbors against the claimed sensitivities (V26, V29, V64)."""
+"""Joins against plain Python, and neighbours against the claimed sensitivities (V26, V29, V64)."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_row_never_counts_twice_even_without_the_check(monkeypatch: pytest.Mon
     assert found["h"].sum() == 0
 
 
-def test_the_neighbor_check_finds_a_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_neighbour_check_finds_a_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows in a plain LEFT JOIN move a count by three: the check above can fail."""
     naive(monkeypatch)
     careful = layers.joined_rows
@@ -424,7 +424,7 @@ def test_the_bounds_hold_for_joined_rows() -> None:
     assert exact(own, *tables(*HEAVY))["rows"].sum() == 6
 
 
-def test_the_neighbor_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_neighbour_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without bounding after the join, one person moves more than is claimed."""
     query = private_query(BOUNDS[1], ["sex", "ward"])
     bounded = bounding.bounded

@@ -1,4 +1,4 @@
-"""SQL against the slow reference, and neighbors against the claimed sensitivities."""
+"""SQL against the slow reference, and neighbours against the claimed sensitivities."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_no_unit_moves_more_than_is_claimed(
 def worst_pair(
     unit: dict[str, Any], neighbours: Neighbours
 ) -> tuple[Query, dict[str, Any], dict[str, Any]]:
-    """Return exact tables of two neighbors at the very limit of the claims."""
+    """Return exact tables of two neighbours at the very limit of the claims."""
     query = build(unit, ["k"], {"total": {"sum": "n"}, "rows": {"count": "*"}}, neighbours)
     full = {"id": 1, "m": "x", "s": 0, "x": 0.0, "flag": True}
     rows = [{**full, "k": k, "n": 20} for k in "abc" for _ in range(4)]
@@ -243,7 +243,7 @@ def worst_pair(
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours) -> None:
-    """The neighbor check can fail: a claim one step, one row or one group too small is caught."""
+    """The neighbour check can fail: a claim one step, one row or one group too small is caught."""
     query, one, other = worst_pair(UNITS[1], neighbours)
     assert not breaches(query, one, other, claims(query))
     for name, claim in claims(query).items():

@@ -247,7 +247,7 @@ def test_the_number_of_words_depends_on_bits_alone() -> None:
 
 
 @pytest.mark.parametrize(("name", "shape"), KINDS)
-def test_neighbors_have_the_same_outputs(name: str, shape: int) -> None:
+def test_neighbours_have_the_same_outputs(name: str, shape: int) -> None:
     """Sets of outputs of q and q + 1 coincide, on the integers: no low bits tell q (V01, V02)."""
     scale = next(
         s for s in (2.0, 8.0, 32.0, 128.0) if law_of(name, s, shape).half_width(0.999) >= 6

@@ -1,4 +1,4 @@
-"""The claimed privacy loss against the mechanism's own masses on neighboring answers."""
+"""The claimed privacy loss against the mechanism's own masses on neighbouring answers."""
 
 from __future__ import annotations
 

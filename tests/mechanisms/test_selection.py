@@ -1,4 +1,4 @@
-"""Choices among candidates: exact laws, exact draws, and the guarantee on neighboring scores."""
+"""Choices among candidates: exact laws, exact draws, and the guarantee on neighbouring scores."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_ties_share_equally() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sensitivity", [1, 2])
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_neighboring_scores_differ_by_at_most_epsilon(
+def test_neighbouring_scores_differ_by_at_most_epsilon(
     kind: type[Selection], sensitivity: int, monotonic: bool
 ) -> None:
     choice = chooser(kind, EPSILON, sensitivity, monotonic)

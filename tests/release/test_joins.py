@@ -167,7 +167,7 @@ TWINS = {
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_neighbors_differ_in_the_claimed_cells_only(name: str, tmp_path: Path) -> None:
+def test_neighbours_differ_in_the_claimed_cells_only(name: str, tmp_path: Path) -> None:
     """With the same bits, one person in or out of both tables moves what is claimed (V22, V29)."""
     people, visits = TWINS[name]
     paths = write(tmp_path / "a"), write(tmp_path / "b", people, visits)

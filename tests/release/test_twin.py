@@ -1,4 +1,4 @@
-"""Whole releases on neighboring tables, with the same bits: nothing else may differ.
+"""Whole releases on neighbouring tables, with the same bits: nothing else may differ.
 
 With lattice noise that is drawn without sight of the values, out(A) - out(B) is exactly the difference
 of the true integers. So at most the claimed cells differ, by at most the claimed steps, and everything
@@ -55,7 +55,7 @@ def manifest_without_digests(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_neighbors_differ_in_the_claimed_cells_only(name: str, tmp_path: Path) -> None:
+def test_neighbours_differ_in_the_claimed_cells_only(name: str, tmp_path: Path) -> None:
     rows, _ = CHANGES[name]
     (one, first), (other, second) = publish(tmp_path / "a"), publish(tmp_path / "b", rows)
     assert first.drawn == second.drawn

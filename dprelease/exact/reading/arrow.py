@@ -19,22 +19,22 @@ ASCII = 128
 """Bytes below it are a character each."""
 
 
-def readable(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     """Return a column of the same values that the engine reads; None if it has no such type.
 
     What type comes back depends on the type alone, and every value of it can be read.
     """
     import pyarrow as pa
 
-    kind = found.type
+    kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _extension(found)
+        return _extension(column)
     if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
-        return readable(_decoded(found))
+        return readable(_decoded(column))
     for applies, change in _changes():
         if applies(kind):
-            return change(found)
-    return found if _is_known(kind) else None
+            return change(column)
+    return column if _is_known(kind) else None
 
 
 def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
@@ -44,11 +44,11 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
 
     types = pa.types
     return (
-        (types.is_null, lambda found: pa.nulls(len(found), pa.string())),
-        (types.is_run_end_encoded, lambda found: readable(pc.run_end_decode(found))),
-        (types.is_float16, lambda found: found.cast(pa.float32())),
-        (_is_odd_decimal, lambda found: found.cast(pa.float64())),
-        (types.is_date64, lambda found: found.cast(pa.int64()).cast(pa.timestamp("ms"))),
+        (types.is_null, lambda column: pa.nulls(len(column), pa.string())),
+        (types.is_run_end_encoded, lambda column: readable(pc.run_end_decode(column))),
+        (types.is_float16, lambda column: column.cast(pa.float32())),
+        (_is_odd_decimal, lambda column: column.cast(pa.float64())),
+        (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_instant, _in_microseconds),
         (_is_text, _unicode),
         (types.is_dictionary, _unicode),
@@ -93,52 +93,52 @@ def _is_coarse_instant(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in TICKS
 
 
-def _in_microseconds(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _in_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return zoned instants in microseconds; what does not fit, far beyond any year, is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ticks = found.cast(pa.int64())
-    factor = 10**6 // TICKS[found.type.unit]
+    ticks = instants.cast(pa.int64())
+    factor = 10**6 // TICKS[instants.type.unit]
     limit = (2**63 - 1) // factor
     fits = pc.and_(pc.less_equal(ticks, limit), pc.greater_equal(ticks, -limit))
     inside = pc.if_else(fits, ticks, pa.scalar(None, pa.int64()))
-    return pc.multiply(inside, factor).cast(pa.timestamp("us", found.type.tz))
+    return pc.multiply(inside, factor).cast(pa.timestamp("us", instants.type.tz))
 
 
-def _extension(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+def _extension(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     import pyarrow as pa
 
-    if found.type.extension_name == "arrow.uuid":
-        return found
-    if found.type.extension_name not in STORED_EXTENSIONS:
+    if column.type.extension_name == "arrow.uuid":
+        return column
+    if column.type.extension_name not in STORED_EXTENSIONS:
         return None
-    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     storage = [chunk.storage for chunk in chunks]
-    return readable(pa.chunked_array(storage, type=found.type.storage_type))
+    return readable(pa.chunked_array(storage, type=column.type.storage_type))
 
 
-def _decoded(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     import pyarrow as pa
 
-    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     values = [chunk.dictionary.take(chunk.indices) for chunk in chunks]
-    return pa.chunked_array(values, type=found.type.value_type)
+    return pa.chunked_array(values, type=column.type.value_type)
 
 
-def _unicode(found: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return texts of which those that are no UTF-8 are missing: functions fail at them."""
     import pyarrow as pa
 
-    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     if all(map(_is_unicode, chunks)):
-        return found
-    if pa.types.is_dictionary(found.type):
-        return _unicode(_decoded(found))
-    views = pa.types.is_string_view(found.type)
-    wide = pa.large_binary() if pa.types.is_large_string(found.type) else pa.binary()
-    held = found.cast(pa.binary_view() if views else wide)
-    return pa.array(map(_text, held.to_pylist()), type=found.type)
+        return texts
+    if pa.types.is_dictionary(texts.type):
+        return _unicode(_decoded(texts))
+    views = pa.types.is_string_view(texts.type)
+    wide = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
+    held = texts.cast(pa.binary_view() if views else wide)
+    return pa.array(map(_text, held.to_pylist()), type=texts.type)
 
 
 def _is_unicode(chunk: pa.Array) -> bool:

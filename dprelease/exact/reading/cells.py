@@ -66,7 +66,11 @@ class Reading:
         return cls(zone, True, column.format if is_other_order(column.format) else None)
 
 
-def texts_of(cells: Iterable[object], reading: Reading = Reading()) -> list[str | None]:
+AS_TEXT = Reading()
+"""Of a column that is read as the text it is."""
+
+
+def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | None]:
     """Return each cell as a text, or None where it has no value; never raises."""
     return [_text(cell, reading) for cell in cells]
 

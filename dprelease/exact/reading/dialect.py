@@ -75,8 +75,8 @@ def form_of(file: Path) -> Form:
     source["quote"] = quote if quote != told.quote else ""
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
-    found, columns = form_of_cells(cells, semicolons=delimiter == ";")
-    return Form({k: v for k, v in (source | found).items() if v}, columns, is_ascii)
+    cell_form, columns = form_of_cells(cells, semicolons=delimiter == ";")
+    return Form({k: v for k, v in (source | cell_form).items() if v}, columns, is_ascii)
 
 
 def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:
@@ -91,11 +91,11 @@ def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
     told = Source(path=file.name, format=kind)
-    found: dict[str, Told] = {
+    packing: dict[str, Told] = {
         "compression": compression if compression != told.compressed else "",
         "encoding": encoding if encoding != UTF_8 else "",
     }
-    return found, text, encoding == UTF_8 and not is_whole and data.isascii()
+    return packing, text, encoding == UTF_8 and not is_whole and data.isascii()
 
 
 def form_of_cells(
@@ -107,9 +107,9 @@ def form_of_cells(
     decimal, thousands = _used(cells, marks)
     columns = {name: _kind(values, *marks) for name, values in cells.items()}
     common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
-    found: dict[str, Told] = {"nulls": _nulls(written, columns)}
-    found |= {"decimal": decimal, "thousands": thousands}
-    return found | {f"{kind}_format": layout for kind, layout in common.items()}, columns
+    source: dict[str, Told] = {"nulls": _nulls(written, columns)}
+    source |= {"decimal": decimal, "thousands": thousands}
+    return source | {f"{kind}_format": layout for kind, layout in common.items()}, columns
 
 
 def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
@@ -119,8 +119,8 @@ def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]
     """
     typed = (cells for name, cells in written.items() if columns[name].name != "text")
     seen = {cell.strip() for cells in typed for cell in cells}
-    found = sorted(cell for cell in seen if cell and cell.lower() in NO_VALUES)
-    return ["", *found] if found else []
+    marks = sorted(cell for cell in seen if cell and cell.lower() in NO_VALUES)
+    return ["", *marks] if marks else []
 
 
 def _compression(file: Path) -> Compression:
@@ -130,13 +130,13 @@ def _compression(file: Path) -> Compression:
 
 
 def _first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool]:
-    found = b""
+    data = b""
     with opened(file) as raw:
         for chunk in Packing(UTF_8, compression).chunks(raw):
-            found += chunk
-            if len(found) > FIRST_BYTES:
-                return found[:FIRST_BYTES], False
-    return found, True
+            data += chunk
+            if len(data) > FIRST_BYTES:
+                return data[:FIRST_BYTES], False
+    return data, True
 
 
 def _encoding(data: bytes, *, is_whole: bool) -> str:
@@ -175,14 +175,14 @@ def _cells(text: str) -> tuple[str, str, list[list[str]]]:
 def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
     """Return the names and the first rows; a quote that a name does not close brings no row."""
     names, end, rest = text.partition("\n")
-    found: list[list[str]] = []
+    rows: list[list[str]] = []
     for part, most in ((names + end, 1), (rest, MOST_ROWS)):
         lines = csv.reader(io.StringIO(part, newline=""), delimiter=delimiter, quotechar=quote)
         try:
-            found += [row for row in itertools.islice(lines, most) if row]
+            rows += [row for row in itertools.islice(lines, most) if row]
         except csv.Error:
-            return found[:1]
-    return found
+            return rows[:1]
+    return rows
 
 
 def _known(cells: Iterable[str]) -> list[str]:
@@ -256,6 +256,6 @@ def _fits(values: list[str], layout: str) -> bool:
 
 def _common(columns: dict[str, Kind], name: str) -> str:
     """Return the format that all columns of a kind have; empty if they differ, or have ISO's."""
-    found = {kind.layout for kind in columns.values() if kind.name == name}
-    (layout,) = found if len(found) == 1 else (None,)
+    layouts = {kind.layout for kind in columns.values() if kind.name == name}
+    (layout,) = layouts if len(layouts) == 1 else (None,)
     return layout or ""

@@ -51,7 +51,7 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     if not arrays:
         return pa.table({"dp_row": pa.nulls(len(frame))})  # type: ignore[arg-type]
     return pa.table(
-        {name: read_as_declared(found, name, declared) for name, found in arrays.items()}
+        {name: read_as_declared(array, name, declared) for name, array in arrays.items()}
     )
 
 
@@ -77,12 +77,12 @@ def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.Ch
         return _categories(series, name, declared)
     failed = False
     try:
-        found = pa.Array.from_pandas(series)
+        array = pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         failed = True
     if failed:
         raise _mistyped(name, str(series.dtype), declared)
-    return found
+    return array
 
 
 def _objects(series: pd.Series, name: str, declared: Declared) -> pa.Array:
@@ -132,7 +132,7 @@ def _dense(series: pd.Series) -> pd.Series:
 
 
 def read_as_declared(
-    found: pa.Array | pa.ChunkedArray, name: str, declared: Declared
+    given: pa.Array | pa.ChunkedArray, name: str, declared: Declared
 ) -> pa.Array | pa.ChunkedArray:
     """Return a column that the engine reads without a failure that depends on a value.
 
@@ -141,9 +141,9 @@ def read_as_declared(
     DataError
         DP-DATA-004 if the engine has no type for it.
     """
-    column = readable(found)
+    column = readable(given)
     if column is None:
-        raise _mistyped(name, str(found.type), declared)
+        raise _mistyped(name, str(given.type), declared)
     return column
 
 

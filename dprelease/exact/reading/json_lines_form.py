@@ -29,11 +29,11 @@ def form_of_json_lines(file: Path) -> Form:
     names = [name for name in seen if name and 2 * seen[name] >= len(rows)]
     nested = {name for name in names if any(isinstance(row.get(name), list | dict) for row in rows)}
     cells = {name: [_cell(row.get(name)) for row in rows] for name in names if name not in nested}
-    found, columns = form_of_cells(cells, semicolons=False)
-    del found["nulls"]  # JSON has a word for what is missing
-    if found["thousands"] == ".":  # its own numbers have points
-        found["thousands"] = ""
-    kept = {key: value for key, value in (source | found).items() if value}
+    cell_form, columns = form_of_cells(cells, semicolons=False)
+    del cell_form["nulls"]  # JSON has a word for what is missing
+    if cell_form["thousands"] == ".":  # its own numbers have points
+        cell_form["thousands"] = ""
+    kept = {key: value for key, value in (source | cell_form).items() if value}
     return Form(kept, {name: columns.get(name, NESTED) for name in names}, is_ascii)
 
 

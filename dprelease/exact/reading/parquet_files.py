@@ -157,25 +157,25 @@ class FileBatches:
         )
 
 
-def _in_milliseconds(found: pa.ChunkedArray) -> pa.ChunkedArray:
+def _in_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return instants that a file holds in milliseconds, in UTC; total, for they fitted there."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ticks = found.cast(pa.int64())
-    if found.type.unit == "s":  # what Arrow's own note in a file says that they had been
+    ticks = instants.cast(pa.int64())
+    if instants.type.unit == "s":  # what Arrow's own note in a file says that they had been
         ticks = pc.multiply(ticks, 1000)
     return ticks.cast(pa.timestamp("ms"))
 
 
-def _uncoded(found: pa.ChunkedArray) -> pa.ChunkedArray:
+def _uncoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return texts as one type, whatever the writer had them in."""
     import pyarrow as pa
 
-    kind = found.type
+    kind = column.type
     texts = (
         pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_string(kind)
     )
     if texts or pa.types.is_dictionary(kind):
-        return found.cast(pa.large_string())
-    return found
+        return column.cast(pa.large_string())
+    return column

@@ -55,12 +55,12 @@ def peek(source: Path) -> dict[str, Peeked]:
         table = None  # the engine's own words may quote a value
     if table is None:
         raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
-    found = {}
+    by_name = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         shown = _column(column)
         if shown is not None:
-            found[name] = shown
-    return found
+            by_name[name] = shown
+    return by_name
 
 
 def _read(source: Path) -> pa.Table:
@@ -76,9 +76,9 @@ def _read(source: Path) -> pa.Table:
         lines = form_of_json_lines(source).source
         held = Source.model_validate({"path": source.name, **lines})
         return json.read_json(pa.BufferReader(_plain(source, held)))
-    found = form_of(source)
-    told = Source.model_validate({"path": source.name, "format": "csv", **found.source})
-    layouts = {kind.layout for kind in found.columns.values() if kind.layout is not None}
+    form = form_of(source)
+    told = Source.model_validate({"path": source.name, "format": "csv", **form.source})
+    layouts = {kind.layout for kind in form.columns.values() if kind.layout is not None}
     return csv.read_csv(
         pa.BufferReader(_plain(source, told)),
         parse_options=csv.ParseOptions(delimiter=told.separator, quote_char=told.quote),

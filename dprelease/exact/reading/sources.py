@@ -51,11 +51,11 @@ def stamp(file: Path) -> Stamp:
     time of its last change of status (ctime), which every write moves, and so does setting times.
     """
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return ()
-    inode = found.st_dev, found.st_ino
-    return (*inode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    inode = status.st_dev, status.st_ino
+    return (*inode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     matches = glob.glob(path, root_dir=root, recursive=True)
     # Not Path.is_file, which raises for a name that is too long.
     is_one = os.path.isfile(plain)
-    found = [plain] if is_one else sorted(declared.folder / match for match in matches)
-    files = tuple(file.resolve() for file in found if os.path.isfile(file))
+    paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
+    files = tuple(file.resolve() for file in paths if os.path.isfile(file))
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
@@ -220,13 +220,13 @@ def _csv(source: Source, header: Sequence[str]) -> str:
 
 def _first_line(source: Source, file: Path) -> bytes:
     """Return the first line in UTF-8: what follows it is not decoded as text."""
-    found = b""
+    start = b""
     with opened(file) as raw:
         for chunk in Packing.of(source).chunks(raw):
-            found += chunk
-            if b"\n" in chunk or len(found) >= HEADER_LIMIT:
+            start += chunk
+            if b"\n" in chunk or len(start) >= HEADER_LIMIT:
                 break
-    line, end, _ = found.partition(b"\n")
+    line, end, _ = start.partition(b"\n")
     return (line + end)[:HEADER_LIMIT]
 
 

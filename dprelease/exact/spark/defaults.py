@@ -34,5 +34,5 @@ def _folder() -> Path:
     home = os.environ.get("SPARK_HOME")
     if home:
         return Path(home) / "conf"
-    found = find_spec("pyspark")
-    return Path(found.origin).parent / "conf" if found and found.origin else Path("conf")
+    package = find_spec("pyspark")
+    return Path(package.origin).parent / "conf" if package and package.origin else Path("conf")

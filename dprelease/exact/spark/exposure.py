@@ -52,10 +52,10 @@ def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
     named = master or known.get("spark.remote") or known.get("spark.master") or "local[*]"
     if named.startswith("sc://"):
         return [SERVER]
-    found = _opened(known)
+    open_doors = _opened(known)
     if not is_local(named):
-        found += [*_network(known), FOLDERS]
-    return found
+        open_doors += [*_network(known), FOLDERS]
+    return open_doors
 
 
 def left_open_by(spark: Any) -> list[str]:

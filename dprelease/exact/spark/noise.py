@@ -62,8 +62,8 @@ class Noised:
             size = min(self.block, self.size - first)
             mine = rows.filter(pa.array(blocks == block))
             true = exact_table("block", self.partial, mine, size, first)
-            found = {name: pa.array(vector) for name, vector in self.noise(true).items()}
-            content = self.seal.closed(block, packed(pa.table(found)))
+            answers = {name: pa.array(vector) for name, vector in self.noise(true).items()}
+            content = self.seal.closed(block, packed(pa.table(answers)))
             columns = [pa.array([block], pa.int64()), pa.array([content], pa.binary())]
             yield pa.RecordBatch.from_arrays(columns, names=["block", "content"])
 

@@ -135,12 +135,12 @@ class SparkEngine:
         frames = self._frames(query)
         partial = compile_partial(query, *self._types(frames))
 
-        def found() -> dict[str, Integers]:
+        def draw() -> dict[str, Integers]:
             merged = self._merged(query, partial, frames)
             task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
             return noised(self._spark, merged, task, staging)
 
-        vectors = attempt(found, self._failure())
+        vectors = attempt(draw, self._failure())
         self._refuse_change()
         return vectors
 
@@ -156,13 +156,13 @@ class SparkEngine:
         frames = self._frames(query)
         sql = compile_partial_partitions(query, *self._types(frames))
 
-        def found() -> pa.Table:
+        def count() -> pa.Table:
             from pyspark.sql import functions
 
             counted = self._counted(query, sql, (), frames, "name binary, n bigint")
             return counted.groupBy("name").agg(functions.sum("n").alias("n")).toArrow()
 
-        table = attempt(found, self._failure())
+        table = attempt(count, self._failure())
         self._refuse_change()
         names = [name.decode() for name in table["name"].to_pylist()]
         return Partitions(names, np.asarray(table["n"], dtype=np.int64))
@@ -263,11 +263,11 @@ def refuse_other_versions(spark: SparkSession) -> None:
     """Raise DP-SPARK-004 unless an executor has what the driver has; reads no data."""
     problem = "Python, dprelease or duckdb is missing there"
     ask = spark.range(1, numPartitions=1)
-    found = attempt(
+    reported = attempt(
         lambda: ask.mapInArrow(report_versions, "versions string").toArrow(),
         DataError("DP-SPARK-004", problem=problem),
     )
-    there = found["versions"][0].as_py()
+    there = reported["versions"][0].as_py()
     if there != versions():
         problem = f"they have {there}, the driver {versions()}"
         raise DataError("DP-SPARK-004", problem=problem)

@@ -140,8 +140,8 @@ def _parquet(
         recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED"
     )
     failure = DataError("DP-DATA-001", **named(given.declared), format="parquet")
-    found = attempt(lambda: read.parquet(*paths), failure)
-    return _chosen(found, list(types)), Rows(physical)
+    frame = attempt(lambda: read.parquet(*paths), failure)
+    return _chosen(frame, list(types)), Rows(physical)
 
 
 def _asked(name: str, physical: str) -> str:
@@ -153,8 +153,8 @@ def _asked(name: str, physical: str) -> str:
     return ASKED[physical]
 
 
-def _chosen(found: DataFrame, names: Sequence[str]) -> DataFrame:
+def _chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions
 
     columns = [functions.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)]
-    return found.select(*columns) if columns else found.select(functions.lit(1).alias("c0"))
+    return frame.select(*columns) if columns else frame.select(functions.lit(1).alias("c0"))

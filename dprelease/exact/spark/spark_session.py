@@ -93,16 +93,16 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         if own:
             config = stack.enter_context(private_settings(settings.master, config))
             stack.enter_context(_java())
-        found = attempt(lambda: _started(settings, config, running), _not_started())
+        spark = attempt(lambda: _started(settings, config, running), _not_started())
         try:
             if not own:
-                _tell_open(found)
-            yield found
+                _tell_open(spark)
+            yield spark
         finally:
             # Else the application would stop, or the parent of a forked process lose it.
-            if maker.is_here and (running is None or not is_classic(found)):
+            if maker.is_here and (running is None or not is_classic(spark)):
                 with suppress(DataError):  # what has been answered has been answered
-                    attempt(found.stop, _not_started())
+                    attempt(spark.stop, _not_started())
             if mode is None:
                 os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
 
@@ -121,9 +121,9 @@ def _java() -> Iterator[None]:
 
 
 def _tell_open(spark: SparkSession) -> None:
-    found = attempt(lambda: left_open_by(spark), _not_started())
-    if found:
-        told = one_line("; ".join(found))
+    open_doors = attempt(lambda: left_open_by(spark), _not_started())
+    if open_doors:
+        told = one_line("; ".join(open_doors))
         warnings.warn(f"Spark was configured elsewhere: {told}", ExposedWarning, 5)
 
 
@@ -146,12 +146,12 @@ def _started(
 ) -> SparkSession:
     if running is not None:
         again: Any = running
-        found = running.newSession() if is_classic(running) else again.cloneSession()
+        spark = running.newSession() if is_classic(running) else again.cloneSession()
     else:
-        found = _new(settings, config)
+        spark = _new(settings, config)
     for name, value in FIXED.items():
-        found.conf.set(name, value)
-    return found
+        spark.conf.set(name, value)
+    return spark
 
 
 def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
@@ -171,8 +171,8 @@ def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in config.items():
         builder = builder.config(name, value)
-    found: SparkSession = builder.create() if settings.is_remote else builder.getOrCreate()
-    return found
+    spark: SparkSession = builder.create() if settings.is_remote else builder.getOrCreate()
+    return spark
 
 
 def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:

@@ -85,8 +85,8 @@ class Stored:
         failure = DataError("DP-DATA-006", table=self.declared.table.name, format=self.format)
         columns = [functions.col(quoted(name)) for name in empty.column_names]
         read = self.frame.select(*columns) if columns else self.frame.select(functions.lit(1))
-        found: pa.Table = attempt(read.toArrow, failure)
-        return found.cast(empty.schema) if columns else found
+        table: pa.Table = attempt(read.toArrow, failure)
+        return table.cast(empty.schema) if columns else table
 
     @property
     def format(self) -> str:
@@ -129,14 +129,14 @@ def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     """
     from pyspark.sql import functions
 
-    def found() -> list[Any]:
+    def count_rows() -> list[Any]:
         frame = _opened(spark, declared)
         told = frame.groupBy(*_file(frame)).agg(functions.count(functions.lit(1)).alias("n"))
         rows = told.toArrow().to_pylist()
         return sorted(tuple(map(str, row.values())) for row in rows)
 
     failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
-    return attempt(found, failure)
+    return attempt(count_rows, failure)
 
 
 def quoted(name: str) -> str:

@@ -108,10 +108,10 @@ class Rows:
 
     def _check(self, table: pa.Table, link: duckdb.DuckDBPyConnection) -> None:
         link.register("dp_checked", table.slice(0, 0))
-        found = {str(n): str(k) for n, k, *_ in link.execute("DESCRIBE dp_checked").fetchall()}
+        kinds = {str(n): str(k) for n, k, *_ in link.execute("DESCRIBE dp_checked").fetchall()}
         link.unregister("dp_checked")
         for name, kind in self.physical.items():
-            if base_type(found.get(name, "")) != base_type(kind):
+            if base_type(kinds.get(name, "")) != base_type(kind):
                 raise TypesDiffer(name)
 
 

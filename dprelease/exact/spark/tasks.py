@@ -78,9 +78,9 @@ class Spread:
                     f"SELECT coalesce(md5_number_lower(CAST({self.unit} AS VARCHAR)) "
                     f"% {self.buckets}, {self.buckets})::BIGINT AS bucket FROM dp_rows"
                 )
-                found = link.execute(sql).fetchnumpy()["bucket"]
+                buckets = link.execute(sql).fetchnumpy()["bucket"]
                 link.unregister("dp_rows")
-                yield from self._packs(table, np.asarray(found, dtype=np.int64))
+                yield from self._packs(table, np.asarray(buckets, dtype=np.int64))
 
     def _packs(self, table: pa.Table, buckets: Integers) -> Iterator[pa.RecordBatch]:
         order = np.argsort(buckets, kind="stable")

@@ -58,10 +58,10 @@ class Exponential(Selection):
         chosen = np.empty(runs.cells, dtype=np.int64)
         for cell, (scores, lengths) in enumerate(runs):
             word = int(words[cell])
-            found = self.decided(scores, lengths, word)
-            if found is None:
-                found = self.settled(scores, lengths, LazyUniform(bits, word))
-            chosen[cell] = found
+            candidate = self.decided(scores, lengths, word)
+            if candidate is None:
+                candidate = self.settled(scores, lengths, LazyUniform(bits, word))
+            chosen[cell] = candidate
         return chosen
 
     def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
@@ -72,9 +72,9 @@ class Exponential(Selection):
         runs = single(scores)
         lengths: Integers = allowed.ravel().astype(np.int64)
         # Numbers of candidates count those of empty runs as none.
-        found = self.choose_each(Runs(runs.starts, runs.scores, lengths).held(), bits)
+        ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).held(), bits)
         places: Integers = np.cumsum(allowed, axis=1) - 1
-        chosen: Integers = np.argmax(allowed & (places == found[:, None]), axis=1)
+        chosen: Integers = np.argmax(allowed & (places == ranks[:, None]), axis=1)
         return chosen
 
     def decided(
@@ -121,12 +121,12 @@ class Exponential(Selection):
         i = uniform.place(sums)
 
         def before() -> arb:
-            found = sums()
-            return (found[i - 1] if i else arb(0)) / found[-1]
+            summed = sums()
+            return (summed[i - 1] if i else arb(0)) / summed[-1]
 
         def width() -> arb:
-            found = sums()
-            return known[points[i]] / found[-1]
+            summed = sums()
+            return known[points[i]] / summed[-1]
 
         passed: int = sum(counts[:i])
         return passed + uniform.part(before, width, counts[i])

@@ -84,8 +84,8 @@ class PermuteAndFlip(Selection):
             chosen[cell] = _place(LazyUniform(bits, int(words[cell])), int(counts[cell]))
         chosen[counts == 1] = 0
         places = np.cumsum(heads, axis=1) - 1
-        found: Integers = np.argmax(heads & (places == chosen[:, None]), axis=1)
-        return found
+        heads_at: Integers = np.argmax(heads & (places == chosen[:, None]), axis=1)
+        return heads_at
 
     def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
         """Return p_i E 1 / (1 + heads among the others): an integral of a product over [0, 1]."""

@@ -93,13 +93,13 @@ class Selection(Randomizer):
 
     def _checked(self, scores: Sequence[int]) -> tuple[int, ...]:
         try:
-            found = tuple(index(score) for score in scores)
+            whole = tuple(index(score) for score in scores)
         except TypeError:
-            found = ()
-        if not 1 <= len(found) <= MOST_CANDIDATES:
+            whole = ()
+        if not 1 <= len(whole) <= MOST_CANDIDATES:
             name, admissible = "scores", "a list of 1 to 2^20 whole numbers"
             raise BudgetError("DP-MECH-005", mechanism=self.name, name=name, admissible=admissible)
-        return found
+        return whole
 
     def weights(self, scores: Sequence[int]) -> list[arb]:
         """Return exp(rate (score - best score)) of every candidate, the best ones exactly 1."""

@@ -95,10 +95,10 @@ def tail_series(alpha: float) -> tuple[float, ...]:
 def _in_chunks(function: Callable[[Floats], Floats], x: Floats) -> Floats:
     if len(x) <= CHUNK:
         return function(x)
-    found = np.empty_like(x)
+    values = np.empty_like(x)
     for start in range(0, len(x), CHUNK):
-        found[start : start + CHUNK] = function(x[start : start + CHUNK])
-    return found
+        values[start : start + CHUNK] = function(x[start : start + CHUNK])
+    return values
 
 
 @dataclass(frozen=True)
@@ -139,18 +139,18 @@ def _to_chebyshev(degree: int) -> Floats:
     """Return the matrix from values at the Chebyshev points to a Chebyshev series."""
     order = np.arange(degree + 1)
     angles = np.pi * (order + 0.5) / (degree + 1)
-    found: Floats = np.cos(np.outer(angles, order)) * (2 / (degree + 1))
-    found[:, 0] /= 2
-    return found
+    matrix: Floats = np.cos(np.outer(angles, order)) * (2 / (degree + 1))
+    matrix[:, 0] /= 2
+    return matrix
 
 
 @lru_cache(maxsize=1)
 def _to_powers() -> Floats:
     """Return the matrix from a Chebyshev series of `DEGREE` to coefficients of powers."""
-    found = np.zeros((DEGREE + 1, DEGREE + 1))
+    matrix = np.zeros((DEGREE + 1, DEGREE + 1))
     for i in range(DEGREE + 1):
-        found[i, : i + 1] = np.polynomial.chebyshev.cheb2poly([0.0] * i + [1.0])
-    return found
+        matrix[i, : i + 1] = np.polynomial.chebyshev.cheb2poly([0.0] * i + [1.0])
+    return matrix
 
 
 @lru_cache(maxsize=2)
@@ -159,8 +159,8 @@ def _to_fine(coarse: int) -> Floats:
     parts = PANELS // coarse
     places = (2 * np.arange(parts)[:, None] + _points(DEGREE) + 1).ravel() / parts - 1
     series_there = np.polynomial.chebyshev.chebvander(places, COARSE_DEGREE)
-    found: Floats = _to_chebyshev(COARSE_DEGREE) @ series_there.T
-    return found
+    matrix: Floats = _to_chebyshev(COARSE_DEGREE) @ series_there.T
+    return matrix
 
 
 def _fit(values: Floats, end: float) -> Panels:
@@ -189,18 +189,18 @@ class _Tables:
 
     def log_pdf(self, x: Floats) -> Floats:
         far = x > self.start
-        found = self.log_density(np.log1p(np.minimum(x, self.start)))
+        logarithm = self.log_density(np.log1p(np.minimum(x, self.start)))
         if far.any():
             factors = self.alpha * np.arange(1, SERIES_TERMS)
-            found[far] = self._far(x[far], np.array(self.series) * factors) - np.log(x[far])
-        return found
+            logarithm[far] = self._far(x[far], np.array(self.series) * factors) - np.log(x[far])
+        return logarithm
 
     def log_sf(self, x: Floats) -> Floats:
         far = x > self.start
-        found = self.log_tail(np.log1p(np.minimum(x, self.start)))
+        logarithm = self.log_tail(np.log1p(np.minimum(x, self.start)))
         if far.any():
-            found[far] = self._far(x[far], np.array(self.series))
-        return found
+            logarithm[far] = self._far(x[far], np.array(self.series))
+        return logarithm
 
     def _far(self, x: Floats, coefficients: Floats) -> Floats:
         log_power = -self.alpha * np.log(x)

@@ -42,11 +42,11 @@ def _refined(alpha: float, x: arb, place: int, integral: Callable[[arb, arb], ar
     while True:
         with ctx.workprec(wanted + extra):
             exact = arb(alpha)
-            found = series.tails(exact, x, terms)[place] if terms else integral(exact, x)
+            enclosed = series.tails(exact, x, terms)[place] if terms else integral(exact, x)
         # A ball `x` that is itself wide gives wide answers at any precision.
         hopeless = x != 0 and x.rel_accuracy_bits() < wanted + SPARE_BITS
-        if found.rel_accuracy_bits() >= wanted or hopeless or extra > MOST_BITS:
-            return found
+        if enclosed.rel_accuracy_bits() >= wanted or hopeless or extra > MOST_BITS:
+            return enclosed
         extra, terms = 2 * extra, None
 
 
@@ -98,9 +98,9 @@ def _density(alpha: arb, x: arb) -> arb:
     """Return the real part of the integral of exp(i x t - t^alpha) dt, over pi."""
     path = _Path.of(alpha, x)
     turn = acb(0, path.theta).exp()
-    found = path.integral(lambda v: turn * v.exp()).real
+    along_path = path.integral(lambda v: turn * v.exp()).real
     rest = arb(path.low).exp() + path.beyond
-    return (found + arb(0, rest.abs_upper())) / arb.pi()
+    return (along_path + arb(0, rest.abs_upper())) / arb.pi()
 
 
 def _tail(alpha: arb, x: arb) -> arb:
@@ -110,10 +110,10 @@ def _tail(alpha: arb, x: arb) -> arb:
     its imaginary constant, is at most |i x t - t^alpha| in size, since |exp(z) - 1| <= |z| there.
     """
     path = _Path.of(alpha, x)
-    found = path.integral(lambda _: acb(0, 1)).real + arb.pi() / 2 - path.theta
+    along_path = path.integral(lambda _: acb(0, 1)).real + arb.pi() / 2 - path.theta
     start, end = arb(path.low).exp(), arb(path.high).exp()
     rest = start * x + start**alpha + path.beyond / end
-    return (found + arb(0, rest.abs_upper())) / arb.pi()
+    return (along_path + arb(0, rest.abs_upper())) / arb.pi()
 
 
 def _end(alpha: float, x: float, bits: int) -> float:

@@ -141,7 +141,7 @@ def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) 
 def _refine(
     error: Callable[[Shape], float], start: Shape, grid: tuple[Mapping[str, float], ...]
 ) -> None:
-    """Try shapes between the best one's neighbors, where one number is what is searched."""
+    """Try shapes between the best one's neighbours, where one number is what is searched."""
     if len(grid) < 3 or len(start) != 1:
         return
     ((name, _),) = start.items()

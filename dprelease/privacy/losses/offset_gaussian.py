@@ -40,10 +40,10 @@ def upper_ball(z: arb, r: arb) -> arb:
 
 def ln_upper(z: Floats, r: float) -> Floats:
     """Return ln(2 P(Z > z)), z (n,) >= 0."""
-    found = np.zeros_like(z)
+    logarithm = np.zeros_like(z)
     beyond = z > 0
-    found[beyond] = ln_erfc_over((z[beyond] + r) / ROOT, r / ROOT)
-    return found
+    logarithm[beyond] = ln_erfc_over((z[beyond] + r) / ROOT, r / ROOT)
+    return logarithm
 
 
 def side_mass(low: Floats, high: Floats, r: float) -> Floats:
@@ -142,16 +142,16 @@ class OffsetGaussianLoss(MonotoneLoss):
     def at(self, z: Floats) -> Floats:
         """Return the loss of outputs, in floats."""
         d, r = float(self.d), float(self.r)
-        found: Floats = d * (d / 2 - z) + r * (np.abs(z - d) - np.abs(z))
-        return found
+        losses: Floats = d * (d / 2 - z) + r * (np.abs(z - d) - np.abs(z))
+        return losses
 
     def cuts(self, edges: Floats) -> Floats:
         """Return z where the loss is each edge, in floats."""
         d, r, kink = float(self.d), float(self.r), float(self.kink)
         inner = d / 2 - edges / (d + 2 * r)
         outer = (kink - np.abs(edges)) / d
-        found = np.where(edges >= kink, outer, np.where(edges <= -kink, d - outer, inner))
-        return np.asarray(found, dtype=np.float64)
+        crossings = np.where(edges >= kink, outer, np.where(edges <= -kink, d - outer, inner))
+        return np.asarray(crossings, dtype=np.float64)
 
     def renyi(self, order: float) -> float:
         """Return the Renyi divergence of an order above 1, rounded up: eq. (56)."""

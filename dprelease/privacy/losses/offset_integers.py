@@ -135,8 +135,8 @@ class OffsetIntegerLoss(MonotoneLoss):
         weight = theta.size(self.scale, self.ratio) * peak(self.ratio)
         zero = (ends[:-1] > 0) & (ends[1:] < 0)
         both = self._side(ends[1:], ends[:-1]) + self._side(-ends[:-1], -ends[1:])
-        found: Floats = (both + zero * (peak(self.ratio) / self.scale)) / weight
-        return found
+        masses: Floats = (both + zero * (peak(self.ratio) / self.scale)) / weight
+        return masses
 
     def _side(self, low: Floats, high: Floats) -> Floats:
         """Return h times the sum of phi over the positive integers between, over 2 Q(ratio)."""
@@ -151,8 +151,8 @@ class OffsetIntegerLoss(MonotoneLoss):
         near = np.minimum(y, 60.0)  # zero there, and infinity times zero beyond
         a = near + self.ratio
         density = np.exp(-near * (near / 2 + self.ratio)) * peak(self.ratio)
-        found: Floats = density * a * (h2 / 24 - 7 * h2 * h2 / 5760 * (a * a - 3))
-        return found
+        terms: Floats = density * a * (h2 / 24 - 7 * h2 * h2 / 5760 * (a * a - 3))
+        return terms
 
 
 def _added(place: Integers, mass: Floats, bins: int) -> Floats:

@@ -77,8 +77,8 @@ class PureLoss(MonotoneLoss):
         top, a = self.pure_epsilon, order - 1.0
         # E_P exp(a L), over exp(a top), so that it can't overflow.
         total = (1.0 + math.exp(-top * (1.0 + 2 * a))) / (1.0 + math.exp(-top))
-        found = min(top, (a * top + math.log(total)) / a) * SAFE
-        return min(found, order * self.rho) if self.in_range else found
+        divergence = min(top, (a * top + math.log(total)) / a) * SAFE
+        return min(divergence, order * self.rho) if self.in_range else divergence
 
 
 @dataclass(frozen=True)

@@ -121,16 +121,16 @@ def parse(text: str, path: Path) -> Document:
 def _checked_events(text: str, here: Place) -> list[yaml.Event]:
     """Refuse what is not plain before anything is built, so that nothing can explode."""
     depth = documents = 0
-    found: list[yaml.Event] = []
+    events: list[yaml.Event] = []
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            found.append(event)
+            events.append(event)
             documents += isinstance(event, yaml.DocumentStartEvent)
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
-            if depth > DEPTH_LIMIT or len(found) > NODE_LIMIT:
+            if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
                 raise DeclarationError(
                     "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
                 )
@@ -145,7 +145,7 @@ def _checked_events(text: str, here: Place) -> list[yaml.Event]:
         ) from None
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=here)
-    return found
+    return events
 
 
 def _line(mark: object) -> int | None:
@@ -214,10 +214,10 @@ class _Building:
 
     def _scalar(self, event: yaml.ScalarEvent, keys: KeyPath, *, flow: bool) -> Plain:
         place = Place(self.here.file, self.lines[keys], dotted(keys))
-        found = PLACEHOLDER.search(event.value)
-        if found is not None:
+        placeholder = PLACEHOLDER.search(event.value)
+        if placeholder is not None:
             place = Place(self.here.file, _starts(event), dotted(keys))
-            told = DeclarationError("DP-YAML-008", place=place, found=found.group())
+            told = DeclarationError("DP-YAML-008", place=place, found=placeholder.group())
             self._found(keys, told)
         if not event.style and event.value == "" and keys:
             problem, mend = _unwritten(keys[-1], flow=flow)

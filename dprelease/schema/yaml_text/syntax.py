@@ -33,7 +33,7 @@ class Flaw:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Stop:
     """What the parser says: its problem, the line and column where it gave up, and its start."""
 
     lines: list[str]
@@ -72,7 +72,7 @@ def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
         line = None if control is None else text.count("\n", 0, control.start()) + 1
         return Flaw(line, "a control character stands in it", "remove it, or type the line anew")
     began = getattr(problem, "context_mark", None) or mark
-    found = _Found(
+    stop = _Stop(
         re.split(r"\r\n|\r|\n", text),
         getattr(problem, "problem", None) or "unexpected characters",
         getattr(problem, "context", None) or "",
@@ -81,13 +81,13 @@ def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
         began.line + 1,
         began.column,
     )
-    told = (rule(found) for rule in RULES)
-    return next((flaw for flaw in told if flaw is not None), Flaw(found.line, found.problem))
+    told = (rule(stop) for rule in RULES)
+    return next((flaw for flaw in told if flaw is not None), Flaw(stop.line, stop.problem))
 
 
-def _odd_space(found: _Found) -> Flaw | None:
-    for line in found.around:
-        text = found.text(line)
+def _odd_space(stop: _Stop) -> Flaw | None:
+    for line in stop.around:
+        text = stop.text(line)
         indent = text[: len(text) - len(text.lstrip())]
         if "\t" in indent:
             return Flaw(line, "a tab stands where YAML takes spaces alone", "indent by spaces")
@@ -96,94 +96,94 @@ def _odd_space(found: _Found) -> Flaw | None:
     return None
 
 
-def _open_quote(found: _Found) -> Flaw | None:
-    if "quoted scalar" not in found.context:
+def _open_quote(stop: _Stop) -> Flaw | None:
+    if "quoted scalar" not in stop.context:
         return None
-    if "escape" in found.problem:
+    if "escape" in stop.problem:
         words = "a backslash stands between double quotes"
-        return Flaw(found.line, words, "write single quotes, between which it is itself")
-    return Flaw(found.start, "the quote that opens here is not closed", "close it on this line")
+        return Flaw(stop.line, words, "write single quotes, between which it is itself")
+    return Flaw(stop.start, "the quote that opens here is not closed", "close it on this line")
 
 
-def _after_quote(found: _Found) -> Flaw | None:
-    quoted = _QUOTED.match(found.here)
+def _after_quote(stop: _Stop) -> Flaw | None:
+    quoted = _QUOTED.match(stop.here)
     if quoted is None or quoted[1] not in quoted[2].rstrip()[:-1]:
         return None
     words = "a value that starts with a quote ends with it, and more follows here"
-    return Flaw(found.line, words, "put the whole value between quotes of the other kind")
+    return Flaw(stop.line, words, "put the whole value between quotes of the other kind")
 
 
-def _open_bracket(found: _Found) -> Flaw | None:
-    if "',' or" not in found.problem:
+def _open_bracket(stop: _Stop) -> Flaw | None:
+    if "',' or" not in stop.problem:
         return None
-    if found.start == found.line:
-        return Flaw(found.line, "a comma is missing between two values", "write it")
-    mark = "[" if "sequence" in found.context else "{"
+    if stop.start == stop.line:
+        return Flaw(stop.line, "a comma is missing between two values", "write it")
+    mark = "[" if "sequence" in stop.context else "{"
     name, end = OPENS[mark]
-    return Flaw(found.start, f"the {name} that opens here is not closed", f"close it by {end}")
+    return Flaw(stop.start, f"the {name} that opens here is not closed", f"close it by {end}")
 
 
-def _dash(found: _Found) -> Flaw | None:
-    if not re.match(r"- ", found.here[found.column :]) or not found.here[: found.column].strip():
+def _dash(stop: _Stop) -> Flaw | None:
+    if not re.match(r"- ", stop.here[stop.column :]) or not stop.here[: stop.column].strip():
         return None
     words = "a dash and a space start an item of a list"
-    return Flaw(found.line, words, "write a negative number without the space, such as -5")
+    return Flaw(stop.line, words, "write a negative number without the space, such as -5")
 
 
-def _start(found: _Found) -> Flaw | None:
-    began = [found.start_column] if found.start == found.line else []
-    for column in (found.column, found.column - 1, *began):
-        mark = found.here[column : column + 1]
-        if mark and mark in STARTS and found.here[:column].rstrip().endswith((":", "-", "[", "{")):
+def _start(stop: _Stop) -> Flaw | None:
+    began = [stop.start_column] if stop.start == stop.line else []
+    for column in (stop.column, stop.column - 1, *began):
+        mark = stop.here[column : column + 1]
+        if mark and mark in STARTS and stop.here[:column].rstrip().endswith((":", "-", "[", "{")):
             words = f"a value can't start with {mark} unless it is quoted"
-            return Flaw(found.line, words, "put the whole value between quotes, as in count: '*'")
+            return Flaw(stop.line, words, "put the whole value between quotes, as in count: '*'")
     return None
 
 
-def _no_space(found: _Found) -> Flaw | None:
-    for line in reversed(found.around):
-        if _STICKS.match(found.text(line)):
+def _no_space(stop: _Stop) -> Flaw | None:
+    for line in reversed(stop.around):
+        if _STICKS.match(stop.text(line)):
             return Flaw(line, "a space is missing after the colon", "write one, as in key: value")
     return None
 
 
-def _second_colon(found: _Found) -> Flaw | None:
-    if "mapping values" not in found.problem:
+def _second_colon(stop: _Stop) -> Flaw | None:
+    if "mapping values" not in stop.problem:
         return None
-    if _TWICE.match(found.here):
+    if _TWICE.match(stop.here):
         words = "a colon and a space stand inside of a value"
-        return Flaw(found.line, words, "put the whole value between quotes")
+        return Flaw(stop.line, words, "put the whole value between quotes")
     words = "the line is indented deeper than those that it belongs to"
-    return Flaw(found.line, words, "indent keys of one mapping alike")
+    return Flaw(stop.line, words, "indent keys of one mapping alike")
 
 
-def _no_key(found: _Found) -> Flaw | None:
-    if "unexpected ':'" in found.problem:
-        return Flaw(found.line, "a key has no value", "write it after the colon and a space")
-    if "expected ':'" not in found.problem:
+def _no_key(stop: _Stop) -> Flaw | None:
+    if "unexpected ':'" in stop.problem:
+        return Flaw(stop.line, "a key has no value", "write it after the colon and a space")
+    if "expected ':'" not in stop.problem:
         return None
     return Flaw(
-        found.start, "the line has no key", "write key: value, or join it to the value above"
+        stop.start, "the line has no key", "write key: value, or join it to the value above"
     )
 
 
-def _indented(found: _Found) -> Flaw | None:
-    text = found.here
-    if "'-' indicator" in found.problem:
+def _indented(stop: _Stop) -> Flaw | None:
+    text = stop.here
+    if "'-' indicator" in stop.problem:
         words = "a key stands among the items of a list, which start with a dash"
-        return Flaw(found.line, words, "write either a list or keys with values")
-    if "expected key" not in found.problem:
+        return Flaw(stop.line, words, "write either a list or keys with values")
+    if "expected key" not in stop.problem:
         return None
     if text.lstrip().startswith("- "):
         words = "an item of a list stands among keys"
-        return Flaw(found.line, words, "write either a list or keys with values")
-    if found.column > len(text) - len(text.lstrip()):
-        return Flaw(found.line, "something is left over after the value ends")
+        return Flaw(stop.line, words, "write either a list or keys with values")
+    if stop.column > len(text) - len(text.lstrip()):
+        return Flaw(stop.line, "something is left over after the value ends")
     words = "the line is indented otherwise than those that it belongs to"
-    return Flaw(found.line, words, "indent keys of one mapping alike")
+    return Flaw(stop.line, words, "indent keys of one mapping alike")
 
 
-RULES: tuple[Callable[[_Found], Flaw | None], ...] = (
+RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (
     _odd_space, _open_quote, _after_quote, _open_bracket, _dash, _start, _no_space, _second_colon,
     _no_key, _indented,
 )  # fmt: skip
