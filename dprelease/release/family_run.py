@@ -43,13 +43,14 @@ def publish_family(
     for table in family.tables:
         name = table.query.name
         progress(name)
+        folder = release.folder  # only its maker gets it: a forked child comes no further
         columns = plan.of_query(name)
         if family.step is None:
             with streaming(engines[name], columns, bits) as tables:
-                written[name] = _written(release.folder, name, tables)
+                written[name] = _written(folder, name, tables)
             continue
         with streaming(engines[name], columns, bits, shown=MeasuredTables) as tables:
-            written[table.measured] = _written(release.folder, table.measured, tables)
+            written[table.measured] = _written(folder, table.measured, tables)
     if family.step is not None:
         noised = [published_table(table, release.folder) for table in family.tables]
         for output, batches in zip(family.outputs, family.step.values(noised), strict=True):
