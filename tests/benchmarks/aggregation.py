@@ -87,12 +87,13 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def in_process(folder: Path, work: Workload, rows: int) -> Comparison:
     """Return the medians of the exact step of our run and of plain SQL, taken in turn."""
-    (query,) = resolve(read_declaration(folder / f"{work.name}.yaml"))
+    queries = resolve(read_declaration(folder / f"{work.name}.yaml"))
     plain_sql = _plain(folder, work)
 
     def ours() -> object:
-        with Engine.open(query.declared) as engine:
-            return engine.run(query)
+        with Engine.open(queries[0].declared) as engine:
+            engine.expect(queries)
+            return [engine.run(query) for query in queries]
 
     def plain() -> object:
         with duckdb.connect() as connection:

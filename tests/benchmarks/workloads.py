@@ -1,4 +1,4 @@
-"""The five workloads: what is released, and the plain SQL that does the same exact work."""
+"""The workloads: what is released, and the plain SQL that does the same exact work."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tests.benchmarks.people import COUNTIES
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One release of one query; `plain` is SQL with the place `{source}`.
+    """One release; `plain` is SQL with the place `{source}`.
 
-    `published`: by hand, the SQL of what noise is added to, with the place `{plain}`: cells without
-    rows too, where plain SQL leaves many out.
+    `keys`: what each of its queries is by; the same columns are asked of all of them. `published`:
+    by hand, the SQL of what noise is added to, with the place `{plain}`: cells without rows too,
+    where plain SQL leaves many out.
     """
 
     name: str
     table: str
-    keys: str
+    keys: tuple[str, ...]
     columns: tuple[str, ...]
     plain: str
     published: str = "{plain}"
@@ -29,26 +30,30 @@ class Workload:
     def release(self) -> str:
         """Return the release file."""
         columns = "\n".join(f"      {column}" for column in self.columns)
+        queries = "".join(
+            f"  {self.name}{i or ''}:\n    from: {self.table}\n    {keys}\n    columns:\n{columns}\n"
+            for i, keys in enumerate(self.keys)
+        )
         return (
             f"title: {self.name}\ntables: [{self.table}.yaml]\nbudget: {{epsilon: 1}}\n"
-            f"queries:\n  {self.name}:\n    from: {self.table}\n    group_by: [{self.keys}]\n"
-            f"    columns:\n{columns}\noutput: out/{self.name}\n"
+            f"queries:\n{queries}output: out/{self.name}\n"
         )
 
 
+FIVE = ("county, age, sex", "county, race", "county, sex, race", "county, age", "age, sex, race")
 INSIDE = "least(greatest(income, 0), 200000)"
 WORKLOADS = (
     Workload(
         "W1_count",
         "people",
-        "state, sex, race",
+        ("group_by: [state, sex, race]",),
         ('persons: {count: "*", mechanism: discrete_laplace}',),
         "SELECT state, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL ORDER BY ALL",
     ),
     Workload(
         "W2_sum_mean",
         "people",
-        "county",
+        ("group_by: [county]",),
         (
             "total: {sum: income, mechanism: discrete_laplace}",
             "middle: {mean: income, mechanism: discrete_laplace}",
@@ -59,7 +64,7 @@ WORKLOADS = (
     Workload(
         "W3_bounded",
         "visits",
-        "store",
+        ("group_by: [store]",),
         (
             'n: {count: "*", mechanism: discrete_laplace}',
             "total: {sum: spent, mechanism: discrete_laplace}",
@@ -72,7 +77,7 @@ WORKLOADS = (
     Workload(
         "W4_many_cells",
         "people",
-        "county, age, sex, race",
+        ("group_by: [county, age, sex, race]",),
         ('persons: {count: "*", mechanism: discrete_laplace}',),
         "SELECT county, age, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL",
         "SELECT county, age, sex, race, coalesce(persons, 0) AS persons FROM "
@@ -85,7 +90,7 @@ WORKLOADS = (
     Workload(
         "W5_quartiles",
         "people",
-        "state",
+        ("group_by: [state]",),
         (
             'low: {quantile: {of: income, at: "0.25"}}',
             "middle: {median: income}",
@@ -93,6 +98,25 @@ WORKLOADS = (
         ),
         f"SELECT state, quantile_disc({INSIDE}, 0.25) AS low, quantile_disc({INSIDE}, 0.5) AS "
         f"middle, quantile_disc({INSIDE}, 0.75) AS high FROM '{{source}}' GROUP BY ALL ORDER BY ALL",
+    ),
+    Workload(
+        "W6_marginals",
+        "people",
+        ("cube: [state, sex, race, age]",),
+        ('persons: {count: "*", mechanism: discrete_laplace}',),
+        "SELECT state, sex, race, age, count(*) AS persons FROM '{source}' "
+        "GROUP BY CUBE (state, sex, race, age)",
+    ),
+    Workload(
+        "W7_five_tables",
+        "people",
+        tuple(f"group_by: [{keys}]" for keys in FIVE),
+        (
+            'persons: {count: "*", mechanism: discrete_laplace}',
+            "total: {sum: income, mechanism: discrete_laplace}",
+        ),
+        f"SELECT county, age, sex, race, count(*) AS persons, sum({INSIDE}) AS total "
+        f"FROM '{{source}}' GROUP BY GROUPING SETS ({', '.join(f'({keys})' for keys in FIVE)})",
     ),
 )
 
