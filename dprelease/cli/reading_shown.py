@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors.printable import one_line
-from dprelease.query.joint import bounded_together, scans
-from dprelease.query.resolve import Query
-from dprelease.schema.release import ReleaseSpec
+
+if TYPE_CHECKING:
+    from dprelease.query.resolve import Query
+    from dprelease.schema.release import ReleaseSpec
 
 BY_ITSELF = "this engine reads each table by itself"
+RECORD_BY_RECORD = "records are noised one by one"
 
 
 def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     """Return an object for each scan: its tables, its joint tables, and why there is only one."""
+    if spec.mode == "local":
+        return [_alone(query.name, [RECORD_BY_RECORD]) for query in queries]
     if spec.engine != "duckdb":
         return [_alone(query.name, [BY_ITSELF]) for query in queries]
+    from dprelease.query.joint import bounded_together, scans
+
     together, reasons = scans(queries)
     found = []
     for scan in together:

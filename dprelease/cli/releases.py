@@ -116,35 +116,34 @@ def plan(
             raise QueryError("DP-LOCAL-007")
         queries, planned = prepare(declaration)
         charged = ledger_told(declaration, queries, planned)
-        if declaration.spec.mode == "local":
-            from dprelease.cli.local_commands import local_plan_words
-
-            told = {**planned.to_json(), "ledger": charged.answer}
-            words = local_plan_words(planned, wide=wide)
-            respond(as_json, told, "\n\n".join([words, *charged.words]))
-            return
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
 
             draw_plan(declaration, planned, plot)
-        if as_json:  # each form takes prices of its own
-            from dprelease.cli.reading_shown import reads
+        from dprelease.cli.reading_shown import reads, reads_words
 
+        if as_json:  # each form takes prices of its own
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
             respond(True, {**planned.to_json(), **read, "ledger": charged.answer}, "")
             return
-        words = _plan_words(planned, wide=wide)
-        if declaration.spec.federated is not None:
-            from dprelease.cli.party_commands import federated_words
-
-            words = (
-                f"{federated_words(planned, wide=wide)}\n\nAll honest parties together:\n\n{words}"
-            )
+        words = [_all_plan_words(declaration, planned, wide=wide)]
         if explain:
-            from dprelease.cli.reading_shown import reads_words
+            words.append(reads_words(declaration.spec, queries))
+        respond(False, None, "\n\n".join([*words, *charged.words]))
 
-            words = f"{words}\n\n{reads_words(declaration.spec, queries)}"
-        respond(False, None, "\n\n".join([words, *charged.words]))
+
+def _all_plan_words(declaration: Declaration, planned: Plan, *, wide: bool) -> str:
+    """Return what a plan says: of single records, of one party, or of tables."""
+    if declaration.spec.mode == "local":
+        from dprelease.cli.local_commands import local_plan_words
+
+        return local_plan_words(planned, wide=wide)
+    words = _plan_words(planned, wide=wide)
+    if declaration.spec.federated is None:
+        return words
+    from dprelease.cli.party_commands import federated_words
+
+    return f"{federated_words(planned, wide=wide)}\n\nAll honest parties together:\n\n{words}"
 
 
 def run(
