@@ -25,6 +25,7 @@ from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, runni
 from dprelease.consistency.structure import Structure
 
 _ROOM = 62  # bits that N times a cell may have
+_SHORT = 4  # an axis as short is summed by adding slices
 _LEFT = 14  # bits that the check of large numbers leaves out
 
 
@@ -74,22 +75,37 @@ def carried_cells(
     running = running_sums(rest, families)
     running -= rest
     running += np.repeat(before, np.diff(families), axis=0)
-    low = _running_quotients(running, number)
-    rest += running
-    high = _running_quotients(rest, number)
+    low = _running_quotients(running.copy(), number)
+    high = np.empty_like(low)  # after each node: what is before the next sibling
+    high[:-1] = low[1:]
+    last = families[1:][np.diff(families) > 0] - 1
+    high[last] = _running_quotients(running[last] + rest[last], number)
     high -= low
     for axis in range(1, high.ndim):
-        later = tuple(slice(1, None) if i == axis else slice(None) for i in range(high.ndim))
-        sooner = tuple(slice(None, -1) if i == axis else slice(None) for i in range(high.ndim))
+        later, sooner = _neighbours(axis, high.ndim)
         high[later] -= high[sooner].copy()
     quotient += high
     return Carried(quotient, running)
 
 
 def _running_quotients(x: Whole, number: int) -> Whole:
+    """Return running sums over all axes but the first, divided; `x` is overwritten."""
     for axis in range(1, x.ndim):
-        x = np.cumsum(x, axis=axis)
-    return x // number
+        if x.shape[axis] > _SHORT:
+            np.cumsum(x, axis=axis, out=x)
+        else:
+            for j in range(1, x.shape[axis]):
+                here = (slice(None),) * axis
+                x[(*here, j)] += x[(*here, j - 1)]
+    return np.floor_divide(x, number, out=x)
+
+
+def _neighbours(axis: int, axes: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Return the indices of all but the first, and of all but the last, along an axis."""
+    every = [slice(None)] * axes
+    later, sooner = every.copy(), every.copy()
+    later[axis], sooner[axis] = slice(1, None), slice(None, -1)
+    return tuple(later), tuple(sooner)
 
 
 def _checked(structure: Structure, table: Table, final: Contrasts) -> Whole:
