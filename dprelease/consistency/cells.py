@@ -95,8 +95,8 @@ def _running_quotients(x: Whole, number: int) -> Whole:
             np.cumsum(x, axis=axis, out=x)
         else:
             for j in range(1, x.shape[axis]):
-                here = (slice(None),) * axis
-                x[(*here, j)] += x[(*here, j - 1)]
+                along = x.swapaxes(0, axis)  # a view
+                along[j] += along[j - 1]
     return np.floor_divide(x, number, out=x)
 
 
