@@ -49,9 +49,8 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
 
     Notes
     -----
-    Sums within stay below n * 2**bits times the total (with caps: 2**bits times their sum). Rows for
-    which that passes 2**61 are solved in a coarser unit: x is then the optimum for z rounded down to
-    that unit.
+    Sums stay below n * 2**bits times the total (with caps: 2**bits times their sum). Rows for which
+    that passes 2**61 are solved in a coarser unit: x is then the optimum for z rounded down to it.
     """
     found = np.zeros(z.shape, np.int64)
     if not z.size:
