@@ -56,14 +56,13 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
     if not z.size:
         return found
     if cap is None:
-        need, largest = z.shape[1].bit_length() + bits, total
+        lengths = _lengths(total) + _lengths(valid.sum(axis=1))  # its own entries, not its padding
     else:
         cap = np.where(valid, np.minimum(cap, total[:, None]), 0)
-        need, largest = bits, cap.sum(axis=1)
-    if need + int(largest.max()).bit_length() <= 61:
+        lengths = _lengths(cap.sum(axis=1))
+    excess = np.maximum(lengths + bits - 61, 0)
+    if not excess.any():
         return _solved(z, valid, total, bits, cap)
-    lengths = np.frexp(largest.astype(np.float64))[1]
-    excess = np.maximum(lengths + need - 61, 0)
     if excess.max() > bits:
         raise FixedPointRangeError
     for shift in np.unique(excess):
@@ -76,6 +75,11 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
             None if cap is None else cap[rows],
         )
     return found
+
+
+def _lengths(x: Whole) -> Whole:
+    """Return at least how many bits numbers have; one more where a float rounds them up."""
+    return np.frexp(x.astype(np.float64))[1].astype(np.int64)
 
 
 def _solved(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -> Whole:

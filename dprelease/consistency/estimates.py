@@ -31,8 +31,8 @@ class Piece:
     tables
         For each of these levels, cells of each published table in units of values. Of the highest
         level too, so that what refines them finds their parents.
-    last
-        The piece is the last one: every area has been told.
+    top
+        Whether it is the top of the tree, whose highest areas are the roots.
     """
 
     level: int

@@ -74,7 +74,8 @@ def _projected(z: Whole, rows: Whole, columns: Whole, bits: int) -> Whole:
     open_ = (rows > 0)[:, :, None] & (columns > 0)[:, None, :]
     never = -(1 << 60)
     found = np.where(open_, z, never)
-    enough = max(1 << max(0, bits - _FINE - 2), z.shape[1] + z.shape[2])
+    entries = (rows > 0).sum(axis=1) + (columns > 0).sum(axis=1)  # a problem's own, not its padding
+    enough = np.maximum(1 << max(0, bits - _FINE - 2), entries)
     left = np.arange(len(z))  # problems go on by themselves: what stops one is its own margins
     for _ in range(_ROUNDS):
         y, shut = found[left], ~open_[left]
@@ -83,7 +84,7 @@ def _projected(z: Whole, rows: Whole, columns: Whole, bits: int) -> Whole:
             y[shut] = never
         found[left] = y
         off = np.abs(np.maximum(y, 0).sum(axis=2) - (rows[left] << bits)).max(axis=1)
-        left = left[off > enough]
+        left = left[off > enough[left]]
         if not len(left):
             break
     return np.maximum(found, 0)

@@ -305,3 +305,45 @@ def test_intervals_hold_the_truth_whenever_layer_one_does(estimate, width, whole
     assert bool(found.adjusted[0, 0]) == (
         not lower <= whole <= upper or not any(low <= t <= high for t in (lower, upper))
     )
+
+
+def padded(x, shape, fill=0):
+    out = np.full((x.shape[0], *shape), fill, x.dtype)
+    out[tuple(slice(n) for n in x.shape)] = x
+    return out
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_result_depends_on_its_own_problem_alone(seed):
+    """Batches pad problems to a common size: it must not change when they stop, nor their unit."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(2, 30)), int(rng.integers(2, 12))
+    z, live, rows, columns = random_transport(rng, (4, n, k), 8)
+    together = transported(z, live, rows, columns, 20)
+    wide = transported(
+        padded(z, (n + 900, k + 40), 7 << 20),
+        padded(live, (n + 900,)),
+        padded(rows, (n + 900,)),
+        padded(columns, (k + 40,)),
+        20,
+    )[:, :n, :k]
+    assert (together == wide).all()
+    for one in range(4):
+        here = slice(one, one + 1)
+        assert (
+            transported(z[here], live[here], rows[here], columns[here], 20) == together[here]
+        ).all()
+    totals = np.array([5, 1 << 28, 1 << 38, 1 << 40])
+    z = rng.integers(-(1 << 40), 1 << 45, (4, n))
+    for caps in (None, np.full((4, n), 1 << 40)):
+        there = np.ones((4, n), bool)
+        narrow = allotted(z, there, totals, 20, caps)
+        wide = allotted(
+            padded(z, (n + 3000,), 1 << 45),
+            padded(there, (n + 3000,)),
+            totals,
+            20,
+            None if caps is None else padded(caps, (n + 3000,), 1 << 40),
+        )
+        assert (narrow == wide[:, :n]).all()
+        assert not wide[:, n:].any()
