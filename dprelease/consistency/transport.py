@@ -97,7 +97,7 @@ def _newton(y: Whole, axis: int, aim: Whole) -> Whole:
         moved = y + np.expand_dims(step, axis)
         positive = moved > 0
         number = positive.sum(axis=axis)
-        missing = aim - np.where(positive, moved, 0).sum(axis=axis)
+        missing = aim - (moved * positive).sum(axis=axis)
         empty = (number == 0) & (aim > 0)
         change = missing // np.maximum(number, 1)
         if empty.any():

@@ -29,7 +29,7 @@ from dprelease.consistency.structure import Structure
 from dprelease.consistency.transport import transported
 
 _BATCH = 1 << 18  # entries of one batch
-_CLASSES = 1.25  # sizes of one batch differ by that factor at most
+_CLASSES = 1.6  # sizes of one batch differ by that factor at most
 
 
 class Level:
@@ -167,11 +167,15 @@ def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
     found = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(aims.any(axis=2) & (level.fan > 0)[:, None])
     open_ = aims[parent, cell] > 0
-    for some in _classes(level.fan[parent], open_.sum(axis=1)):
+    filled = sibling_sums((made > 0).astype(np.int64), level.families)[parent, cell]
+    for some in _classes(filled, open_.sum(axis=1)):
         parts = int(open_[some].sum(axis=1).max())
-        width = int(level.fan[parent[some]].max())
+        width = int(filled[some].max())
         for batch in _batches(some, width * parts):
             rows, there = _members(level, parent[batch])
+            there &= made[rows, cell[batch][:, None]] > 0  # the others have nothing to refine
+            first = np.argsort(~there, axis=1, kind="stable")[:, :width]
+            rows, there = (np.take_along_axis(x, first, axis=1) for x in (rows, there))
             columns = np.argsort(~open_[batch], axis=1, kind="stable")[:, :parts]
             at = (rows[:, :, None], cell[batch][:, None, None], columns[:, None, :])
             margin = np.where(there, made[rows, cell[batch][:, None]], 0)
