@@ -44,8 +44,10 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
 
     Raises
     ------
+    ValueError
+        If the caps don't reach the total.
     FixedPointRangeError
-        If a whole number is no longer a unit.
+        If sums leave no room for whole numbers.
 
     Notes
     -----
@@ -100,6 +102,8 @@ def _solved(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -
         room = valid[rows] if cap is None else valid[rows] & (found[rows] < cap[rows])
         gain = z[rows] - level[rows, None] - (found[rows] << bits)
         taken = _largest(np.where(room, gain, _NEVER), room, left[rows])
+        if not taken.any(axis=1).all():
+            raise ValueError("what can be allotted does not reach the total")
         found[rows] += taken
         left[rows] -= taken.sum(axis=1)
     return found

@@ -175,7 +175,8 @@ def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
             rows, there = _members(level, parent[batch])
             there &= made[rows, cell[batch][:, None]] > 0  # the others have nothing to refine
             first = np.argsort(~there, axis=1, kind="stable")[:, :width]
-            rows, there = (np.take_along_axis(x, first, axis=1) for x in (rows, there))
+            rows = np.take_along_axis(rows, first, axis=1)
+            there = np.take_along_axis(there, first, axis=1)
             columns = np.argsort(~open_[batch], axis=1, kind="stable")[:, :parts]
             at = (rows[:, :, None], cell[batch][:, None, None], columns[:, None, :])
             margin = np.where(there, made[rows, cell[batch][:, None]], 0)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
+from dprelease.consistency import allotment, transport
 from dprelease.consistency.allotment import allotted
 from dprelease.consistency.family import refinement, whole_pieces
 from dprelease.consistency.intervals import intervals
@@ -347,3 +348,55 @@ def test_a_result_depends_on_its_own_problem_alone(seed):
         )
         assert (narrow == wide[:, :n]).all()
         assert not wide[:, n:].any()
+
+
+def nearest_each(y, z, bits):
+    return (y + (1 << bits >> 1)) >> bits
+
+
+PLANTED = {
+    "entries rounded each by itself": (transport, "rounded", lambda kept: nearest_each),
+    "missing units to the smallest remainders": (
+        allotment,
+        "_largest",
+        lambda kept: lambda gain, room, number: kept(-gain, room, number),
+    ),
+    "a total that is not met": (
+        allotment,
+        "_simplex_level",
+        lambda kept: lambda z, valid, aim: (kept(z, valid, aim)[0] - (1 << 21), z),
+    ),
+    "a two-way table of unconverged margins": (transport, "repaired", lambda kept: lambda y, *_: y),
+    "padding that ends a projection": (
+        transport,
+        "_projected",
+        lambda kept: lambda z, *rest: kept(z, *rest) + (z.shape[1] > 800),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault, monkeypatch):
+    where, name, wrong = PLANTED[fault]
+    monkeypatch.setattr(where, name, wrong(getattr(where, name)))
+    found = 0
+    checks = (
+        check_random,
+        test_a_transport_is_as_near_as_every_whole_table,
+        test_a_result_depends_on_its_own_problem_alone,
+        lambda _seed: test_no_exchange_between_siblings_improves_the_cells(),
+    )
+    for check, seed in itertools.product(checks, range(6)):
+        try:
+            check(seed)
+        except (AssertionError, ValueError):
+            found += 1
+    assert found > 0
+
+
+def test_caps_that_do_not_reach_the_total_are_refused():
+    z, there = np.zeros((1, 3), np.int64), np.ones((1, 3), bool)
+    with pytest.raises(ValueError, match="reach"):
+        allotted(z, there, np.array([7]), 20, np.full((1, 3), 2))
+    with pytest.raises(ValueError, match="reach"):
+        allotted(z, ~there, np.array([7]), 20)
