@@ -12,7 +12,7 @@ sum.
   levels would overflow: 7.7 million leaves under one node, variance 10 each, are 2**66 units of
   2**-40.
 - **Guard**: a contrast of c attributes stays below 2**c times the declared largest number, which
-  is below 2**51 units: every conversion to a float is exact. What exceeds it is refused, never
+  is below 2**53 units: every conversion to a float is exact. What exceeds it is refused, never
   wrapped.
 """
 
@@ -51,8 +51,8 @@ def value_bits(sizes: tuple[int, ...], largest: int) -> int:
     Contrasts of c attributes are at most 2**c cells, so 2**(k + bits) largest has to be within the
     guard; N times a cell, N the number of cells, has to be below 2**62.
     """
-    magnitude = max(1, largest).bit_length()
-    room = min(51 - len(sizes), 61 - math.prod(sizes).bit_length()) - magnitude
+    magnitude = max(0, largest - 1).bit_length()
+    room = min(53 - len(sizes), 61 - math.prod(sizes).bit_length()) - magnitude
     return min(20, room)
 
 

@@ -12,7 +12,7 @@ from dprelease.consistency import cells, passes, variances
 from dprelease.consistency.algebra import contrasts, restored, spaces_of, squared_lengths, subtables
 from dprelease.consistency.areas import Area, area_variances
 from dprelease.consistency.estimates import whole_tree
-from dprelease.consistency.fixed_point import FixedPointRangeError
+from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.standard_errors import (
     at,
     cell_coefficients,
@@ -263,11 +263,11 @@ def test_contradicting_exact_tables_are_refused():
 
 @pytest.mark.parametrize("bits", [20, 0])
 def test_sums_on_a_lattice_are_the_same_numbers(bits):
-    """Amounts up to 2**49 steps take a coarser lattice; estimates are the same to its unit."""
+    """Amounts up to 2**52 steps take a coarser lattice; estimates are the same to its unit."""
     rng = np.random.default_rng(5)
     tree = Tree(1, [np.zeros(4, np.int64)])
     laws = [{(): Law(Fraction(10**6))}, {(0,): Law(Fraction(10**8))}]
-    largest = 1 << (29 if bits else 49)
+    largest = 1 << (29 if bits else 52)
     structure = Structure((3,), tree, laws, largest=largest)
     assert structure.bits == bits
     measured = {(0, ()): np.array([10**6]), (1, (0,)): rng.integers(0, 10**5, (4, 3))}
@@ -324,3 +324,10 @@ def test_margins_are_rounded_upwards():
     assert width >= 1.96 * se * 2**20
     assert sum(cell_coefficients((2, 3), (0,)).values()) == Fraction(3, 4)
     assert at(known, 0, 0, 1)(())[0] > 0
+
+
+def test_the_lattice_of_values_is_fine_for_a_nation():
+    """Twenty binary digits for the 2020 redistricting tables' 2 016 cells, of 330 million persons."""
+    assert value_bits((8, 2, 2, 63), 1 << 29) == 20
+    assert value_bits((2, 2, 63), 1 << 29) == 20
+    assert value_bits((2,), 1 << 51) == 1
