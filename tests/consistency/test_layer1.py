@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -331,3 +332,13 @@ def test_the_lattice_of_values_is_fine_for_a_nation():
     assert value_bits((8, 2, 2, 63), 1 << 29) == 20
     assert value_bits((2, 2, 63), 1 << 29) == 20
     assert value_bits((2,), 1 << 51) == 1
+
+
+def test_threads_do_not_change_a_bit():
+    rng = np.random.default_rng(4)
+    case = random_case(rng, levels=4, sizes=(2, 3), exact=False, full=1.0)
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(
+            lambda size: digest(estimates(case, cells_at_most=size)), [1, 9, 50, 1 << 20] * 3
+        )
+        assert len(set(found)) == 1
