@@ -1,0 +1,159 @@
+"""Whole numbers nearest to estimates, with a given sum: the exact optimum in closed form.
+
+    minimise sum_c (x_c - z_c)^2    over whole x_c, 0 <= x_c <= cap_c, sum_c x_c = H.
+
+Without whole x the optimum is y_c = z_c - theta cut to [0, cap_c], where theta makes the sum H
+(water filling; Held, Wolfe, Crowder 1974 for the simplex). With whole x: the m-th unit in c costs
+2 (m - z_c) - 1, which rises in m, so the optimum is the H cheapest units. Those with m <= y_c cost
+at most -2 theta - 1, and every (floor(y_c) + 1)-th one more than that and, where 0 < y_c < cap_c,
+less than 1 - 2 theta: so x_c is floor(y_c) or one more, and the missing D = H - sum floor(y_c) go
+to the largest z_c - floor(y_c) among those below their cap. Theta may be taken a little larger
+(rounded up to a unit of z): floors only fall, and the missing units are given back in the same
+order of cost. Ties go to the first. Hence the result is an exact integer optimum, the first of
+them, whatever is solved beside it.
+
+Problems are rows of padded matrices; each is a function of its own row alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
+
+_NEVER = -(1 << 60)
+Mask = NDArray[np.bool_]
+
+
+def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None = None) -> Whole:
+    """Return the nearest whole numbers of given sums: (problems, n).
+
+    Parameters
+    ----------
+    z
+        (problems, n) estimates in units of 2**-bits.
+    valid
+        Which entries there are; the others get 0.
+    total
+        (problems,) the sums, at least 0; 0 where a row has no valid entry.
+    bits
+        Of the unit of `z`.
+    cap
+        The largest x of each entry; their sum must reach the total.
+
+    Raises
+    ------
+    ValueError
+        If the caps don't reach the total.
+    FixedPointRangeError
+        If sums leave no room for whole numbers.
+
+    Notes
+    -----
+    Sums stay below n * 2**bits times the total (with caps: 2**bits times their sum). Rows for which
+    that passes 2**61 are solved in a coarser unit: x is then the optimum for z rounded down to it.
+    """
+    found = np.zeros(z.shape, np.int64)
+    if not z.size:
+        return found
+    if cap is None:
+        lengths = _lengths(total) + _lengths(valid.sum(axis=1))  # its own entries, not its padding
+    else:
+        cap = np.where(valid, np.minimum(cap, total[:, None]), 0)
+        lengths = _lengths(cap.sum(axis=1))
+    excess = np.maximum(lengths + bits - 61, 0)
+    if not excess.any():
+        return _solved(z, valid, total, bits, cap)
+    if excess.max() > bits:
+        raise FixedPointRangeError
+    for shift in np.unique(excess):
+        rows = excess == shift
+        found[rows] = _solved(
+            z[rows] >> shift,
+            valid[rows],
+            total[rows],
+            bits - int(shift),
+            None if cap is None else cap[rows],
+        )
+    return found
+
+
+def _lengths(x: Whole) -> Whole:
+    """Return at least how many bits numbers have; one more where a float rounds them up."""
+    return np.frexp(x.astype(np.float64))[1].astype(np.int64)
+
+
+def _solved(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -> Whole:
+    aim = total << bits
+    if cap is None:
+        level, z = _simplex_level(z, valid, aim)
+    else:
+        level = _capped_level(z, valid, aim, cap << bits)
+    found = z - level[:, None]
+    found >>= bits
+    np.maximum(found, 0, out=found)
+    if cap is not None:
+        np.minimum(found, cap, out=found)
+    found[~valid] = 0
+    left = total - found.sum(axis=1)
+    while left.any():
+        rows = np.flatnonzero(left)
+        room = valid[rows] if cap is None else valid[rows] & (found[rows] < cap[rows])
+        gain = z[rows] - level[rows, None] - (found[rows] << bits)
+        taken = _largest(np.where(room, gain, _NEVER), room, left[rows])
+        if not taken.any(axis=1).all():
+            raise ValueError("what can be allotted does not reach the total")
+        found[rows] += taken
+        left[rows] -= taken.sum(axis=1)
+    return found
+
+
+def _simplex_level(z: Whole, valid: Mask, aim: Whole) -> tuple[Whole, Whole]:
+    """Return theta, rounded up, for rows without caps; and z cut where it can't matter."""
+    top = np.where(valid, z, _NEVER).max(axis=1)
+    floor = top - aim  # theta is at least that: what lies below gets nothing
+    z = np.where(valid, np.maximum(z, floor[:, None]), floor[:, None])
+    falling = top[:, None] - z
+    falling.sort(axis=1)  # rising distances from the top
+    summed = np.cumsum(falling, axis=1)
+    ranks = np.arange(1, z.shape[1] + 1)
+    support = np.maximum((falling * ranks - summed < aim[:, None]).sum(axis=1), 1)
+    reach = np.take_along_axis(summed, support[:, None] - 1, axis=1)[:, 0]
+    # theta = top - (aim + reach) / support
+    return top - (aim + reach) // support, z
+
+
+def _capped_level(z: Whole, valid: Mask, aim: Whole, cap: Whole) -> Whole:
+    """Return theta, rounded up, for rows with caps: breakpoints from the highest down."""
+    top = np.where(valid, z, _NEVER).max(axis=1)
+    full = np.where(valid, cap, 0)
+    first = np.where(valid, top[:, None] - z, 0)  # where an entry begins to get mass
+    marks = np.concatenate((first << 1, ((first + full) << 1) | 1), axis=1)
+    marks.sort(axis=1)
+    slopes = np.cumsum(1 - 2 * (marks & 1), axis=1)
+    marks >>= 1
+    gaps = np.diff(marks, axis=1)
+    given = np.zeros(marks.shape, np.int64)
+    with np.errstate(over="ignore"):
+        np.cumsum(slopes[:, :-1] * gaps, axis=1, out=given[:, 1:])
+    at = np.minimum((given < aim[:, None]).sum(axis=1), marks.shape[1] - 1)
+    before = np.maximum(at - 1, 0)[:, None]
+    slope = np.maximum(np.take_along_axis(slopes, before, axis=1)[:, 0], 1)
+    missing = aim - np.take_along_axis(given, before, axis=1)[:, 0]
+    found: Whole = top - np.take_along_axis(marks, before, axis=1)[:, 0] - missing // slope
+    return found
+
+
+def _largest(gain: Whole, room: Mask, number: Whole) -> Whole:
+    """Return 1 for the `number` largest gains of each row that have room; else 0."""
+    n = gain.shape[1]
+    width = max(1, (n - 1).bit_length())
+    low = -(1 << (60 - width))
+    key = (np.maximum(gain, low) << width) | np.arange(n - 1, -1, -1)
+    key[~room] = np.iinfo(np.int64).min
+    number = np.minimum(number, room.sum(axis=1))
+    ordered = np.sort(key, axis=1)
+    least = np.take_along_axis(ordered, n - np.maximum(number, 1)[:, None], axis=1)
+    taken: Whole = ((key >= least) & room & (number > 0)[:, None]).astype(np.int64)
+    return taken

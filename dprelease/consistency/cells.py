@@ -1,0 +1,126 @@
+"""Tables of cells from contrasts, in units of values, that add up exactly along tree and tables.
+
+`restored` gives N x_S, N the cells of S, as whole numbers that add up along both. Dividing each by
+N would break that; so running sums are divided. Let K(v, j) be the sum of N x_S over the nodes
+before and including v (children in order, after all that comes before their parent) and over the
+cells up to j, on every axis. The published cell is the difference, along every axis and the nodes,
+of floor(K / N). Differences of running sums telescope: a table's cells sum to its margins', which
+are floor(K / N) with another attribute at its end (where N x_S sums to n_i N x_(S - i), so that
+the quotient is the same number), and children's cells sum to their parent's, whatever is published
+of either.
+
+Each of 2**(c + 1) floors (c attributes) is wrong by less than 1, half of them upwards: a published
+cell is within 2**c units of the quotient. Where N divides what is summed, as for exact whole
+numbers, it is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.consistency.algebra import Contrasts, Table, cells, restored, spaces_of
+from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, running_sums
+from dprelease.consistency.structure import Structure
+
+_ROOM = 62  # bits that N times a cell may have
+_SHORT = 4  # an axis as short is summed by adding slices
+_LEFT = 14  # bits that the check of large numbers leaves out
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Cells of a table at some areas.
+
+    Parameters
+    ----------
+    values
+        (nodes, n_i for i in the table) in units of values.
+    before
+        What was summed, modulo nothing, before each node's first child: carried to its children.
+    """
+
+    values: Whole
+    before: Whole
+
+
+def carried_cells(
+    structure: Structure, table: Table, final: Contrasts, families: Whole, before: Whole
+) -> Carried:
+    """Return the published cells of a table at the children of some areas.
+
+    Parameters
+    ----------
+    structure
+        What is declared.
+    table
+        The table, all of whose residual spaces are in `final`.
+    final
+        The areas' contrasts.
+    families
+        (parents + 1,) where each parent's children start.
+    before
+        Of each parent, as `Carried.before` has it; zeros above roots.
+
+    Raises
+    ------
+    FixedPointRangeError
+        If cells exceed what the declared largest number allows for.
+    """
+    number = cells(structure.sizes, table)
+    scaled = _checked(structure, table, final)
+    quotient = scaled // number
+    rest = scaled - quotient * number
+    running = running_sums(rest, families)
+    running -= rest
+    running += np.repeat(before, np.diff(families), axis=0)
+    low = _running_quotients(running.copy(), number)
+    high = np.empty_like(low)  # after each node: what is before the next sibling
+    high[:-1] = low[1:]
+    last = families[1:][np.diff(families) > 0] - 1
+    high[last] = _running_quotients(running[last] + rest[last], number)
+    high -= low
+    for axis in range(1, high.ndim):
+        later, sooner = _neighbours(axis, high.ndim)
+        high[later] -= high[sooner].copy()
+    quotient += high
+    return Carried(quotient, running)
+
+
+def _running_quotients(x: Whole, number: int) -> Whole:
+    """Return running sums over all axes but the first, divided; `x` is overwritten."""
+    for axis in range(1, x.ndim):
+        if x.shape[axis] > _SHORT:
+            np.cumsum(x, axis=axis, out=x)
+        else:
+            for j in range(1, x.shape[axis]):
+                along = x.swapaxes(0, axis)  # a view
+                along[j] += along[j - 1]
+    return np.floor_divide(x, number, out=x)
+
+
+def _neighbours(axis: int, axes: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Return the indices of all but the first, and of all but the last, along an axis."""
+    every = [slice(None)] * axes
+    later, sooner = every.copy(), every.copy()
+    later[axis], sooner[axis] = slice(1, None), slice(None, -1)
+    return tuple(later), tuple(sooner)
+
+
+def _checked(structure: Structure, table: Table, final: Contrasts) -> Whole:
+    """Return `restored`, after a proof that it did not wrap."""
+    bound = sum(
+        cells(structure.sizes, space) * max(int(part.max()), -int(part.min())) << len(space)
+        for space in spaces_of(structure.sizes, table)
+        if (part := final[space]).size
+    )
+    if bound >= 1 << _ROOM:  # |N x| <= sum of 2**|T| N_T |D_T|: seldom so large
+        high = restored(
+            structure.sizes,
+            table,
+            {space: final[space] >> _LEFT for space in spaces_of(structure.sizes, table)},
+        )
+        if high.max() >= 1 << (_ROOM - _LEFT) or high.min() <= -(1 << (_ROOM - _LEFT)):
+            raise FixedPointRangeError
+    return restored(structure.sizes, table, final)

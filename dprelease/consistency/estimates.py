@@ -1,0 +1,164 @@
+"""Layer 1 whole: estimates of every table at every area, piece by piece in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dprelease.consistency.algebra import Contrasts, Table, cells
+from dprelease.consistency.cells import Carried, carried_cells
+from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.passes import Read, downward, upward
+from dprelease.consistency.tree import Ranges
+from dprelease.consistency.variances import Variances
+
+CELLS_AT_MOST = 1 << 20  # of one level of a piece: a few arrays of 8 MB at a time
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Estimates of some areas.
+
+    Parameters
+    ----------
+    level
+        Of the highest areas. Their own numbers stand in the piece above (the top of the tree).
+    ranges
+        The areas, from `level` down: their start and stop on each level.
+    tables
+        For each of these levels, cells of each published table in units of values. Of the highest
+        level too, so that what refines them finds their parents.
+    top
+        Whether it is the top of the tree, whose highest areas are the roots.
+    """
+
+    level: int
+    ranges: Ranges
+    tables: list[dict[Table, Whole]]
+    top: bool
+
+
+def pieces(
+    variances: Variances,
+    read: Read,
+    published: Sequence[Sequence[Table]],
+    cells_at_most: int = CELLS_AT_MOST,
+) -> Iterator[Piece]:
+    """Yield the top of the tree first, then each set of subtrees below it, in order.
+
+    Parameters
+    ----------
+    variances
+        Of the structure.
+    read
+        `read(level, table, start, stop)` gives the measured whole numbers of some areas; each is
+        asked for twice.
+    published
+        For each level, the tables wanted; all of their residual spaces must be estimable there.
+        What a level publishes every level above it has to publish too, as sums are carried
+        downwards.
+    cells_at_most
+        Of one level of a piece; more only where a single area's children have more. No bit of the
+        results depends on it.
+
+    Raises
+    ------
+    FixedPointRangeError
+        If measured numbers exceed what the declared largest one allows for.
+    """
+    structure = variances.structure
+    tree = structure.tree
+    for above, below in pairwise(published):
+        if not set(below) <= set(above):
+            raise ValueError("a table is published at every level above its lowest one")
+    level, cuts = tree.subtrees(
+        cells_at_most, max(1, cells(structure.sizes, range(len(structure.sizes))))
+    )
+    spans = list(pairwise(cuts))
+    if len(spans) == 1 and level == 0:
+        spans = [(0, tree.counts[0])]
+    roots = _joined(
+        [upward(variances, read, level, tree.below(level, *span)).best[0] for span in spans],
+    )
+    ranges = [(0, count) for count in tree.counts[: level + 1]]
+    up = upward(variances, read, 0, ranges, given=roots)
+    final = downward(variances, 0, ranges, up, up.best[0])
+    top, carried = _tables(variances, 0, ranges, final, published, None)
+    yield Piece(0, ranges, top, top=True)
+    for span in spans:
+        below = tree.below(level, *span)
+        if len(below) == 1 or below[1][0] == below[1][1]:
+            continue
+        part = upward(variances, read, level, below)
+        start = {space: x[span[0] : span[1]] for space, x in final[-1].items()}
+        down = downward(variances, level, below, part, start)
+        before = {
+            t: Carried(c.values[span[0] : span[1]], c.before[span[0] : span[1]])
+            for t, c in carried.items()
+        }
+        yield Piece(
+            level, below, _tables(variances, level, below, down, published, before)[0], top=False
+        )
+
+
+def _joined(parts: list[Contrasts]) -> Contrasts:
+    return {space: np.concatenate([part[space] for part in parts]) for space in parts[0]}
+
+
+def _tables(
+    variances: Variances,
+    level: int,
+    ranges: Ranges,
+    final: list[Contrasts],
+    published: Sequence[Sequence[Table]],
+    given: dict[Table, Carried] | None,
+) -> tuple[list[dict[Table, Whole]], dict[Table, Carried]]:
+    """Return the cells of each level of a piece, and what its lowest level carries."""
+    structure = variances.structure
+    found: list[dict[Table, Whole]] = []
+    carried: dict[Table, Carried] = {}
+    if given is None:
+        alone = np.arange(ranges[0][1] + 1)
+        for table in published[0]:
+            before = np.zeros((ranges[0][1], *(structure.sizes[i] for i in table)), np.int64)
+            carried[table] = carried_cells(structure, table, final[0], alone, before)
+    else:
+        carried = given
+    found.append({table: one.values for table, one in carried.items()})
+    for at in range(level + 1, level + len(ranges)):
+        start, stop = ranges[at - level - 1]
+        families = structure.tree.starts[at - 1][start : stop + 1]
+        carried = {
+            table: carried_cells(
+                structure, table, final[at - level], families - families[0], carried[table].before
+            )
+            for table in published[at]
+        }
+        found.append({table: one.values for table, one in carried.items()})
+    return found, carried
+
+
+def whole_tree(
+    variances: Variances,
+    read: Read,
+    published: Sequence[Sequence[Table]],
+    cells_at_most: int = CELLS_AT_MOST,
+) -> list[dict[Table, Whole]]:
+    """Return the estimates of every level at once; parameters and errors as `pieces`."""
+    tree = variances.structure.tree
+    found: list[dict[Table, list[Whole]]] = [{t: [] for t in level} for level in published]
+    for piece in pieces(variances, read, published, cells_at_most):
+        for at, tables in enumerate(piece.tables[0 if piece.top else 1 :]):
+            for table, values in tables.items():
+                found[piece.level + at + (not piece.top)][table].append(values)
+    shapes = variances.structure.sizes
+    empty = [
+        {t: np.zeros((0, *(shapes[i] for i in t)), np.int64) for t in level} for level in published
+    ]
+    return [
+        {t: np.concatenate([none[t], *parts]) for t, parts in level.items()}
+        for level, none in zip(found, empty, strict=True)
+    ][: tree.levels]

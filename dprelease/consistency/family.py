@@ -1,0 +1,136 @@
+"""Both layers, piece by piece: what a release calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.estimates import CELLS_AT_MOST, Piece, pieces
+from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.passes import Read
+from dprelease.consistency.refinement import exact_tables, refinement_steps
+from dprelease.consistency.variances import Variances
+from dprelease.consistency.whole_tables import Level, children, roots
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How layer 2 is made: decided without data, and told in the manifest.
+
+    Parameters
+    ----------
+    finest
+        The table of which every published one is a sum.
+    chains
+        For each level, its nested tables, the finest last.
+    exact
+        For each level, those of its chain that are known exactly.
+    zeros
+        (n_i of the finest table) the cells that are 0 everywhere.
+    """
+
+    finest: Table
+    chains: list[list[Table]]
+    exact: list[set[Table]]
+    zeros: NDArray[np.bool_]
+
+
+def refinement(
+    variances: Variances,
+    finest: Table,
+    zeros: NDArray[np.bool_] | None = None,
+    chains: Sequence[Sequence[Table]] | None = None,
+) -> Refinement:
+    """Return how layer 2 is made, from the declaration alone.
+
+    Parameters
+    ----------
+    zeros
+        Cells of the finest table that are 0 everywhere; none by default.
+    chains
+        In the place of what the variances say, for each level.
+
+    Raises
+    ------
+    ValueError
+        As `refinement_steps`; or if given chains are not nested or leave out an exact table.
+    """
+    decided = refinement_steps(variances, finest)
+    known = [set(exact_tables(variances, level)) for level in range(len(decided))]
+    exact = [
+        {t for t in chain if any(set(t) <= set(e) for e in tables)}
+        for chain, tables in zip(decided, known, strict=True)
+    ]
+    if chains is not None:
+        decided = [[tuple(t) for t in chain] for chain in chains]
+        for chain, tables in zip(decided, exact, strict=True):
+            nested = all(set(a) < set(b) for a, b in pairwise(chain))
+            if not nested or chain[-1] != finest or not tables <= set(chain):
+                raise ValueError("a chain has nested tables, all exact ones, and the finest last")
+    shape = tuple(variances.structure.sizes[i] for i in finest)
+    none = np.zeros(shape, bool)
+    return Refinement(finest, decided, exact, none if zeros is None else zeros)
+
+
+@dataclass(frozen=True)
+class WholePiece:
+    """A piece's estimates, and the whole finest tables of its levels (the highest one's too)."""
+
+    estimates: Piece
+    whole: list[Whole]
+
+
+def whole_pieces(
+    variances: Variances,
+    read: Read,
+    how: Refinement,
+    published: Sequence[Sequence[Table]] | None = None,
+    cells_at_most: int = CELLS_AT_MOST,
+) -> Iterator[WholePiece]:
+    """Yield both layers of every area, as `estimates.pieces` does; nothing depends on the pieces.
+
+    Parameters
+    ----------
+    published
+        For each level, tables of layer 1 wanted beside the finest one.
+
+    Raises
+    ------
+    ValueError
+        As `estimates.pieces`, or if exact tables contradict each other or the zeros.
+    """
+    structure = variances.structure
+    levels = structure.tree.levels
+    wanted = [
+        sorted({*tables, how.finest}, key=lambda t: (len(t), t))
+        for tables in (published or [[]] * levels)
+    ]
+    lowest: Whole | None = None
+    for piece in pieces(variances, read, wanted, cells_at_most):
+        if piece.top:
+            alone = np.arange(structure.tree.counts[0] + 1)
+            first = Level(structure, how.finest, piece.tables[0][how.finest], alone, alone)
+            whole = [roots(first, how.chains[0], how.exact[0], how.zeros)]
+        else:
+            start, stop = piece.ranges[0]
+            assert lowest is not None
+            whole = [lowest[start:stop]]
+        for at in range(1, len(piece.ranges)):
+            start, stop = piece.ranges[at - 1]
+            here = piece.level + at
+            families = structure.tree.starts[here - 1][start : stop + 1]
+            level = Level(
+                structure,
+                how.finest,
+                piece.tables[at][how.finest],
+                whole[-1],
+                families - families[0],
+            )
+            whole.append(children(level, how.chains[here], how.exact[here]))
+        lowest = whole[-1] if piece.top else lowest
+        yield WholePiece(piece, whole)

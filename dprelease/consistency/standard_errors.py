@@ -1,0 +1,157 @@
+"""Exact standard errors of layer 1, and what its fixed point adds to a margin.
+
+For a product of weights q = (x)_i a_i (a cell, any union of an attribute's values, a whole table's
+cell with ones for the attributes that it leaves out) at an area with variances F_T (see
+`variances`, in the units of the table T),
+    Var = sum_T F_T prod_{i in T} (|a_i|^2 - (sum a_i)^2 / n_i) prod_{i not in T} ((sum a_i) /
+    n_i)^2.
+Derived here from Cov(P_T x) = F_T / N_(not T) P_T and |P_T q|^2 as a product over attributes; the
+literature's last factor is (sum a_i)^2 / n_i, for F in the units of cells. For weights that are no
+product, `algebra.squared_lengths` gives |P_T q|^2 and `query_variance` adds up.
+
+Everything is rounded upwards: sums of non-negative floats of which each operation is wrong by a
+factor of 1 +- 2**-53 at most are multiplied by 1 + 2**-40, and F by 1 + `slack`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table, cells, spaces_of, squared_lengths
+from dprelease.consistency.fixed_point import Floats, Whole
+from dprelease.consistency.passes import rounding
+from dprelease.consistency.variances import Variances
+
+_ROUNDED = 1 + 2.0**-40  # of fewer than 2**12 operations, each within 1 +- 2**-53
+Final = Callable[[Table], Floats]  # of a residual space, F of some areas
+
+
+def product_coefficients(
+    sizes: tuple[int, ...], weights: Sequence[Sequence[Fraction]]
+) -> dict[Table, Fraction]:
+    """Return the coefficient of each F_T in the variance of a product of weights; zeros left out.
+
+    Parameters
+    ----------
+    sizes
+        Numbers of values of all attributes.
+    weights
+        For each attribute, the weight of each of its values; all ones for one that is summed up.
+    """
+    inside, outside = [], []
+    for n, a in zip(sizes, weights, strict=True):
+        total = Fraction(sum(a))
+        inside.append(sum((Fraction(x) ** 2 for x in a), Fraction(0)) - total**2 / n)
+        outside.append((total / n) ** 2)
+    found = {
+        space: math.prod(inside[i] if i in space else outside[i] for i in range(len(sizes)))
+        for space in spaces_of(sizes, tuple(range(len(sizes))))
+    }
+    return {space: Fraction(c) for space, c in found.items() if c}
+
+
+def cell_coefficients(sizes: tuple[int, ...], table: Table) -> dict[Table, Fraction]:
+    """Return the coefficients for one cell of a table: the same for each of its cells."""
+    one, none = Fraction(1), Fraction(0)
+    return product_coefficients(
+        sizes, [[one, *[none] * (n - 1)] if i in table else [one] * n for i, n in enumerate(sizes)]
+    )
+
+
+def query_coefficients(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fraction]:
+    """Return the coefficients for any whole weights over all cells: |P_T q|^2 / N_(not T)."""
+    whole_cells = math.prod(sizes)
+    return {
+        space: length * cells(sizes, space) / whole_cells
+        for space, length in squared_lengths(sizes, query).items()
+        if length
+    }
+
+
+def variance_above(
+    variances: Variances, coefficients: Mapping[Table, Fraction], final: Final
+) -> Floats:
+    """Return a variance that is at least the exact one, or inf where not estimable.
+
+    Parameters
+    ----------
+    coefficients
+        Of each residual space that the query sees.
+    final
+        F of a residual space at these areas, such as `at(variances, level, start, stop)`.
+    """
+    total: Floats | None = None
+    for space, coefficient in coefficients.items():
+        slack = 1 + variances.of[space].slack if space in variances.of else math.inf
+        factor = float(coefficient) * slack
+        part = factor * final(space) if space in variances.of else np.array([math.inf])
+        total = part if total is None else total + part
+    return np.zeros(1) if total is None else total * _ROUNDED
+
+
+def at(variances: Variances, level: int, start: int, stop: int) -> Final:
+    """Return what gives F of each residual space at some areas of a level."""
+    return lambda space: variances.of[space].variances(level, start, stop)
+
+
+def standard_errors(
+    variances: Variances, table: Table, level: int, start: int, stop: int
+) -> Floats:
+    """Return the standard error of a cell of a table at some areas, rounded upwards."""
+    coefficients = cell_coefficients(variances.structure.sizes, table)
+    return (
+        np.sqrt(variance_above(variances, coefficients, at(variances, level, start, stop)))
+        * _ROUNDED
+    )
+
+
+def rounding_error(variances: Variances, table: Table) -> list[int]:
+    """Return, by level, how far a cell may be from exact least squares, in units of values.
+
+    Each contrast D_T within `passes.rounding`, and x_S is made of them with row sums below 2 for
+    each attribute of T and 1 / n_i for each other: sum_T 2**|T| e_T / N_(S - T), and 2**|S| for
+    `cells`.
+    """
+    sizes, levels = variances.structure.sizes, variances.structure.tree.levels
+    parts = {space: rounding(variances, space) for space in spaces_of(sizes, table)}
+    return [
+        math.ceil(
+            _ROUNDED
+            * sum(
+                2.0 ** len(space) * part[level] / cells(sizes, set(table) - set(space))
+                for space, part in parts.items()
+            )
+        )
+        + (0 if not table else 1 << len(table))
+        for level in range(levels)
+    ]
+
+
+def half_widths(
+    variances: Variances, table: Table, level: int, start: int, stop: int, quantile: float
+) -> Whole:
+    """Return margins of layer 1 in whole units of values, rounding errors added: (stop - start,).
+
+    Parameters
+    ----------
+    quantile
+        How many standard errors the margin is. Of normal or discrete Gaussian noise the normal
+        quantile; sqrt(2 ln(2 / alpha)) is a guarantee for sub-Gaussian laws. The caller answers
+        for it.
+
+    Raises
+    ------
+    ValueError
+        If the table is not estimable at one of these areas.
+    """
+    errors = standard_errors(variances, table, level, start, stop)
+    if not np.isfinite(errors).all():
+        raise ValueError("a table that is not estimable at a level has no margin there")
+    units = np.ceil(np.ldexp(quantile * errors * _ROUNDED, variances.structure.bits))
+    exact = errors == 0
+    added = np.where(exact, 0, rounding_error(variances, table)[level])
+    return units.astype(np.int64) + added

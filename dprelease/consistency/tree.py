@@ -1,0 +1,108 @@
+"""Trees of areas, level by level: ragged, with leaves at several levels and single children."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ranges = list[tuple[int, int]]  # of each level from the first on, the nodes start <= v < stop
+
+
+class Tree:
+    """Areas by level: level 0 holds the roots, and each other area lies in one of the level above.
+
+    Parameters
+    ----------
+    roots
+        The number of areas of level 0; usually one, the whole.
+    parents
+        For every level from 1 on, the parent of each of its areas: its index in the level above.
+        Rising, so that the children of an area stand side by side and in its order.
+
+    Raises
+    ------
+    ValueError
+        If a level is empty, names a parent that is not there, or is not in its parents' order.
+    """
+
+    def __init__(self, roots: int, parents: Sequence[NDArray[np.int64]] = ()) -> None:
+        self.counts = [roots, *(len(level) for level in parents)]
+        self.parents = [np.asarray(level, np.int64) for level in parents]
+        for above, level in zip(self.counts, self.parents, strict=False):
+            if not len(level) or level[0] < 0 or level[-1] >= above or (np.diff(level) < 0).any():
+                raise ValueError("the parents of a level are indices of the level above, rising")
+        if roots < 1:
+            raise ValueError("a tree has at least one root")
+
+    @property
+    def levels(self) -> int:
+        """Return the number of levels."""
+        return len(self.counts)
+
+    @cached_property
+    def starts(self) -> list[NDArray[np.int64]]:
+        """Return by level, the last left out, where the children of each area start."""
+        return [
+            np.searchsorted(level, np.arange(above + 1), side="left")
+            for above, level in zip(self.counts, self.parents, strict=False)
+        ]
+
+    def fan(self, level: int) -> NDArray[np.int64]:
+        """Return how many children each area of a level has; 0 for a leaf."""
+        if level == self.levels - 1:
+            return np.zeros(self.counts[level], np.int64)
+        return np.diff(self.starts[level])
+
+    def most_children(self, level: int) -> int:
+        """Return the most children that an area of a level has; 1 for the level above the roots."""
+        return 1 if level < 0 else max(1, int(self.fan(level).max()))
+
+    def below(self, level: int, start: int, stop: int) -> Ranges:
+        """Return the areas from start to stop of a level and all that lies below them, by level."""
+        found = [(start, stop)]
+        for starts in self.starts[level:]:
+            start, stop = int(starts[start]), int(starts[stop])
+            found.append((start, stop))
+        return found
+
+    def subtrees(self, cells_at_most: int, cells: int) -> tuple[int, list[int]]:
+        """Return a level, and cuts between its areas, such that pieces fit a memory.
+
+        Parameters
+        ----------
+        cells_at_most
+            Of the cells that one piece may hold on its widest level.
+        cells
+            Cells of one area.
+
+        Returns
+        -------
+        tuple
+            The highest level whose areas each fit, with all that lies below; the level above the
+            leaves where none does. Cuts c_0 = 0 < c_1 < ... < c_m: a piece is the areas from c_i
+            to c_(i+1).
+        """
+        limit = max(1, cells_at_most // cells)
+        for level in range(max(1, self.levels - 1)):
+            widest = self._widest(level)
+            if widest.max() <= limit:
+                break
+        ends = np.cumsum(widest)
+        cuts, done = [0], 0
+        while cuts[-1] < len(ends):
+            after = int(np.searchsorted(ends, done + limit, side="right"))
+            cuts.append(max(after, cuts[-1] + 1))
+            done = int(ends[cuts[-1] - 1])
+        return level, cuts
+
+    def _widest(self, level: int) -> NDArray[np.int64]:
+        """Return for each area of a level the most areas that it has on any level."""
+        edges = np.arange(self.counts[level] + 1)
+        widest = np.ones(self.counts[level], np.int64)
+        for starts in self.starts[level:]:
+            edges = starts[edges]
+            widest = np.maximum(widest, np.diff(edges))
+        return widest

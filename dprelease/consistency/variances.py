@@ -1,0 +1,253 @@
+"""Layer 1 without data: variances, gains, and what can't be estimated, from declarations.
+
+For each residual space T (see `algebra`) the tree is one scalar problem: every contrast of T at
+node p is the sum of its children's, and is measured at p with variance v_p (infinite where no
+table measures it, 0 where it is exact). With the children's best estimates u_c, of variances V_c,
+s = sum u_c and U = sum V_c, the best estimate from a node's own subtree is
+    u = s + a (m - s),    a = U / (U + v),    V = a v
+(inverse-variance average of two independent estimates). Going down, x_root = u, F_root = V and
+    x_c = u_c + g_c (x_p - s_p),    g_c = V_c / U_p,    F_c = V_c (U_p - V_c) / U_p + g_c^2 F_p :
+given the children's sum, what the children say about a single one is u_c + g_c (sum - s), with
+variance V_c - V_c^2 / U_p, and x_p is the best estimate of the sum from everything. This is
+generalised least squares on the whole tree with its exact variances. Hay et al. (VLDB 2010) is the
+case of equal variances; the general one is Gaussian belief propagation on a tree, derived here and
+held against dense solves in the tests.
+
+**Not measured below.** Where exactly one child has V = infinity it takes all of the difference (g
+= 1, its siblings 0): x_c = x_p - sum of the others' u, with F_c = F_p + the others' sum of V, the
+limit of the formulas; a single child is such a case, and equals its parent. Where several have,
+each of them is not estimable; they share the difference equally, so that sums still hold, and F is
+infinite. (The design sketch calls every node below an infinite V unestimable; that refuses single
+children.)
+
+**Rounding of variances.** V is kept in whole multiples of 2**-h, U is their exact sum, so that
+order can't matter. `slack` bounds what that changes: the gains used are those of a least-squares
+problem whose variances differ from the declared ones by factors within 1 +- eta, eta = the sum
+over levels of (half a unit over the level's least positive V, and 8 roundings of a float). For
+such gains the true variance of the estimate is at most (1 + eta) / (1 - eta) times the variance of
+the changed problem (a sum of c_j^2 v_j with v_j <= v'_j / (1 - eta), and the changed problem's
+estimate has c_j of least variance there), and the computed F differs from the latter by the
+roundings of its own formula, where nothing cancels: V_c (U - V_c) is a difference of whole
+numbers. So (1 + slack) F >= the variance of what is published, with slack = 16 (levels + 1) eta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table, own_weights, spaces_of
+from dprelease.consistency.fixed_point import Floats, Whole, running_sums, variance_bits, whole
+from dprelease.consistency.structure import Structure
+from dprelease.consistency.tree import Tree
+
+_AT_ONCE = 1 << 20
+UNKNOWN = -1  # a whole number in the place of an infinite variance
+
+
+class SpaceVariances:
+    """One residual space T on the whole tree: V, U, gains and F.
+
+    Parameters
+    ----------
+    tree
+        The areas.
+    own
+        Of each level, the variance v with which its nodes' tables measure T; None where they don't.
+    """
+
+    def __init__(self, tree: Tree, own: list[float | None]) -> None:
+        self.tree = tree
+        self.own = own
+        self.bits = [0] * tree.levels  # h of each level
+        self.upward: list[Whole] = [
+            np.empty(0, np.int64)
+        ] * tree.levels  # V; one number for the last level
+        self.summed: list[Whole] = [
+            np.empty(0, np.int64)
+        ] * tree.levels  # U; UNKNOWN for leaves too
+        self.mixes: list[Floats] = [np.empty(0)] * tree.levels  # a
+        self.least = [0] * tree.levels  # positive V in units
+        for level in reversed(range(tree.levels)):
+            self._up(level)
+        self.eta = sum(0.5 / max(least, 1) + 8 * 2.0**-53 for least in self.least)
+        self.slack = 16 * (tree.levels + 1) * self.eta
+        self.final: list[
+            Floats
+        ] = []  # F of every level but the last, which follows from its parents'
+        for level in range(max(1, tree.levels - 1)):
+            self.final.append(self.variances(level, 0, tree.counts[level]))
+
+    def _up(self, level: int) -> None:
+        last = level == self.tree.levels - 1
+        nodes = 1 if last else self.tree.counts[level]
+        self.summed[level] = np.full(nodes, UNKNOWN, np.int64) if last else self._sums(level)
+        summed = self._floats(self.summed[level], level + 1)
+        own = self.own[level]
+        mix, best = _combined(summed, np.inf if own is None else own)
+        self.mixes[level] = mix
+        finite = best[np.isfinite(best)]
+        largest = float(finite.max()) if len(finite) else 0.0
+        bits = variance_bits(largest, self.tree.most_children(level - 1))
+        units = whole(np.ldexp(np.where(np.isfinite(best), best, 0.0), bits))
+        units = np.where(best > 0, np.maximum(units, 1), units)
+        self.bits[level] = bits
+        self.least[level] = int(units[(best > 0) & np.isfinite(best)].min(initial=1 << 62))
+        self.upward[level] = np.where(np.isfinite(best), units, UNKNOWN)
+
+    def _sums(self, level: int) -> Whole:
+        """Return U of each node of a level: UNKNOWN where it has no child, or one of infinite V."""
+        fan = self.tree.fan(level)
+        below = self.upward[level + 1]
+        if level + 1 == self.tree.levels - 1:
+            known = (fan > 0) & (below[0] != UNKNOWN)
+            return np.where(known, fan * below[0], UNKNOWN)
+        starts = self.tree.starts[level]
+        total = np.concatenate(([0], np.cumsum(np.maximum(below, 0))))
+        unknown = np.concatenate(([0], np.cumsum(below == UNKNOWN)))
+        sums: Whole = total[starts[1:]] - total[starts[:-1]]  # each below 2**62; wraps cancel
+        lost = (unknown[starts[1:]] > unknown[starts[:-1]]) | (fan == 0)
+        return np.where(lost, UNKNOWN, sums)
+
+    def _floats(self, units: Whole, level: int) -> Floats:
+        """Return variances in units of a level as floats, infinite where UNKNOWN."""
+        bits = self.bits[level] if level < self.tree.levels else 0
+        return np.where(units == UNKNOWN, np.inf, np.ldexp(units.astype(np.float64), -bits))
+
+    def upward_of(self, level: int, start: int, stop: int) -> Whole:
+        """Return V in units of a level for some of its nodes."""
+        if level == self.tree.levels - 1:
+            return np.broadcast_to(self.upward[level], (stop - start,))
+        return self.upward[level][start:stop]
+
+    def mixes_of(self, level: int, start: int, stop: int) -> Floats:
+        """Return the weight a of the own measurement for some nodes of a level."""
+        if level == self.tree.levels - 1:
+            return np.broadcast_to(self.mixes[level], (stop - start,))
+        return self.mixes[level][start:stop]
+
+    def shares(self, level: int, start: int, stop: int) -> tuple[Whole, Whole, Whole]:
+        """Return what divides the differences of whole families, the children start <= c < stop.
+
+        Returns
+        -------
+        tuple
+            Weights W (V, or 1 and 0 where siblings are UNKNOWN), the running sum of W over elder
+            siblings and itself, and the parent's sum of W: g = W / sum.
+        """
+        parents = self.tree.parents[level - 1][start:stop]
+        first = int(parents[0])
+        starts = self.tree.starts[level - 1][first : int(parents[-1]) + 2] - start
+        upward = self.upward_of(level, start, stop)
+        free = self.summed[level - 1][parents] == UNKNOWN
+        weights = np.where(free, (upward == UNKNOWN).astype(np.int64), np.maximum(upward, 0))
+        running = running_sums(weights, starts)
+        total = running[np.maximum(starts[1:], 1) - 1][parents - first]
+        return weights, running, total
+
+    def variances(self, level: int, start: int, stop: int) -> Floats:
+        """Return F, the variance of the final estimate, for some nodes of a level."""
+        if level == 0:
+            return self._floats(self.upward_of(0, start, stop), 0)
+        if level < len(self.final):
+            return self.final[level][start:stop]
+        parents = self.tree.parents[level - 1][start:stop]
+        if not len(parents):
+            return np.empty(0)
+        family = self.tree.starts[level - 1]
+        low, high = int(family[parents[0]]), int(family[parents[-1] + 1])
+        weights, _running, total = (
+            part[start - low : stop - low] for part in self.shares(level, low, high)
+        )
+        upward = self.upward_of(level, start, stop)
+        gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
+        kept = self._conditional(level, parents, upward, total)
+        above = self.final[level - 1][parents]
+        passed = np.multiply(gain * gain, above, out=np.zeros(len(gain)), where=gain > 0)
+        found: Floats = kept + passed
+        return found
+
+    def _conditional(self, level: int, parents: Whole, upward: Whole, total: Whole) -> Floats:
+        """Return the variance of each child given its parent: V (U - V) / U, or its limits."""
+        free = self.summed[level - 1][parents] == UNKNOWN
+        own = self._floats(upward, level)
+        others = (total - upward).astype(np.float64) / np.maximum(total, 1).astype(np.float64)
+        kept = np.where(free, own, own * others)
+        alone = free & (upward == UNKNOWN) & (total == 1)
+        if alone.any():
+            kept = np.where(alone, self._siblings(level, parents), kept)
+        return np.asarray(kept)
+
+    def _siblings(self, level: int, parents: Whole) -> Floats:
+        """Return the sum of the finite V among the children of each of `parents`."""
+        starts = self.tree.starts[level - 1]
+        upward = self.upward_of(level, 0, self.tree.counts[level])
+        total = np.concatenate(([0], np.cumsum(np.maximum(upward, 0))))
+        return np.ldexp(
+            (total[starts[parents + 1]] - total[starts[parents]]).astype(np.float64),
+            -self.bits[level],
+        )
+
+
+def _combined(summed: Floats, own: float) -> tuple[Floats, Floats]:
+    """Return a and V of nodes whose children's sum has variance `summed` and whose own is `own`."""
+    known = np.isfinite(summed)
+    if np.isinf(own):
+        return np.zeros(len(summed)), summed
+    if own == 0:
+        return np.ones(len(summed)), np.zeros(len(summed))
+    finite = np.where(known, summed, 1.0)
+    mix = np.where(known, finite / (finite + own), 1.0)
+    return mix, mix * own
+
+
+class Variances:
+    """All residual spaces of a structure, and what can be published of it.
+
+    Parameters
+    ----------
+    structure
+        What is declared.
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
+        own: dict[Table, list[float | None]] = {space: [] for space in structure.spaces}
+        for laws in structure.laws:
+            level: dict[Table, dict[Table, float]] = {}
+            for space in structure.spaces:
+                moments = {table: law.variance for table, law in laws.items()}
+                variance, weights = own_weights(structure.sizes, space, moments)
+                own[space].append(None if variance is None else float(variance))
+                level[space] = {table: float(weight) for table, weight in weights.items()}
+            self.weights.append(level)
+        self.of = {space: SpaceVariances(structure.tree, own[space]) for space in structure.spaces}
+
+    def estimable(self, level: int) -> set[Table]:
+        """Return the residual spaces that are estimable at every area of a level."""
+        tree = self.structure.tree
+        pieces = range(0, tree.counts[level], _AT_ONCE)
+        return {
+            space
+            for space, one in self.of.items()
+            if all(
+                np.isfinite(one.variances(level, at, min(at + _AT_ONCE, tree.counts[level]))).all()
+                for at in pieces
+            )
+        }
+
+    def publishable(self, tables: Iterable[Table]) -> list[list[Table]]:
+        """Return for each level which of `tables` can be estimated at all of its areas and above.
+
+        A function of the declaration alone: `check` tells it before any data is read.
+        """
+        sizes = self.structure.sizes
+        wanted = list(tables)
+        found = []
+        for level in range(self.structure.tree.levels):
+            spaces = self.estimable(level)
+            wanted = [table for table in wanted if set(spaces_of(sizes, table)) <= spaces]
+            found.append(wanted)
+        return found

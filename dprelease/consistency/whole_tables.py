@@ -1,0 +1,247 @@
+"""Layer 2: whole, non-negative tables from the top down, in which all totals add up.
+
+The parent's table is whole already. Its children's are made along a chain of nested tables
+(`refinement`), each step one kind of small problem, every one of them always solvable:
+
+- the first table of a chain, each cell by itself: nearest whole numbers that sum to the parent's
+  cell (`allotment`, exact optimum);
+- a table refined into two parts: the first part between 0 and the whole, summing to the parent's
+  (`allotment` with caps around the mean of what both parts say, exact optimum);
+- into more parts: children in rows, parts in columns, both margins known (`transport`).
+
+Cells of which the parent has none are 0 below it: structural zeros are set once, at the roots.
+Margins of the finest table of children sum to their parent's in every cell, so all tables do.
+
+Problems are solved in batches of similar size; each result depends on its own problem alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprelease.consistency.algebra import Table, cells
+from dprelease.consistency.allotment import allotted
+from dprelease.consistency.fixed_point import Whole, sibling_sums
+from dprelease.consistency.structure import Structure
+from dprelease.consistency.transport import transported
+
+_BATCH = 1 << 18  # entries of one batch
+_CLASSES = 1.6  # sizes of one batch differ by that factor at most
+
+
+class Level:
+    """Children of some areas and their parents' whole tables, all of the finest table's attributes.
+
+    Parameters
+    ----------
+    structure
+        What is declared.
+    finest
+        The finest table.
+    estimates
+        (children, n_i ...) layer 1 of the finest table, in units of values.
+    parents
+        (parents, n_i ...) the parents' whole tables.
+    families
+        (parents + 1,) where each parent's children start.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        finest: Table,
+        estimates: Whole,
+        parents: Whole,
+        families: Whole,
+    ) -> None:
+        self.sizes, self.bits, self.finest = structure.sizes, structure.bits, finest
+        self.estimates, self.parents, self.families = estimates, parents, families
+        self.fan = np.diff(families)
+
+    def margin(self, x: Whole, table: Table, coarser: Table = ()) -> Whole:
+        """Return a table's cells as (areas, cells of `coarser`, parts of each)."""
+        axes = tuple(1 + i for i, a in enumerate(self.finest) if a not in table)
+        summed = x.sum(axis=axes) if axes else x
+        order = [*coarser, *(a for a in table if a not in coarser)]
+        moved = summed.transpose(0, *(1 + table.index(a) for a in order))
+        return np.ascontiguousarray(moved).reshape(
+            len(x), cells(self.sizes, coarser), cells(self.sizes, set(table) - set(coarser))
+        )
+
+    def restore(self, x: Whole, table: Table, coarser: Table) -> Whole:
+        """Return what `margin` gave with its axes in the table's order: (areas, cells)."""
+        order = [*coarser, *(a for a in table if a not in coarser)]
+        wide = x.reshape(len(x), *(self.sizes[a] for a in order))
+        return wide.transpose(0, *(1 + order.index(a) for a in table)).reshape(len(x), -1)
+
+
+def children(level: Level, chain: list[Table], exact: set[Table]) -> Whole:
+    """Return the whole finest tables of all children: (children, n_i ...).
+
+    Parameters
+    ----------
+    level
+        The children, with what is known of them and of their parents.
+    chain
+        Nested tables, the finest last.
+    exact
+        Those of the chain that are known exactly.
+
+    Raises
+    ------
+    ValueError
+        If exact numbers contradict their parents'.
+    """
+    made: Whole | None = None
+    before: Table = ()
+    for table in chain:
+        if table in exact:
+            made = _exact(level, table)
+        elif made is None:
+            made = _each_cell(level, table)
+        else:
+            made = level.restore(_refined(level, table, before, made), table, before)
+        before = table
+    if made is None:
+        raise ValueError("a chain has at least the finest table")
+    return made.reshape(len(made), *(level.sizes[a] for a in level.finest))
+
+
+def _exact(level: Level, table: Table) -> Whole:
+    units = level.margin(level.estimates, table)[:, 0]
+    made: Whole = units >> level.bits
+    contradicts = sibling_sums(made, level.families) != level.margin(level.parents, table)[:, 0]
+    if (made << level.bits != units).any() or (made < 0).any() or contradicts[level.fan > 0].any():
+        raise ValueError("exact tables contradict their parents' or the structural zeros")
+    return made
+
+
+def _classes(*sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield sets of problems of similar sizes."""
+    key = np.zeros(len(sizes[0]), np.int64)
+    for size in sizes:
+        key = key * 1000 + np.ceil(np.log(np.maximum(size, 1)) / np.log(_CLASSES)).astype(np.int64)
+    order = np.argsort(key, kind="stable")
+    cuts = np.flatnonzero(np.diff(key[order])) + 1
+    yield from (part for part in np.split(order, cuts) if len(part))
+
+
+def _batches(found: NDArray[np.int64], entries: int) -> Iterator[NDArray[np.int64]]:
+    per = max(1, _BATCH // max(1, entries))
+    for start in range(0, len(found), per):
+        yield found[start : start + per]
+
+
+def _members(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
+    """Return the children of some parents, padded, and which of these there are."""
+    width = int(level.fan[parent].max())
+    there = np.arange(width) < level.fan[parent][:, None]
+    rows = level.families[parent][:, None] + np.where(there, np.arange(width), 0)
+    return rows, there
+
+
+def _each_cell(level: Level, table: Table) -> Whole:
+    """Return a table's cells, each by itself, summing to the parent's cell."""
+    z = level.margin(level.estimates, table)[:, 0]
+    totals = level.margin(level.parents, table)[:, 0]
+    made = np.zeros(z.shape, np.int64)
+    parent, cell = np.nonzero(totals * (level.fan > 0)[:, None])
+    for some in _classes(level.fan[parent]):
+        for batch in _batches(some, int(level.fan[parent[some]].max())):
+            rows, there = _members(level, parent[batch])
+            at = (rows, cell[batch][:, None])
+            x = allotted(z[at], there, totals[parent[batch], cell[batch]], level.bits)
+            made[rows[there], np.broadcast_to(at[1], rows.shape)[there]] = x[there]
+    return made
+
+
+def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
+    """Return a table's cells within a coarser table's: (children, coarser cells, parts)."""
+    z = level.margin(level.estimates, table, before)
+    aims = level.margin(level.parents, table, before)
+    if z.shape[2] == 2:
+        return _halved(level, z, aims[:, :, 0], made)
+    found = np.zeros(z.shape, np.int64)
+    parent, cell = np.nonzero(aims.any(axis=2) & (level.fan > 0)[:, None])
+    open_ = aims[parent, cell] > 0
+    filled = sibling_sums((made > 0).astype(np.int64), level.families)[parent, cell]
+    for some in _classes(filled, open_.sum(axis=1)):
+        parts = int(open_[some].sum(axis=1).max())
+        width = int(filled[some].max())
+        for batch in _batches(some, width * parts):
+            rows, there = _members(level, parent[batch])
+            there &= made[rows, cell[batch][:, None]] > 0  # the others have nothing to refine
+            first = np.argsort(~there, axis=1, kind="stable")[:, :width]
+            rows = np.take_along_axis(rows, first, axis=1)
+            there = np.take_along_axis(there, first, axis=1)
+            columns = np.argsort(~open_[batch], axis=1, kind="stable")[:, :parts]
+            at = (rows[:, :, None], cell[batch][:, None, None], columns[:, None, :])
+            margin = np.where(there, made[rows, cell[batch][:, None]], 0)
+            below = np.take_along_axis(aims[parent[batch], cell[batch]], columns, axis=1)
+            x = transported(z[at], there, margin, below, level.bits)
+            shape = (*there.shape, parts)
+            real = np.broadcast_to(there[:, :, None], shape)
+            found[tuple(np.broadcast_to(i, shape)[real] for i in at)] = x[real]
+    return found
+
+
+def _halved(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
+    """Return two parts of each made number, both as near to their estimates as can be.
+
+    (x - z_0)^2 + (t - x - z_1)^2 is twice (x - (z_0 - z_1 + t) / 2)^2 and a constant: units are
+    halved.
+    """
+    middle = z[:, :, 0] - z[:, :, 1] + (made << level.bits)  # in units of 2**-(bits + 1)
+    found = np.zeros(z.shape, np.int64)
+    parent, cell = np.nonzero(first * (level.fan > 0)[:, None])
+    for some in _classes(level.fan[parent]):
+        for batch in _batches(some, 2 * int(level.fan[parent[some]].max())):
+            rows, there = _members(level, parent[batch])
+            at = (rows, np.broadcast_to(cell[batch][:, None], rows.shape))
+            caps = np.where(there, made[at], 0)
+            sums = first[parent[batch], cell[batch]]
+            x = allotted(middle[at], there, sums, level.bits + 1, caps)
+            found[at[0][there], at[1][there], 0] = x[there]
+    found[:, :, 1] = made - found[:, :, 0]
+    return found
+
+
+def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np.bool_]) -> Whole:
+    """Return the roots' whole finest tables; `level.parents` is not looked at.
+
+    Parameters
+    ----------
+    zeros
+        (n_i ...) which cells of the finest table are 0 everywhere.
+
+    Raises
+    ------
+    ValueError
+        If exact numbers can't be met where the zeros are.
+    """
+    possible = np.broadcast_to(~zeros, level.estimates.shape).astype(np.int64)
+    made: Whole | None = None
+    before: Table = ()
+    for table in chain:
+        z = level.margin(level.estimates, table, before)
+        valid = level.margin(possible, table, before) > 0
+        if table in exact:
+            x = z >> level.bits
+            if (x << level.bits != z).any() or (x < 0).any() or x[~valid].any():
+                raise ValueError("exact tables contradict the structural zeros")
+        elif made is None:
+            x = np.where(valid, np.maximum((z + (1 << level.bits >> 1)) >> level.bits, 0), 0)
+        else:
+            totals = made.reshape(-1)
+            shape = (len(totals), z.shape[2])
+            if totals[~valid.reshape(shape).any(axis=1)].any():
+                raise ValueError("exact tables contradict the structural zeros")
+            x = allotted(z.reshape(shape), valid.reshape(shape), totals, level.bits)
+        made = level.restore(x.reshape(len(z), -1), table, before)
+        before = table
+    if made is None:
+        raise ValueError("a chain has at least the finest table")
+    return made.reshape(len(made), *(level.sizes[a] for a in level.finest))

@@ -1,0 +1,344 @@
+"""Layer 1 against dense least squares, exact fractions, and itself in other orders and pieces."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dprelease.consistency import cells, passes, variances
+from dprelease.consistency.algebra import contrasts, restored, spaces_of, squared_lengths, subtables
+from dprelease.consistency.areas import Area, area_variances
+from dprelease.consistency.estimates import whole_tree
+from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
+from dprelease.consistency.standard_errors import (
+    at,
+    cell_coefficients,
+    half_widths,
+    product_coefficients,
+    query_coefficients,
+    rounding_error,
+    standard_errors,
+    variance_above,
+)
+from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import Variances
+from tests.consistency.families import Case, Dense, marginal, noised, random_case, random_truth
+
+
+def publishable(known: Variances):
+    return known.publishable(subtables(tuple(range(len(known.structure.sizes)))))
+
+
+def estimates(case: Case, **kwargs):
+    known = Variances(case.structure)
+    return whole_tree(known, case.read, publishable(known), **kwargs)
+
+
+def agrees_with_dense(case: Case, rng) -> int:
+    """Hold every table, standard error and area of a family against one dense solve."""
+    structure = case.structure
+    known, dense = Variances(structure), Dense(case)
+    x, covariance, projection = dense.solve()
+    published = publishable(known)
+    found = whole_tree(known, case.read, published, cells_at_most=int(rng.integers(1, 200)))
+    compared = 0
+    for level, count in enumerate(structure.tree.counts):
+        spaces = known.estimable(level)
+        for table in subtables(tuple(range(len(structure.sizes)))):
+            query = dense.query(level, table)
+            estimable = bool(np.abs(query @ projection - query).max() < 1e-6)
+            assert estimable == (set(spaces_of(structure.sizes, table)) <= spaces), (level, table)
+            if table not in published[level]:
+                continue
+            error = np.abs(found[level][table].ravel() / 2**structure.bits - query @ x).max()
+            bound = rounding_error(known, table)[level] / 2**structure.bits
+            assert error <= bound + 1e-9 * (1 + np.abs(x).max()), (level, table, error, bound)
+            expected = np.einsum("ij,jk,ik->i", query, covariance, query).reshape(count, -1)
+            claimed = standard_errors(known, table, level, 0, count)[:, None] ** 2
+            np.testing.assert_allclose(claimed + 0 * expected, expected, rtol=1e-9, atol=1e-9)
+            compared += 1
+    areas_agree(known, dense, covariance, projection, rng)
+    return compared
+
+
+def areas_agree(known: Variances, dense: Dense, covariance, projection, rng) -> None:
+    """Hold an area of random leaves, and a union of values in it, against the dense covariance."""
+    structure = known.structure
+    tree = structure.tree
+    leaves, shares, weight = [], [], np.zeros(len(dense.place))
+    for level in range(tree.levels):
+        here = np.flatnonzero((tree.fan(level) == 0) & (rng.random(tree.counts[level]) < 0.5))
+        share = rng.choice([0.25, 0.5, 1.0], len(here))
+        leaves.append(here)
+        shares.append(share)
+        for v, s in zip(here, share, strict=True):
+            weight[dense.place[level, int(v)]] = s
+    if not weight.any():
+        return
+    final = area_variances(known, Area(leaves, shares))
+    values = [[Fraction(int(b)) for b in rng.integers(0, 2, n)] for n in structure.sizes]
+    flat = np.ones(1)
+    for a in values:
+        flat = np.kron(flat, np.array(a, float))
+    query = np.kron(weight, flat)
+    expected = float(query @ covariance @ query)
+    coefficients = product_coefficients(structure.sizes, values)
+    assert coefficients == query_coefficients(
+        structure.sizes, flat.astype(np.int64).reshape(structure.sizes)
+    )
+    claimed = variance_above(known, coefficients, lambda space: np.array([final[space]]))[0]
+    if np.abs(query @ projection - query).max() > 1e-6:
+        assert claimed == np.inf
+    else:
+        assert claimed == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_families_equal_a_dense_solve(seed):
+    rng = np.random.default_rng(seed)
+    agrees_with_dense(random_case(rng), rng)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(60, 1000))
+def test_many_families_equal_a_dense_solve(seed):
+    rng = np.random.default_rng(seed)
+    agrees_with_dense(random_case(rng), rng)
+
+
+def test_a_large_family_equals_a_dense_solve():
+    rng = np.random.default_rng(1)
+    case = random_case(rng, levels=5, sizes=(2, 3, 2), exact=False, full=1.0)
+    assert agrees_with_dense(case, rng) > 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_exact_fractions_differ_by_less_than_the_stated_bound(seed):
+    rng = np.random.default_rng(seed)
+    sizes = ((2, 2), (3,), (2, 3))[seed % 3]
+    case = random_case(rng, levels=3, sizes=sizes, exact=False, full=1.0)
+    structure = case.structure
+    for level in range(structure.tree.levels):  # full rank: leaves of every level
+        structure.laws[level].setdefault(tuple(range(len(sizes))), Law(Fraction(7, 3)))
+    structure = Structure(sizes, structure.tree, structure.laws)
+    case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
+    known, dense = Variances(structure), Dense(case)
+    x = np.array(dense.exact(), object)
+    found = estimates(case)
+    for level, tables in enumerate(found):
+        for table, values in tables.items():
+            exact = dense.query(level, table) @ x
+            wrong = max(
+                abs(Fraction(int(a)) - b * 2**structure.bits)
+                for a, b in zip(values.ravel(), exact, strict=True)
+            )
+            assert wrong <= rounding_error(known, table)[level], (level, table)
+
+
+def digest(found) -> str:
+    hashed = hashlib.sha256()
+    for tables in found:
+        for table in sorted(tables):
+            hashed.update(tables[table].tobytes())
+    return hashed.hexdigest()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pieces_and_order_do_not_change_a_bit(seed):
+    rng = np.random.default_rng(seed)
+    case = random_case(rng, levels=4, full=1.0)
+    digests = {digest(estimates(case, cells_at_most=size)) for size in (1, 7, 40, 400, 1 << 21)}
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_siblings_in_another_order_move_by_roundings_only(seed):
+    """Carried roundings go by the children's order, which is declared; least squares do not."""
+    rng = np.random.default_rng(seed)
+    count, sizes = 30, (2, 3)
+    laws = [{(): Law(Fraction(2))}, {(0, 1): Law(Fraction(9)), (0,): Law(Fraction(5))}]
+    structure = Structure(sizes, Tree(1, [np.zeros(count, np.int64)]), laws)
+    case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
+    order = rng.permutation(count)
+    other = Case(structure, {k: v if k[0] == 0 else v[order] for k, v in case.measured.items()})
+    one, two = estimates(case), estimates(other)
+    assert all((one[0][t] == two[0][t]).all() for t in one[0])
+    bound = rounding_error(Variances(structure), (0, 1))[1]
+    assert np.abs(one[1][0, 1][order] - two[1][0, 1]).max() <= bound
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_everything_adds_up_to_the_last_unit(seed):
+    rng = np.random.default_rng(seed)
+    case = random_case(rng)
+    tree = case.structure.tree
+    found = estimates(case)
+    for level, tables in enumerate(found):
+        for table, values in tables.items():
+            for i in table:
+                rest = tuple(j for j in table if j != i)
+                assert (values.sum(axis=1 + table.index(i)) == tables[rest]).all()
+            if level and table in found[level]:
+                total = np.zeros_like(found[level - 1][table])
+                np.add.at(total, tree.parents[level - 1], values)
+                inner = tree.fan(level - 1) > 0
+                assert (total[inner] == found[level - 1][table][inner]).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_exact_tables_are_published_as_they_are(seed):
+    rng = np.random.default_rng(seed)
+    case = random_case(rng, full=1.0)
+    found = estimates(case)
+    known = Variances(case.structure)
+    for (level, table), measured in case.measured.items():
+        if case.structure.laws[level][table].variance == 0 and table in found[level]:
+            assert (found[level][table] == measured << case.structure.bits).all()
+            widths = half_widths(known, table, level, 0, len(measured), 1.96)
+            assert not widths.any()
+
+
+def test_a_single_child_of_no_measurement_equals_its_parent():
+    laws = [{(): Law(Fraction(4))}, {}]
+    structure = Structure((2,), Tree(1, [np.zeros(1, np.int64)]), laws)
+    known = Variances(structure)
+    assert known.estimable(1) == {()}
+    found = whole_tree(known, lambda *_: np.array([17]), [[()], [()]])
+    assert found[1][()] == 17 << 20
+    two = Structure((2,), Tree(1, [np.zeros(2, np.int64)]), [{(): Law(Fraction(4))}, {}])
+    assert Variances(two).estimable(1) == set()
+
+
+def test_contrasts_and_tables_are_one_to_one():
+    rng = np.random.default_rng(0)
+    sizes = (2, 1, 3, 4)
+    full = rng.integers(-9, 9, (5, *sizes))
+    parts = contrasts(sizes, (0, 1, 2, 3), full)
+    for table in subtables((0, 1, 2, 3)):
+        whole = restored(sizes, table, parts)
+        number = int(np.prod([sizes[i] for i in table]))
+        assert (whole == number * marginal(full, table)).all()
+    assert sum(squared_lengths(sizes, full[0]).values()) == int((full[0] ** 2).sum())
+
+
+def test_one_node_has_the_variances_of_the_marginals_mechanism():
+    """Six x two x eighteen, the noise of all eight tables equal: mean cell variance 8.0 as measured, and
+    after least squares as a dense solve has it.
+    """
+    sizes = (6, 2, 18)
+    tables = subtables((0, 1, 2))
+    structure = Structure(sizes, Tree(1), [{t: Law(Fraction(8)) for t in tables}])
+    known = Variances(structure)
+    total, among = 0.0, 0
+    for table in tables:
+        number = int(np.prod([sizes[i] for i in table]))
+        total += number * standard_errors(known, table, 0, 0, 1)[0] ** 2
+        among += number
+    assert total / among == pytest.approx(4.33, abs=0.005)
+
+
+def test_numbers_beyond_the_declared_largest_are_refused():
+    structure = Structure(
+        (2,), Tree(1, [np.zeros(2, np.int64)]), [{}, {(0,): Law(Fraction(1))}], largest=1000
+    )
+    known = Variances(structure)
+    small = np.full((2, 2), 200)
+    whole_tree(known, lambda *_: small, [[()], [()]])
+    with pytest.raises(FixedPointRangeError):
+        whole_tree(known, lambda *_: small * 100, [[()], [()]])
+
+
+def test_contradicting_exact_tables_are_refused():
+    structure = Structure(
+        (2,), Tree(1, [np.zeros(2, np.int64)]), [{(): Law(Fraction(0))}, {(): Law(Fraction(0))}]
+    )
+    known = Variances(structure)
+    with pytest.raises(ValueError, match="contradict"):
+        whole_tree(known, lambda level, *_: np.array([4 + level, 1])[: level + 1], [[()], [()]])
+
+
+@pytest.mark.parametrize("bits", [20, 0])
+def test_sums_on_a_lattice_are_the_same_numbers(bits):
+    """Amounts up to 2**52 steps take a coarser lattice; estimates are the same to its unit."""
+    rng = np.random.default_rng(5)
+    tree = Tree(1, [np.zeros(4, np.int64)])
+    laws = [{(): Law(Fraction(10**6))}, {(0,): Law(Fraction(10**8))}]
+    largest = 1 << (29 if bits else 52)
+    structure = Structure((3,), tree, laws, largest=largest)
+    assert structure.bits == bits
+    measured = {(0, ()): np.array([10**6]), (1, (0,)): rng.integers(0, 10**5, (4, 3))}
+    case = Case(structure, measured)
+    agrees_with_dense(case, rng)
+
+
+PLANTED = {
+    "gain of the wrong family": (
+        variances.SpaceVariances,
+        "shares",
+        lambda kept: lambda self, *a: (lambda w, r, t: (w, r * 0 + w, t))(*kept(self, *a)),
+    ),
+    "own weight forgotten": (
+        variances.SpaceVariances,
+        "mixes_of",
+        lambda kept: lambda self, *a: 0 * kept(self, *a) + 0.5,
+    ),
+    "cells rounded each by itself": (
+        cells,
+        "_running_quotients",
+        lambda kept: lambda x, number: np.cumsum(np.rint(x / number), axis=-1).astype(np.int64),
+    ),
+    "sums of a short float": (
+        passes,
+        "sibling_sums",
+        lambda kept: lambda x, starts: kept((x >> 12) << 12, starts),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault, monkeypatch):
+    where, name, wrong = PLANTED[fault]
+    monkeypatch.setattr(where, name, wrong(getattr(where, name)))
+    failed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        case = random_case(rng, levels=3, full=1.0)
+        try:
+            agrees_with_dense(case, rng)
+            test_everything_adds_up_to_the_last_unit(seed)
+        except (AssertionError, ValueError):
+            failed += 1
+    assert failed > 5
+
+
+def test_margins_are_rounded_upwards():
+    structure = Structure((2,), Tree(1), [{(0,): Law(Fraction(1, 3))}])
+    known = Variances(structure)
+    se = standard_errors(known, (0,), 0, 0, 1)[0]
+    assert Fraction(float(se)) ** 2 >= Fraction(1, 3)
+    width = half_widths(known, (0,), 0, 0, 1, 1.96)[0]
+    assert width >= 1.96 * se * 2**20
+    assert sum(cell_coefficients((2, 3), (0,)).values()) == Fraction(3, 4)
+    assert at(known, 0, 0, 1)(())[0] > 0
+
+
+def test_the_lattice_of_values_is_fine_for_a_nation():
+    """Twenty binary digits for the 2020 redistricting tables' 2 016 cells, of 330 million persons."""
+    assert value_bits((8, 2, 2, 63), 1 << 29) == 20
+    assert value_bits((2, 2, 63), 1 << 29) == 20
+    assert value_bits((2,), 1 << 51) == 1
+
+
+def test_threads_do_not_change_a_bit():
+    rng = np.random.default_rng(4)
+    case = random_case(rng, levels=4, sizes=(2, 3), exact=False, full=1.0)
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(
+            lambda size: digest(estimates(case, cells_at_most=size)), [1, 9, 50, 1 << 20] * 3
+        )
+        assert len(set(found)) == 1

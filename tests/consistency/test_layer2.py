@@ -1,0 +1,402 @@
+"""Layer 2: always feasible and additive, optimal where it claims to be, the same bits in any pieces."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, milp
+
+from dprelease.consistency import allotment, transport
+from dprelease.consistency.allotment import allotted
+from dprelease.consistency.family import refinement, whole_pieces
+from dprelease.consistency.intervals import intervals
+from dprelease.consistency.refinement import refinement_steps
+from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.transport import repaired, rounded, transported
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import Variances
+from tests.consistency.families import (
+    Case,
+    marginal,
+    noised,
+    random_tree,
+    random_truth,
+    true_tables,
+)
+
+
+def gathered(case, how, **kwargs):
+    """Return both layers by level: estimates of the finest table, and the whole tables."""
+    known = Variances(case.structure)
+    levels = case.structure.tree.levels
+    layers = [[[] for _ in range(levels)] for _ in range(2)]
+    for piece in whole_pieces(known, case.read, how(known), **kwargs):
+        first = 0 if piece.estimates.top else 1
+        for at in range(first, len(piece.whole)):
+            finest = max(piece.estimates.tables[at], key=len)
+            layers[0][piece.estimates.level + at].append(piece.estimates.tables[at][finest])
+            layers[1][piece.estimates.level + at].append(piece.whole[at])
+    return [[np.concatenate(level) for level in layer] for layer in layers]
+
+
+def random_whole_case(rng, *, most=5):
+    """Return a family that layer 2 can serve: finest table everywhere, zeros, perhaps invariants."""
+    sizes = tuple(int(n) for n in rng.integers(1, most, rng.integers(1, 4)))
+    everything = tuple(range(len(sizes)))
+    tree = random_tree(rng, int(rng.integers(1, 5)), 5)
+    zeros = rng.random(sizes) < (0.2 if rng.random() < 0.5 else 0)
+    laws = []
+    for _ in range(tree.levels):
+        here = {everything: Law(Fraction(int(rng.integers(1, 30))))}
+        for table in ((), everything[:1], everything[1:]):
+            if rng.random() < 0.5:
+                here[table] = Law(Fraction(int(rng.integers(1, 60))))
+        laws.append(here)
+    exact = int(rng.integers(0, tree.levels + 1))
+    if all((tree.fan(above) > 0).all() for above in range(min(exact, tree.levels - 1))):
+        for level in range(exact):
+            laws[level][() if rng.random() < 0.7 else everything[:1]] = Law(Fraction(0))
+    structure = Structure(sizes, tree, laws)
+    truth = random_truth(structure, rng, float(rng.choice([0.3, 4, 100])))
+    leaves = [np.where(zeros, 0, part) for part in truth]
+    truth = true_tables(structure, leaves)
+    return Case(structure, noised(structure, rng, truth)), zeros, truth
+
+
+def holds(case, zeros, truth, whole):
+    """Assert everything that layer 2 promises."""
+    tree = case.structure.tree
+    for level, here in enumerate(whole):
+        assert here.dtype == np.int64
+        assert (here >= 0).all()
+        assert not here[:, zeros].any()
+        for table, law in case.structure.laws[level].items():
+            if law.variance == 0:
+                assert (marginal(here, table) == marginal(truth[level], table)).all()
+        if level:
+            total = np.zeros_like(whole[level - 1])
+            np.add.at(total, tree.parents[level - 1], here)
+            inner = tree.fan(level - 1) > 0
+            assert (total[inner] == whole[level - 1][inner]).all()
+
+
+def check_random(seed):
+    rng = np.random.default_rng(seed)
+    case, zeros, truth = random_whole_case(rng)
+    finest = tuple(range(len(case.structure.sizes)))
+    chains = None
+    if rng.random() < 0.5 and not any(
+        law.variance == 0 for laws in case.structure.laws for law in laws.values()
+    ):
+        chains = []
+        for _ in range(case.structure.tree.levels):
+            order = rng.permutation(len(finest))
+            cut = sorted(
+                rng.choice(len(finest) + 1, rng.integers(1, len(finest) + 2), replace=False)
+            )
+            chain = [tuple(sorted(order[:n].tolist())) for n in cut]
+            chains.append(chain if chain[-1] == finest else [*chain, finest])
+    how = lambda known: refinement(known, finest, zeros, chains)  # noqa: E731
+    _estimates, whole = gathered(case, how, cells_at_most=int(rng.integers(1, 300)))
+    holds(case, zeros, truth, whole)
+    _estimates, again = gathered(case, how)
+    assert all((a == b).all() for a, b in zip(whole, again, strict=True))
+
+
+@pytest.mark.parametrize("start", range(0, 300, 25))
+def test_random_families_are_feasible_and_the_same_in_any_pieces(start):
+    for seed in range(start, start + 25):
+        check_random(seed)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("start", range(1000, 11000, 250))
+def test_ten_thousand_families_are_feasible(start):
+    for seed in range(start, start + 250):
+        check_random(seed)
+
+
+@given(st.data())
+def test_an_allotment_is_the_exact_optimum(data):
+    n = data.draw(st.integers(1, 4))
+    bits = data.draw(st.sampled_from([0, 1, 20]))
+    z = data.draw(st.lists(st.integers(-6 << bits, 8 << bits), min_size=n, max_size=n))
+    valid = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    cap = data.draw(st.none() | st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    total = data.draw(st.integers(0, 6)) if valid.any() else 0
+    if cap is not None:
+        total = min(total, sum(c for c, v in zip(cap, valid, strict=True) if v))
+    found = allotted(
+        np.array([z]),
+        valid[None],
+        np.array([total]),
+        bits,
+        None if cap is None else np.array([cap]),
+    )[0]
+    most = [(total if cap is None else min(cap[c], total)) if valid[c] else 0 for c in range(n)]
+
+    def cost(x):
+        return sum(((int(a) << bits) - b) ** 2 for a, b, v in zip(x, z, valid, strict=True) if v)
+
+    tables = (x for x in itertools.product(*(range(m + 1) for m in most)) if sum(x) == total)
+    assert found.sum() == total
+    assert all(0 <= a <= m for a, m in zip(found.tolist(), most, strict=True))
+    assert cost(found) == min(map(cost, tables))
+
+
+def test_allotments_of_huge_numbers_stay_exact_in_their_sums():
+    rng = np.random.default_rng(0)
+    for n, total in ((5000, 1 << 40), (3, 1 << 45), (70_000, 1 << 30)):
+        z = rng.integers(-(1 << 45), 1 << 45, (2, n))
+        for cap in (None, np.full((2, n), total)):
+            x = allotted(z, np.ones((2, n), bool), np.array([total, 7]), 15, cap)
+            assert (x.sum(axis=1) == [total, 7]).all()
+            assert (x >= 0).all()
+
+
+def all_tables(rows, columns):
+    """Yield every whole table of given margins."""
+    if not rows:
+        if not any(columns):
+            yield ()
+        return
+    for first in itertools.product(*(range(c + 1) for c in columns)):
+        if sum(first) == rows[0]:
+            left = [c - x for c, x in zip(columns, first, strict=True)]
+            for rest in all_tables(rows[1:], left):
+                yield (first, *rest)
+
+
+def random_transport(rng, shape, mean):
+    truth = rng.poisson(mean * rng.random(shape) ** 3)
+    live = rng.random(shape[:2]) < 0.9
+    truth[~live] = 0
+    z = np.rint((truth + rng.normal(0, rng.choice([0.5, 3, 30]), shape)) * 2**20).astype(np.int64)
+    return z, live, truth.sum(axis=2), truth.sum(axis=1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_transport_is_as_near_as_every_whole_table(seed):
+    """All of them, of up to four children and three cells: within the proved bound, and nearly always equal."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    z, live, rows, columns = random_transport(rng, (1, n, k), 4)
+    x = transported(z, live, rows, columns, 20)[0]
+    near = z[0] / 2**20
+    best = min(
+        ((np.array(t) - near) ** 2).sum() for t in all_tables(rows[0].tolist(), columns[0].tolist())
+    )
+    assert best - 1e-9 <= ((x - near) ** 2).sum() <= best + n * k
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_transport_is_within_its_bound_of_highs(seed):
+    """A piecewise linear cost with unit steps is exact on whole tables, and HiGHS solves it."""
+    rng = np.random.default_rng(seed)
+    n, k, top = 6, 5, 14
+    z, live, rows, columns = random_transport(rng, (1, n, k), 6)
+    near = z[0] / 2**20
+    x = transported(z, live, rows, columns, 20)[0]
+    top = max(top, int(x.max()))
+    units = np.arange(1, top + 1)
+    cost = (
+        2 * units[None, None, :] - 1 - 2 * near[:, :, None]
+    ).ravel()  # of the m-th unit in a cell
+    sums = np.zeros((n + k, n * k * top))
+    for c, j in itertools.product(range(n), range(k)):
+        here = slice((c * k + j) * top, (c * k + j + 1) * top)
+        sums[c, here] = sums[n + j, here] = 1
+    aim = np.concatenate((rows[0], columns[0]))
+    solved = milp(cost, constraints=LinearConstraint(sums, aim, aim), integrality=1, bounds=(0, 1))
+    best = solved.fun + (near**2).sum()
+    mine = ((x - near) ** 2).sum()
+    fractional = n * k
+    assert best - 1e-6 <= mine <= best + fractional
+    assert mine - best <= 2.0  # what was seen is far below what is proved
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 3, 10]))
+def test_controlled_rounding_moves_every_entry_by_less_than_one(seed, n, k, bits):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 9, (3, n))
+    columns = np.stack([rng.multinomial(total, np.full(k, 1 / k)) for total in rows.sum(axis=1)])
+    y = rng.integers(0, 4 << bits, (3, n, k))
+    y = repaired(y, rows << bits, columns << bits)
+    assert (y >= 0).all()
+    x = rounded(y, y, bits)
+    assert (x.sum(axis=2) == rows).all()
+    assert (x.sum(axis=1) == columns).all()
+    assert (np.abs((x << bits) - y) < 1 << bits).all()
+
+
+def test_no_exchange_between_siblings_improves_the_cells():
+    """Where cells go by themselves the result is the optimum: no unit moved between two children helps."""
+    rng = np.random.default_rng(3)
+    tree = Tree(1, [np.zeros(20, np.int64)])
+    structure = Structure((4,), tree, [{(0,): Law(Fraction(2))}, {(0,): Law(Fraction(9))}])
+    case = Case(structure, noised(structure, rng, random_truth(structure, rng, 20)))
+    estimates, whole = gathered(
+        case, lambda known: refinement(known, (0,), chains=[[(0,)], [(0,)]])
+    )
+    z, x = estimates[1] / 2**20, whole[1]
+    more = 2 * (x - z) + 1  # cost of a unit more, and of one less
+    less = np.where(x > 0, -2 * (x - z) + 1, np.inf)
+    assert (more[:, None] + less[None, :]).min() >= 0
+
+
+def test_steps_follow_from_variances():
+    """Under many cells measured as one, a total that is no better than its cells has no step of its own."""
+    tree = Tree(1, [np.zeros(50, np.int64)])
+    good = {(): Law(Fraction(2)), (0, 1): Law(Fraction(8))}
+    bad = {(): Law(Fraction(2500)), (0, 1): Law(Fraction(10))}
+    steps = refinement_steps(Variances(Structure((4, 63), tree, [good, bad])), (0, 1))
+    assert steps == [[(), (0, 1)], [(0, 1)]]
+    exact = Structure((4, 3), tree, [{(0,): Law(Fraction(0)), (0, 1): Law(Fraction(3))}] * 2)
+    assert refinement_steps(Variances(exact), (0, 1)) == [[(0,), (0, 1)]] * 2
+
+
+REFUSED = {
+    "a finest table that is not estimable": ([{(): 1}, {(): 1}], "estimated"),
+    "exact tables that cross": ([{(0,): 0, (1,): 0, (0, 1): 3}] * 2, "within each other"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_layer_two_cannot_serve_is_refused_by_the_declaration(what):
+    laws, words = REFUSED[what]
+    structure = Structure(
+        (2, 3),
+        Tree(1, [np.zeros(3, np.int64)]),
+        [{t: Law(Fraction(v)) for t, v in level.items()} for level in laws],
+    )
+    with pytest.raises(ValueError, match=words):
+        refinement(Variances(structure), (0, 1))
+
+
+def test_exact_tables_above_some_leaves_alone_are_refused():
+    tree = Tree(
+        1, [np.zeros(2, np.int64), np.zeros(2, np.int64)]
+    )  # the second area has no children
+    laws = [
+        {(0,): Law(Fraction(1))},
+        {(0,): Law(Fraction(1))},
+        {(0,): Law(Fraction(1)), (): Law(Fraction(0))},
+    ]
+    with pytest.raises(ValueError, match="above its leaves"):
+        refinement(Variances(Structure((2,), tree, laws)), (0,))
+
+
+@given(st.integers(-(1 << 30), 1 << 30), st.integers(0, 1 << 26), st.integers(0, 40), st.booleans())
+def test_intervals_hold_the_truth_whenever_layer_one_does(estimate, width, whole, signed):
+    found = intervals(
+        np.array([[estimate]]), np.array([width]), np.array([[whole]]), 20, non_negative=not signed
+    )
+    lower, upper, moe = (int(x[0, 0]) for x in (found.lower, found.upper, found.moe))
+    low, high = Fraction(estimate - width, 1 << 20), Fraction(estimate + width, 1 << 20)
+    for truth in {*range(-3, 45), int(low), int(high)}:
+        if low <= truth <= high and (signed or truth >= 0):
+            assert lower <= truth <= upper
+            assert abs(whole - truth) <= moe
+    assert lower <= upper
+    assert bool(found.adjusted[0, 0]) == (
+        not lower <= whole <= upper or not any(low <= t <= high for t in (lower, upper))
+    )
+
+
+def padded(x, shape, fill=0):
+    out = np.full((x.shape[0], *shape), fill, x.dtype)
+    out[tuple(slice(n) for n in x.shape)] = x
+    return out
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_result_depends_on_its_own_problem_alone(seed):
+    """Batches pad problems to a common size: it must not change when they stop, nor their unit."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(2, 30)), int(rng.integers(2, 12))
+    z, live, rows, columns = random_transport(rng, (4, n, k), 8)
+    together = transported(z, live, rows, columns, 20)
+    wide = transported(
+        padded(z, (n + 900, k + 40), 7 << 20),
+        padded(live, (n + 900,)),
+        padded(rows, (n + 900,)),
+        padded(columns, (k + 40,)),
+        20,
+    )[:, :n, :k]
+    assert (together == wide).all()
+    for one in range(4):
+        here = slice(one, one + 1)
+        assert (
+            transported(z[here], live[here], rows[here], columns[here], 20) == together[here]
+        ).all()
+    totals = np.array([5, 1 << 28, 1 << 38, 1 << 40])
+    z = rng.integers(-(1 << 40), 1 << 45, (4, n))
+    for caps in (None, np.full((4, n), 1 << 40)):
+        there = np.ones((4, n), bool)
+        narrow = allotted(z, there, totals, 20, caps)
+        wide = allotted(
+            padded(z, (n + 3000,), 1 << 45),
+            padded(there, (n + 3000,)),
+            totals,
+            20,
+            None if caps is None else padded(caps, (n + 3000,), 1 << 40),
+        )
+        assert (narrow == wide[:, :n]).all()
+        assert not wide[:, n:].any()
+
+
+def nearest_each(y, z, bits):
+    return (y + (1 << bits >> 1)) >> bits
+
+
+PLANTED = {
+    "entries rounded each by itself": (transport, "rounded", lambda kept: nearest_each),
+    "missing units to the smallest remainders": (
+        allotment,
+        "_largest",
+        lambda kept: lambda gain, room, number: kept(-gain, room, number),
+    ),
+    "a total that is not met": (
+        allotment,
+        "_simplex_level",
+        lambda kept: lambda z, valid, aim: (kept(z, valid, aim)[0] - (1 << 21), z),
+    ),
+    "a two-way table of unconverged margins": (transport, "repaired", lambda kept: lambda y, *_: y),
+    "padding that ends a projection": (
+        transport,
+        "_projected",
+        lambda kept: lambda z, *rest: kept(z, *rest) + (z.shape[1] > 800),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault, monkeypatch):
+    where, name, wrong = PLANTED[fault]
+    monkeypatch.setattr(where, name, wrong(getattr(where, name)))
+    found = 0
+    checks = (
+        check_random,
+        test_a_transport_is_as_near_as_every_whole_table,
+        test_a_result_depends_on_its_own_problem_alone,
+        lambda _seed: test_no_exchange_between_siblings_improves_the_cells(),
+    )
+    for check, seed in itertools.product(checks, range(6)):
+        try:
+            check(seed)
+        except (AssertionError, ValueError):
+            found += 1
+    assert found > 0
+
+
+def test_caps_that_do_not_reach_the_total_are_refused():
+    z, there = np.zeros((1, 3), np.int64), np.ones((1, 3), bool)
+    with pytest.raises(ValueError, match="reach"):
+        allotted(z, there, np.array([7]), 20, np.full((1, 3), 2))
+    with pytest.raises(ValueError, match="reach"):
+        allotted(z, ~there, np.array([7]), 20)
