@@ -76,7 +76,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
     """Return the frames that questions open; none of them is read."""
     found: list[pd.DataFrame] = []
 
-    def keep(_: object, rows: pd.DataFrame, **__: object) -> None:
+    def keep(_: object, rows: pd.DataFrame, *__: object) -> None:
         found.append(rows)
         raise Asked
 

@@ -23,6 +23,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading import sources as sources_module
 from dprelease.exact.scratch import private_folder
 from dprelease.exact.settings import SCRATCH
+from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import table_from_mapping
@@ -518,9 +519,9 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         )
     code = r"DP-DATA-007" if moment == "while rows are read" else r"DP-DATA-00[167]"
     if moment == "while rows are read":
-        read = Engine._vectors
+        read = TableReader.vectors
         monkeypatch.setattr(
-            Engine, "_vectors", lambda *words: (read(*words), changed(file, how))[0]
+            TableReader, "vectors", lambda *words: (read(*words), changed(file, how))[0]
         )
 
     def answer() -> None:
