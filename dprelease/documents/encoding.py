@@ -18,10 +18,10 @@ def pieces(record: dict[str, Any]) -> Iterator[bytes]:
 
 def digest_of(record: dict[str, Any]) -> str:
     """Return the SHA-256 of a record's encoding, its own digest left out."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for piece in pieces({key: value for key, value in record.items() if key != "digest"}):
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def is_canonical(record: dict[str, Any], raw: bytes) -> bool:

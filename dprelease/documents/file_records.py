@@ -74,7 +74,7 @@ def _named(name: str, query: str, columns: Schema, written: Written) -> dict[str
 
 def family_records(families: Sequence[Family]) -> dict[str, list[dict[str, Any]]]:
     """Return what the manifest tells of families that are published by a step; nothing without."""
-    told = [
+    records = [
         {
             "name": family.name,
             "step": family.step.name,
@@ -86,4 +86,4 @@ def family_records(families: Sequence[Family]) -> dict[str, list[dict[str, Any]]
         for family in families
         if family.step is not None
     ]
-    return {"families": told} if told else {}
+    return {"families": records} if records else {}

@@ -142,8 +142,8 @@ def _version(name: str) -> str:
     Not `metadata.version`: it parses all that a package says of itself, as if it were a mail.
     """
     text = metadata.distribution(name).read_text("METADATA") or ""
-    found = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
-    return metadata.version(name) if found is None else found[1]
+    match = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
+    return metadata.version(name) if match is None else match[1]
 
 
 def composition(guarantee: Guarantee) -> str:

@@ -16,17 +16,17 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> dict[str, Any]
     wanted += query.predicate.columns if query.predicate else ()
     wanted += [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
     wanted += [] if join is None else [left for left, _ in join.on]
-    found = dict(columns)
+    described = dict(columns)
     for name in closure(table.columns, query.formulas, wanted):
-        words = [found[name]] if name in found else []
+        words = [described[name]] if name in described else []
         if join is not None and name in join.columns:
             words.append(f"from '{join.declared.table.name}'")
         expression = expression_of(table.columns[name])
         if expression is not None:
             words.append(f"computed in each row: {expression}")
         if words:
-            found[name] = "; ".join(words)
-    record: dict[str, Any] = {"query": query.name, "columns": found}
+            described[name] = "; ".join(words)
+    record: dict[str, Any] = {"query": query.name, "columns": described}
     if join is not None:
         record["join"] = join.words(table.name)
     return record
