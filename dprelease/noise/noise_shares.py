@@ -22,12 +22,12 @@ def messages(
     messages modulo 2^64 has to be a function of the sum of the integers themselves, and of nothing
     else.
     """
-    found = {}
+    vectors = {}
     for column in columns:
         name = column.measurement.name
         noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
         reach = column.reach(parties)
         true = np.clip(exact.vector(name), -reach, reach)
         fine = true.view(np.uint64) * np.uint64(column.refined)
-        found[name] = (fine + noise).view(np.int64)
-    return found
+        vectors[name] = (fine + noise).view(np.int64)
+    return vectors

@@ -47,10 +47,10 @@ def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSourc
     if query.private is None:
         return Answer(_noisy(engine, query, columns, bits), tuple(columns))
     (selecting,) = (column for column in columns if column.measurement.name == PRIVATE_KEYS)
-    found = engine.partitions(query)
-    selected, numbers = _selected(found, selecting, bits)
-    space = query.private.among(found.names[i] for i in np.flatnonzero(selected).tolist())
-    place = {name: i for i, name in enumerate(found.names)}
+    partitions = engine.partitions(query)
+    selected, numbers = _selected(partitions, selecting, bits)
+    space = query.private.among(partitions.names[i] for i in np.flatnonzero(selected).tolist())
+    place = {name: i for i, name in enumerate(partitions.names)}
     order = [place[str(text)] for text in space.keys[0].values]
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
@@ -67,22 +67,22 @@ def _noisy(
 ) -> NoisyTable:
     """Return the noised vectors; noise is drawn where the cells are, if they are elsewhere."""
     if isinstance(engine, Spreading) and isinstance(bits, Entropy):
-        found = engine.noised(query, FreshNoise(tuple(columns)))
-        if found is not None:
-            return NoisyTable(query.keys.size, found)
+        vectors = engine.noised(query, FreshNoise(tuple(columns)))
+        if vectors is not None:
+            return NoisyTable(query.keys.size, vectors)
     return perturb(engine.run(query), columns, bits)
 
 
 def _selected(
-    found: Partitions, selecting: PlannedColumn, bits: BitSource
+    partitions: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
     """Return which partitions are selected, and their noised numbers of units if these decide."""
     law = selecting.mechanism
     if isinstance(law, PartitionSelection):
-        return law.selected(found.units, bits), None
+        return law.selected(partitions.units, bits), None
     if not isinstance(law, Mechanism):
         raise TypeError("keys are selected by a selection or by noise that ends")
-    numbers = sample(law.law, len(found.units), bits) + found.units
+    numbers = sample(law.law, len(partitions.units), bits) + partitions.units
     return numbers >= threshold(law), numbers
 
 

@@ -60,17 +60,17 @@ def _gathered(
     chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
 ) -> tuple[dict[str, Integers], dict[str, Integers]]:
     """Return the next `size` cells of every vector, and what is left of the last chunk drawn."""
-    found: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
+    vectors: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
     filled = 0
-    while found and filled < size:
+    while vectors and filled < size:
         if not len(next(iter(left.values()))):
             left = next(chunks)
         taken = min(size - filled, len(next(iter(left.values()))))
         for name, values in left.items():
-            found[name][filled : filled + taken] = values[:taken]
+            vectors[name][filled : filled + taken] = values[:taken]
         left = {name: values[taken:] for name, values in left.items()}
         filled += taken
-    return found, left
+    return vectors, left
 
 
 def _noised_chunks(

@@ -37,9 +37,9 @@ def tree_quantiles(
     profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
-    found = _descend(profile, tree, law, asked, bits)
+    leaves = _descend(profile, tree, law, asked, bits)
     return {
-        read_at(measurement.name, at): found[i] * tree.stride + tree.lower
+        read_at(measurement.name, at): leaves[i] * tree.stride + tree.lower
         for i, at in enumerate(asked)
     }
 
@@ -88,5 +88,5 @@ class _Counter:
     def between(self, cell: Integers, first: Integers, last: Integers) -> Integers:
         """Return how many values lie at first..last - 1."""
         ends = [np.searchsorted(self._places, cell * self._width + x) for x in (first, last)]
-        found: Integers = self._upto[ends[1]] - self._upto[ends[0]]
-        return found
+        counts: Integers = self._upto[ends[1]] - self._upto[ends[0]]
+        return counts

@@ -25,12 +25,12 @@ def quantiles(
     """Return (cells,) chosen values, lattice steps of the column."""
     target = Target.of(aggregate, rows_inside(aggregate, law))
     if isinstance(profile, DenseProfile):
-        found = _dense(profile.counts, target, law, bits)
+        chosen = _dense(profile.counts, target, law, bits)
     else:
-        found = np.empty(len(profile.starts) - 1, dtype=np.int64)
+        chosen = np.empty(len(profile.starts) - 1, dtype=np.int64)
         for cells, block in profile.blocks(MOST_PAIRS):
-            found[cells] = law.choose_each(quantile_runs(block, aggregate, target), bits)
-    return found * aggregate.stride + aggregate.lower
+            chosen[cells] = law.choose_each(quantile_runs(block, aggregate, target), bits)
+    return chosen * aggregate.stride + aggregate.lower
 
 
 def _dense(counts: Integers, target: Target, law: Exponential, bits: BitSource) -> Integers:
@@ -42,16 +42,16 @@ def _dense(counts: Integers, target: Target, law: Exponential, bits: BitSource) 
         upto = np.cumsum(row)
         total = int(upto[-1])
         first, last = target.near(upto, total, reach)
-        held = slice(first, last)
-        scores = target.scores(upto[held] - row[held], upto[held], total)
+        near = slice(first, last)
+        scores = target.scores(upto[near] - row[near], upto[near], total)
         word, ones = int(words[cell]), np.ones(last - first, dtype=np.int64)
-        found = law.decided(scores, ones, word, len(row) - len(ones))
-        if found is None:
+        place = law.decided(scores, ones, word, len(row) - len(ones))
+        if place is None:
             whole = target.scores(upto - row, upto, total)
             uniform = LazyUniform(bits, word)
             chosen[cell] = law.settled(whole, np.ones(len(row), dtype=np.int64), uniform)
         else:
-            chosen[cell] = first + found
+            chosen[cell] = first + place
     return chosen
 
 

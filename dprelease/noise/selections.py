@@ -66,14 +66,14 @@ def _frequent(
         profile = profile.pairs()
     earlier = [before[other.name] for other in _lower_ranks(column)]
     candidates = measurement.aggregate.candidates
-    found = np.empty(len(profile.starts) - 1, dtype=np.int64)
+    choices = np.empty(len(profile.starts) - 1, dtype=np.int64)
     for cells, block in profile.blocks(max(1, math.ceil(MOST_PAIRS / candidates))):
         scores = block.dense(candidates)
         is_open = np.ones(scores.shape, dtype=np.bool_)
         for taken in earlier:
             np.put_along_axis(is_open, taken[cells, None], False, axis=1)
-        found[cells] = law.choose_open(scores, is_open, bits)
-    return {measurement.name: found}
+        choices[cells] = law.choose_open(scores, is_open, bits)
+    return {measurement.name: choices}
 
 
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
