@@ -78,10 +78,10 @@ def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
             declared.get(name, ShareSpec()),
             tuple(
                 _inner(f"query '{query}'", spec.queries[query].share, tuple(columns))
-                for query, columns in found.items()
+                for query, columns in by_query.items()
             ),
         )
-        for name, found in tables.items()
+        for name, by_query in tables.items()
     )
     return Share("the release", parts=tuple(parts))
 
@@ -102,8 +102,8 @@ def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
         tables.setdefault(query.table.name, []).append(part)
     declared = spec.budget.tables
     parts = (
-        _inner(f"table '{name}'", declared.get(name, ShareSpec()), tuple(found))
-        for name, found in tables.items()
+        _inner(f"table '{name}'", declared.get(name, ShareSpec()), tuple(shares))
+        for name, shares in tables.items()
     )
     return Share("the release", parts=tuple(parts))
 
@@ -115,10 +115,10 @@ def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
 
 def _by_column(query: Query) -> dict[str, list[Measurement]]:
     """Return the measurements of a query by the column that pays for them, both in order."""
-    found: dict[str, list[Measurement]] = {}
+    by_column: dict[str, list[Measurement]] = {}
     for measurement in query.measurements:
-        found.setdefault(measurement.asked_by, []).append(measurement)
-    return found
+        by_column.setdefault(measurement.asked_by, []).append(measurement)
+    return by_column
 
 
 def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]) -> list[Share]:
@@ -151,16 +151,16 @@ def spend(
     BudgetError
         DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape that has no law.
     """
-    found: dict[int, Randomizer] = {}
-    _settle(share, drafts, budget, found, unlimited, {} if known is None else known, rough)
-    return [found[i] for i in range(len(drafts))]
+    by_column: dict[int, Randomizer] = {}
+    _settle(share, drafts, budget, by_column, unlimited, {} if known is None else known, rough)
+    return [by_column[i] for i in range(len(drafts))]
 
 
 def _settle(
     share: Share,
     drafts: Sequence[Draft],
     budget: Budget,
-    found: dict[int, Randomizer],
+    by_column: dict[int, Randomizer],
     unlimited: bool,
     known: Factors,
     rough: bool,
@@ -168,7 +168,7 @@ def _settle(
     for part in _own_amounts(share, drafts):
         place = drafts[next(part.columns())].place
         if part.column is not None and drafts[part.column].width is not None:
-            found[part.column] = drafts[part.column].accurate()
+            by_column[part.column] = drafts[part.column].accurate()
             continue
         if part.amount is not None:
             if part.in_rho is not (budget.variant is Variant.ZERO_CONCENTRATED):
@@ -179,13 +179,13 @@ def _settle(
                 )
             # Not roughly: what has an amount of its own is held to it below.
             inner = budget.but(part.amount)
-            _settle(replace(part, amount=None), drafts, inner, found, False, known, False)
+            _settle(replace(part, amount=None), drafts, inner, by_column, False, known, False)
     rest = list(_weights(share, drafts, share.size))
-    settled = [i for i in share.columns() if i in found]
+    settled = [i for i in share.columns() if i in by_column]
     if rest and unlimited:
         place = drafts[rest[0][0]].place
         raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
-    fixed = [priced(found[i], drafts[i].sensitivity) for i in settled]
+    fixed = [priced(by_column[i], drafts[i].sensitivity) for i in settled]
     if settled and not unlimited:
         price = budget.price(fixed)
         if price > budget.amount or (rest and price >= budget.amount):
@@ -202,7 +202,7 @@ def _settle(
     if rest:
         weighted = [replace(drafts[i], weight=weight) for i, weight in rest]
         laws = solve(weighted, budget, fixed, known=known, rough=rough)
-        found.update({i: law for (i, _), law in zip(rest, laws, strict=True)})
+        by_column.update({i: law for (i, _), law in zip(rest, laws, strict=True)})
 
 
 def _own_amounts(share: Share, drafts: Sequence[Draft]) -> Iterator[Share]:

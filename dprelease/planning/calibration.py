@@ -94,9 +94,9 @@ class Draft:
             return law.half_width(self.confidence) <= width
 
         start = float(width / self.base)
-        found = _largest_factor(fits, start)
-        if found is not None:
-            return self.at(found)
+        largest = _largest_factor(fits, start)
+        if largest is not None:
+            return self.at(largest)
         # Where there are laws with more noise, it is the accuracy that can't be had.
         made = made or any(self.admits(start * 2.0**i) for i in range(1, 60))
         if problem is not None and not made:
@@ -231,10 +231,10 @@ def _guess(drafts: Sequence[Draft], budget: Budget) -> float:
 def _pure(draft: Draft, share: Fraction) -> Randomizer:
     def price(factor: float) -> float:
         try:
-            found = pure_epsilon([priced(draft.at(factor), draft.sensitivity)])
+            epsilon = pure_epsilon([priced(draft.at(factor), draft.sensitivity)])
         except BudgetError:
             return math.inf
-        return math.inf if found is None else round_up(found)
+        return math.inf if epsilon is None else round_up(epsilon)
 
     goal = round_down(share / Fraction(ROOM))
     start = round_up(draft.weight / Fraction(goal)) * ROOM

@@ -16,14 +16,14 @@ from dprelease.schema.release import ReleaseSpec
 def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Family, ...]:
     """Return the families of all planned columns of a release, in declared order."""
     asked_by = spec.asked_by
-    held: dict[str, dict[str, FamilyTable]] = {}
+    by_query: dict[str, dict[str, FamilyTable]] = {}
     for column in columns:
         name = column.query.name
-        tables = held.setdefault(asked_by.get(name, name), {})
+        tables = by_query.setdefault(asked_by.get(name, name), {})
         known = tables[name].laws if name in tables else {}
         laws = {**known, column.measurement.name: column.mechanism}
         tables[name] = FamilyTable(column.query, laws)
-    return tuple(_family(spec, name, tuple(tables.values())) for name, tables in held.items())
+    return tuple(_family(spec, name, tuple(tables.values())) for name, tables in by_query.items())
 
 
 def _family(spec: ReleaseSpec, name: str, tables: tuple[FamilyTable, ...]) -> Family:

@@ -60,9 +60,9 @@ class ShareColumn:
     @property
     def fine_sensitivity(self) -> Sensitivity:
         """Return how far one unit can move the messages, in steps of the parties' lattice."""
-        held = self.measurement.sensitivity
-        moves = tuple(replace(move, shift=move.shift * self.refined) for move in held.moves)
-        return replace(held, moves=moves)
+        sensitivity = self.measurement.sensitivity
+        moves = tuple(replace(move, shift=move.shift * self.refined) for move in sensitivity.moves)
+        return replace(sensitivity, moves=moves)
 
     @property
     def fine_event(self) -> Event:
@@ -178,7 +178,7 @@ def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[
     if name == AUTO and measurement.mechanism.shape:
         reason = "there is no choice"
         yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
-    found = {
+    excluded = {
         "a margin": measurement.confidence is not None or measurement.wanted is not None,
         "post-processing": any(c.post != NOTHING for c in query.columns if measurement in c.parts),
         "what is computed from sums": any(
@@ -187,7 +187,7 @@ def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[
         "keys that are not public": query.private is not None,
         "an aggregate that parties can't add up": not measurement.aggregate.adds_up,
     }
-    for words, wrong in found.items():
+    for words, wrong in excluded.items():
         if wrong:
             yield BudgetError("DP-FED-002", place=place, column=measurement.name, found=words)
 
@@ -236,15 +236,15 @@ def _shares(
     columns: Sequence[PlannedColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[ShareColumn, ...]:
     """Return every party's share, on a lattice that is fine enough for the room that is left."""
-    found = []
+    shares = []
     for column in columns:
         law = column.mechanism
         assert isinstance(law, SymmetricAlphaStable)  # the queries ask for nothing else
-        share = law.federated(spec.least)
-        found.append(ShareColumn(column.query, column.measurement, share, 1, column.chosen_by))
-    moved = sum(share.moved for share in found)
+        share_law = law.federated(spec.least)
+        shares.append(ShareColumn(column.query, column.measurement, share_law, 1, column.chosen_by))
+    moved = sum(share.moved for share in shares)
     room = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved)
-    return tuple(_on_finer_lattice(share, room, spec.parties) for share in found)
+    return tuple(_on_finer_lattice(share, room, spec.parties) for share in shares)
 
 
 def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareColumn:

@@ -38,19 +38,19 @@ def declared(path: Path) -> Declaration:
     DeclarationError, QueryError, BudgetError, Findings
         As `read_declaration`, and beside its findings those of what they leave of the queries.
     """
-    told: list[DpReleaseError] = []
+    errors: list[DpReleaseError] = []
     try:
         return read_declaration(path)
     except DpReleaseError as error:
-        told += several(error)
-    left = what_is_left(path) if len(told) < MANY else None
+        errors += several(error)
+    left = what_is_left(path) if len(errors) < MANY else None
     if left is not None:
         _, more = queries_and_findings(left)
-        places = {error.place for error in told}
-        told += [error for error in more if error.place not in places]
-    files = list(dict.fromkeys(error.place.file for error in told))
-    told.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
-    raise_all(told)
+        places = {error.place for error in errors}
+        errors += [error for error in more if error.place not in places]
+    files = list(dict.fromkeys(error.place.file for error in errors))
+    errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
+    raise_all(errors)
     raise AssertionError("what is refused has findings")
 
 
@@ -64,11 +64,11 @@ def queries_and_findings(
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
     """Return the queries without findings, and all findings that need no search for noise."""
     queries, errors = resolved(declaration)
-    told = {error.place for error in errors}
+    places = {error.place for error in errors}
     noise = [*_unknown_mechanisms(declaration), *_requested(declaration, queries)]
     for error in noise:
-        if error.place not in told:
-            told.add(error.place)
+        if error.place not in places:
+            places.add(error.place)
             errors.append(error)
     budget = declaration.spec.budget
     errors += budget_findings(budget, lambda key: declaration.place("budget", key))

@@ -74,14 +74,14 @@ def check_budget(budget: BudgetSpec, place: Place) -> None:
 def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[BudgetError]:
     """Yield BudgetError DP-BUDGET-001, 002, 009; `at` gives the place of a key of the budget."""
     if budget.epsilon is not None and not LEAST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
-        found, place = plain_text(budget.epsilon), at("epsilon")
-        yield BudgetError("DP-BUDGET-001", place=place, found=found, least="1e-9", largest=100)
+        text, place = plain_text(budget.epsilon), at("epsilon")
+        yield BudgetError("DP-BUDGET-001", place=place, found=text, least="1e-9", largest=100)
     if budget.delta != 0 and not LEAST_DELTA <= budget.delta <= LARGEST_DELTA:
-        found, place = plain_text(budget.delta), at("delta")
-        yield BudgetError("DP-BUDGET-002", place=place, found=found, least="1e-300", largest="0.01")
+        text, place = plain_text(budget.delta), at("delta")
+        yield BudgetError("DP-BUDGET-002", place=place, found=text, least="1e-300", largest="0.01")
     if budget.rho is not None and not LEAST_RHO <= budget.rho <= LARGEST_RHO:
-        found, place = plain_text(budget.rho), at("rho")
-        yield BudgetError("DP-BUDGET-009", place=place, found=found, least="1e-12", largest=100)
+        text, place = plain_text(budget.rho), at("rho")
+        yield BudgetError("DP-BUDGET-009", place=place, found=text, least="1e-12", largest=100)
 
 
 def reading(guarantee: Guarantee) -> dict[str, Any]:

@@ -94,16 +94,16 @@ class LocalPlan(Plan):
 
 def local_reading(guarantee: Guarantee) -> dict[str, Any]:
     """Return what the guarantee means for somebody who sees all published records."""
-    found = reading(guarantee)
-    found["least_total_error_words"] = (
+    record = reading(guarantee)
+    record["least_total_error_words"] = (
         "Whoever guesses from a published record which of two true records is behind it errs at "
         "least this much: both kinds of mistakes added, each as a share; 1 is blind guessing."
     )
-    found["largest_posterior_words"] = (
+    record["largest_posterior_words"] = (
         "With this prior belief in a statement about one record, what is published can raise it "
         "to the posterior at most, except with a probability of about delta."
     )
-    return found
+    return record
 
 
 def prepare_local(declaration: Declaration) -> LocalPlan:

@@ -76,21 +76,21 @@ class NoiseRequest:
             DP-MECH-002 for an option that does not exist, DP-MECH-004 for an unknown mechanism,
             DP-MECH-005 for a value that the option does not have.
         """
-        found = self.measurement.mechanism.shape if self.is_auto else {}
-        for name in found:
+        declared = self.measurement.mechanism.shape if self.is_auto else {}
+        for name in declared:
             if name not in OPTIONS:
                 known = ", ".join(OPTIONS)
                 self._refuse("DP-MECH-002", name=name, known=known)
-        measure = found.get("measure", "mae")
+        measure = declared.get("measure", "mae")
         if measure not in MEASURES:
             self._refuse("DP-MECH-005", name="measure", admissible=", ".join(MEASURES))
         constraints = set()
         for name in CONSTRAINTS:
-            if found.get(name, "false") not in ("true", "false"):
+            if declared.get(name, "false") not in ("true", "false"):
                 self._refuse("DP-MECH-005", name=name, admissible="true or false")
-            if found.get(name) == "true":
+            if declared.get(name) == "true":
                 constraints.add(name)
-        allowed = tuple(part.strip() for part in found.get("allowed", "").split(",") if part)
+        allowed = tuple(part.strip() for part in declared.get("allowed", "").split(",") if part)
         for name in allowed:
             registry.get(name, self._at("allowed"))
         return Options(measure, frozenset(constraints), allowed)
@@ -105,7 +105,7 @@ class NoiseRequest:
 
     def fixes(self, draft: Draft) -> bool:
         """Return whether the declaration leaves nothing of a draft's family and shape open."""
-        searched = {name for found in draft.kind.search for name in found}
+        searched = {name for shape in draft.kind.search for name in shape}
         return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
     def draft(self, family: str, shape: Shape) -> Draft:
@@ -153,7 +153,7 @@ class NoiseRequest:
             return {}
         spec = self.measurement.mechanism
         known = {shape.name: shape for shape in registry.randomizer(spec.name, self.place).shapes}
-        found: dict[str, str | float] = {}
+        checked: dict[str, str | float] = {}
         for name, text in spec.shape.items():
             if name not in known:
                 self._refuse("DP-MECH-002", name=name, known=", ".join(known) or "none")
@@ -164,14 +164,14 @@ class NoiseRequest:
             if number is None and not shape.choices:
                 place = self._at(name)
                 raise BudgetError("DP-MECH-003", place=place, mechanism=spec.name, known=name)
-            found[name] = text
+            checked[name] = text
             if shape.in_units and number is not None:
-                found[name] = float(number / self.measurement.step)
-        left_out = registry.randomizer(spec.name).needed - found.keys()
+                checked[name] = float(number / self.measurement.step)
+        left_out = registry.randomizer(spec.name).needed - checked.keys()
         if left_out:
             keys = ", ".join(sorted(left_out))
             raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=keys)
-        return found
+        return checked
 
 
 def _number(text: str) -> Fraction | None:

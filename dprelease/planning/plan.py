@@ -157,7 +157,7 @@ class Plan:
             "pure_epsilon": finite(self.guarantee.pure_epsilon),
             "epsilon_at_delta": [self.guarantee.epsilon, float(self.guarantee.delta)],
             "rho": self.rho(),
-            "renyi": {order: finite(found) for order, found in orders.items()},
+            "renyi": {order: finite(epsilon) for order, epsilon in orders.items()},
         }
 
     def computed(self) -> Iterator[tuple[Query, Published, float | None]]:

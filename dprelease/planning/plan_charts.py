@@ -183,8 +183,8 @@ def errors_by_budget(
                 continue
             plans.append((float(amount) * factor, scaled))
     errors: dict[str, list[float]] = {}
-    for _, found in plans:
-        for column in found.columns:
+    for _, planned in plans:
+        for column in planned.columns:
             name = f"{column.query.name}.{column.measurement.name}"
             errors.setdefault(name, []).append(column.mean_absolute_error)
     return counted, [budget for budget, _ in plans], errors

@@ -53,8 +53,8 @@ class Target:
         """Return minus the distances of the rank from those that candidates hold, b to a row."""
         passed = self.b * below - self.a * total - self.least
         short = self.a * total + self.most - self.b * upto
-        found: Integers = -np.maximum(np.maximum(passed, short), 0)
-        return found
+        scores: Integers = -np.maximum(np.maximum(passed, short), 0)
+        return scores
 
     def near(self, upto: Integers, total: int, reach: int) -> tuple[int, int]:
         """Return first and last + 1 of a stretch; all others are `reach` below the best, or more.

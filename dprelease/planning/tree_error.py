@@ -37,5 +37,5 @@ def path_width(law: Mechanism, levels: int, confidence: float) -> int:
     masses[places] = np.maximum(-np.diff(above), 0.0)  # what lies farther counts as a miss
     added = np.fft.irfft(np.fft.rfft(masses) ** levels, size)
     within = np.cumsum(added[: size // 2] + np.append(0.0, added[: size // 2 : -1]))
-    found = int(np.searchsorted(within, confidence))
-    return min(found * bin_ + levels * (bin_ - 1), math.ceil(levels * most))
+    bins = int(np.searchsorted(within, confidence))
+    return min(bins * bin_ + levels * (bin_ - 1), math.ceil(levels * most))

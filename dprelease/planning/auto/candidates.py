@@ -73,10 +73,8 @@ def line_of(family: str, request: NoiseRequest, delta: Fraction) -> list[Candida
     names = {shape.name for shape in kind.shapes}
     if "delta" in names and "delta" not in declared and delta:
         declared["delta"] = repr(float(delta))
-    found = dict.fromkeys(
-        Candidate.of(family, {**searched, **declared}) for searched in kind.search
-    )
-    return list(found)
+    line = dict.fromkeys(Candidate.of(family, {**searched, **declared}) for searched in kind.search)
+    return list(line)
 
 
 def open_number(line: Sequence[Candidate]) -> str | None:
@@ -107,10 +105,10 @@ def families_of(
     if not request.is_auto:
         return (request.measurement.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
-    held = [kind for kind in kinds if _keeps(request.options, kind, budget, charged)]
+    keeping = [kind for kind in kinds if _keeps(request.options, kind, budget, charged)]
     return tuple(
         kind.name
-        for kind in held
+        for kind in keeping
         if request.options.allowed
         or all_of_them
         or _is_promising(request.options, kind, cells, pure=charged is None and not budget.delta)

@@ -53,10 +53,10 @@ def compare(budget: Budget, sensitivity: int, answers: int) -> list[Compared]:
 
     """
     moves = Sensitivity(1, (Move(sensitivity, answers),))
-    found = []
+    fitting = []
     for name in registry.names():
         kind = registry.get(name)
         if (budget.delta or kind.pure) and (pair := best(kind, budget, moves)):
             near = efficiency(pair[0], sensitivity, round_down(budget.delta))
-            found.append(Compared(*pair, near))
-    return sorted(found, key=lambda row: (typical_error(row.mechanism), row.mechanism.name))
+            fitting.append(Compared(*pair, near))
+    return sorted(fitting, key=lambda row: (typical_error(row.mechanism), row.mechanism.name))

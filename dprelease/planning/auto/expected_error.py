@@ -74,8 +74,8 @@ class Pricing:
     def why(self, choices: Iterable[Sequence[Candidate]]) -> BudgetError | None:
         """Return why none of some choices can be made: what is said of the least dear one."""
         reasons = [self._reason(chosen) for chosen in choices]
-        told = [reason for reason in reasons if reason is not None]
-        return min(told, key=lambda reason: reason.price, default=None)
+        errors = [reason for reason in reasons if reason is not None]
+        return min(errors, key=lambda reason: reason.price, default=None)
 
     def _reason(self, chosen: Sequence[Candidate]) -> BudgetError | None:
         try:

@@ -118,11 +118,11 @@ class _Search:
         self._group(list(kinds.values()))
 
     def _group(self, kinds: list[list[int]], *, all_of_them: bool = False) -> None:
-        open_requests = (self.requests[i] for found in kinds for i in found)
+        open_requests = (self.requests[i] for columns in kinds for i in columns)
         cells = sum(cells_of(request.measurement.sensitivity) for request in open_requests)
         self.groups = []
-        for found in kinds:
-            request = self.requests[found[0]]
+        for columns in kinds:
+            request = self.requests[columns[0]]
             budget = self.pricing.budget
             families = families_of(
                 request, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
@@ -130,7 +130,7 @@ class _Search:
             if not families:
                 reason = "no mechanism keeps what `auto` is asked to keep"
                 raise BudgetError("DP-BUDGET-004", place=request.place, reason=reason)
-            self.groups.append(Group(found, families, request))
+            self.groups.append(Group(columns, families, request))
         self.chosen = tuple(self._first(group) for group in self.groups)
 
     def _line(self, family: str, request: NoiseRequest) -> list[Candidate]:
@@ -143,10 +143,10 @@ class _Search:
 
     def columns(self, chosen: Chosen) -> list[Candidate]:
         """Return the candidates of all columns."""
-        found = dict(self.fixed)
+        candidates = dict(self.fixed)
         for group, candidate in zip(self.groups, chosen, strict=True):
-            found.update(dict.fromkeys(group.columns, candidate))
-        return [found[i] for i in range(len(self.requests))]
+            candidates.update(dict.fromkeys(group.columns, candidate))
+        return [candidates[i] for i in range(len(self.requests))]
 
     def run(self) -> None:
         """Choose; among all families where the usual ones leave nothing that can be made."""
@@ -185,7 +185,7 @@ class _Search:
         """Return all groups with one family, the best; keep what the best few come to."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
         first = {name: _with(chosen, dict(self._each(autos, name))) for name in names}
-        errors = {name: self._error(found) for name, found in first.items()}
+        errors = {name: self._error(start) for name, start in first.items()}
         within = {name: registry.get(name).auto.within for name in names}
         self._shape_families(self._climb, first, errors, within)
         self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
@@ -207,7 +207,7 @@ class _Search:
         for name in sorted(errors, key=lambda name: errors[name]):
             if errors[name] <= within[name] * best and math.isfinite(errors[name]):
                 families = [group.families for group in self.groups]
-                places = [i for i, found in enumerate(families) if self._is_of(i, name, found)]
+                places = [i for i, own in enumerate(families) if self._is_of(i, name, own)]
                 first[name] = shaped(first[name], places)
                 errors[name] = self._error(first[name])
 
@@ -266,12 +266,12 @@ class _Search:
                 before = self._error(chosen)
                 while 0 <= at < len(row):
                     tried = _with(chosen, dict.fromkeys(places, row[at]))
-                    found = self._error(tried)
-                    if found < least:
-                        least, chosen = found, tried
-                    if found > before:
+                    error = self._error(tried)
+                    if error < least:
+                        least, chosen = error, tried
+                    if error > before:
                         break
-                    at, before = at + step, found
+                    at, before = at + step, error
                 if least < last:
                     break
             stride //= 2
@@ -282,7 +282,9 @@ class _Search:
         for step in (1, -1):
             while True:
                 moved = {place: self._beside(chosen, place, step) for place in places}
-                tried = _with(chosen, {i: found for i, found in moved.items() if found is not None})
+                tried = _with(
+                    chosen, {i: beside for i, beside in moved.items() if beside is not None}
+                )
                 if None in moved.values() or not self._error(tried) < self._error(chosen):
                     break
                 chosen = tried
@@ -352,20 +354,20 @@ class _Search:
         ranked = sorted(
             dict.fromkeys([*self._settled, *self._twins(), self.chosen]), key=self._error
         )
-        limit, made = math.inf, list[tuple[float, Chosen]]()
+        limit, priced = math.inf, list[tuple[float, Chosen]]()
         for chosen in ranked:
             rough = self._error(chosen)
-            if rough > limit or math.isinf(rough) or len(made) == MOST_CLOSE:
+            if rough > limit or math.isinf(rough) or len(priced) == MOST_CLOSE:
                 break
             true = self.pricing.true(self.columns(chosen))
             if math.isfinite(true):
                 limit = min(limit, CLOSE * rough)
-                made.append((true, chosen))
-        if not made:
-            made = self._any(set(ranked))
-        if made:
-            self.chosen = min(made, key=lambda pair: pair[0])[1]
-        return bool(made)
+                priced.append((true, chosen))
+        if not priced:
+            priced = self._any(set(ranked))
+        if priced:
+            self.chosen = min(priced, key=lambda pair: pair[0])[1]
+        return bool(priced)
 
     def _any(self, seen: set[Chosen]) -> list[tuple[float, Chosen]]:
         """Return the first of all other choices that can be made, roughly best first."""

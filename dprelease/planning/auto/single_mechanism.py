@@ -54,9 +54,9 @@ def calibrate(
         )
     if kind.needed:
         return solved(kind, shape, budget, moves)
-    found = best(kind, budget, moves, shape)
-    if found:
-        return found[0]
+    pair = best(kind, budget, moves, shape)
+    if pair:
+        return pair[0]
     first = next(shapes_of(kind, budget.delta, moves))
     return solved(kind, {**first, **shape}, budget, moves)  # which says why there is none
 
@@ -69,19 +69,19 @@ def requested(epsilon: str, delta: str) -> Budget:
     BudgetError
         DP-BUDGET-001 or 002 for what is no number, or out of range.
     """
-    found = []
+    amounts = []
     limits = ((epsilon, "001", "1e-9", "100"), (delta, "002", "1e-300", "0.01"))
     for text, code, least, largest in limits:
         try:
-            found.append(exact(text))
+            amounts.append(exact(text))
         except ValueError:
             place = Place(key="epsilon" if code == "001" else "delta")
             raise BudgetError(
                 f"DP-BUDGET-{code}", place=place, found="not a number", least=least, largest=largest
             ) from None
-    spec = BudgetSpec(epsilon=found[0], delta=found[1])
+    spec = BudgetSpec(epsilon=amounts[0], delta=amounts[1])
     check_budget(spec, Place())
-    return Budget.of(epsilon=found[0], delta=found[1])
+    return Budget.of(epsilon=amounts[0], delta=amounts[1])
 
 
 def solved(
@@ -89,10 +89,10 @@ def solved(
 ) -> Mechanism:
     """Return the mechanism of one shape that spends the budget; raises as `solve`."""
     draft = Draft(kind, shape, sensitivity, Fraction(1), Place())
-    (found,) = solve([draft], budget)
-    if not isinstance(found, Mechanism):
+    (law,) = solve([draft], budget)
+    if not isinstance(law, Mechanism):
         raise TypeError("only noise is calibrated alone")
-    return found
+    return law
 
 
 def best(
