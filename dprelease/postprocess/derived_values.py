@@ -53,10 +53,10 @@ def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
     largest = int(np.abs(counts).max(initial=0)) * abs(total.center)
     if largest >= LIMIT:  # beyond 64 bits on the way
         wide = sums.astype(object) + counts.astype(object) * total.center
-        found: Integers = np.clip(wide, -LIMIT, LIMIT).astype(np.int64)
-        return found
-    found = np.clip(sums + counts * total.center, -LIMIT, LIMIT)
-    return found
+        saturated: Integers = np.clip(wide, -LIMIT, LIMIT).astype(np.int64)
+        return saturated
+    saturated = np.clip(sums + counts * total.center, -LIMIT, LIMIT)
+    return saturated
 
 
 def is_computed(column: Published) -> bool:
@@ -111,14 +111,14 @@ def evenly_spread(column: Published, laws: Laws, confidence: float) -> float | N
         part.name: np.array([part.aggregate.evenly_spread(EVENLY)], dtype=np.int64)
         for part in column.parts
     }
-    found = float(margins_of(column, vectors, laws, confidence)[0])
-    return found if math.isfinite(found) else None
+    margin = float(margins_of(column, vectors, laws, confidence)[0])
+    return margin if math.isfinite(margin) else None
 
 
 def _noise(column: Published, laws: Laws) -> list[Mechanism]:
     """Return the noise of every part of a column."""
-    found = [laws[part.name] for part in column.parts]
-    return [law for law in found if isinstance(law, Mechanism)]
+    of_parts = [laws[part.name] for part in column.parts]
+    return [law for law in of_parts if isinstance(law, Mechanism)]
 
 
 def _moments(column: Published, vectors: Vectors) -> tuple[Sum, Moments]:
@@ -161,8 +161,8 @@ def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
     squares = narrowed(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
-    held = vectors[column.parts[0].name].astype(np.float64)
-    mean_square = (held / count + squares.offset) * squares.coarse
+    square_sums = vectors[column.parts[0].name].astype(np.float64)
+    mean_square = (square_sums / count + squares.offset) * squares.coarse
     population = np.clip(mean_square - moments.mean**2, 0.0, _widest(total) / 2)
     return moments, population * count / (count - 1.0)
 
@@ -182,8 +182,8 @@ def _spread_margins(
     )
     ends = float(total.least), float(total.most)
     spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
-    held = [vectors[part.name].astype(np.float64) for part in column.parts]
-    low, high = spread.ranges(held[0], held[1], held[2], confidence)
+    noised = [vectors[part.name].astype(np.float64) for part in column.parts]
+    low, high = spread.ranges(noised[0], noised[1], noised[2], confidence)
     value, step = _variance(column, vectors)[1], float(total.step) ** 2
     if column.form == STDDEV:
         low, high, value, step = np.sqrt(low), np.sqrt(high), np.sqrt(value), float(total.step)
@@ -204,16 +204,16 @@ def _ratio_margins(
 ) -> Floats:
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     ratio = _ratio(over, under)
-    found = np.full(ratio.shape, math.nan)
+    margins = np.full(ratio.shape, math.nan)
     # A pivot reaches a few times as far as the ratios it serves: by size, so that no cell's margin
     # depends on another's.
     size = np.ceil(np.log2(np.maximum(np.abs(ratio), 1.0)) / 2)
     for power in np.unique(size[np.isfinite(size)]).tolist():
         cells = size == power
         pivot = pivot_of(parts[0], parts[1], confidence, 4.0 * 4.0**power)
-        found[cells] = ratio_margins(ratio[cells], under[cells], pivot, None)
-    found[~np.isfinite(found)] = math.nan
-    return found * float(column.parts[0].step / column.parts[1].step)
+        margins[cells] = ratio_margins(ratio[cells], under[cells], pivot, None)
+    margins[~np.isfinite(margins)] = math.nan
+    return margins * float(column.parts[0].step / column.parts[1].step)
 
 
 @dataclass(frozen=True, slots=True)

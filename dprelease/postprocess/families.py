@@ -72,8 +72,8 @@ class NoisedTable:
 
     def vector(self, measurement: str) -> Integers:
         """Return the (cells,) noised integers of one measurement: 8 bytes a cell."""
-        held: Integers = np.concatenate(list(self.pieces(measurement)))
-        return held
+        vector: Integers = np.concatenate(list(self.pieces(measurement)))
+        return vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +178,7 @@ class Family:
         """Return the names of all that is published, in the order of the manifest."""
         if self.step is None:
             return [table.query.name for table in self.tables]
-        return [*(table.measured for table in self.tables), *(out.name for out in self.outputs)]
+        return [
+            *(table.measured for table in self.tables),
+            *(output.name for output in self.outputs),
+        ]

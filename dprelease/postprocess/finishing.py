@@ -18,17 +18,17 @@ def finished(
     empty = None
     if post.suppress_below is not None:
         empty = steps < _within(math.ceil(post.suppress_below / step))
-    found = np.maximum(steps, 0) if post.non_negative else steps
+    published = np.maximum(steps, 0) if post.non_negative else steps
     if post.round_to is not None and post.round_to > step:
         base = int(post.round_to / step)
         # Halves go away from zero, so that a value and its negative are rounded alike.
-        sizes = (np.abs(found) + base // 2) // base * base
-        found = np.sign(found) * sizes
+        sizes = (np.abs(published) + base // 2) // base * base
+        published = np.sign(published) * sizes
     if post.bottom_code is not None:
-        found = np.maximum(found, _within(int(post.bottom_code / step)))
+        published = np.maximum(published, _within(int(post.bottom_code / step)))
     if post.top_code is not None:
-        found = np.minimum(found, _within(int(post.top_code / step)))
-    return found, empty
+        published = np.minimum(published, _within(int(post.top_code / step)))
+    return published, empty
 
 
 def _within(steps: int) -> int:
@@ -37,15 +37,15 @@ def _within(steps: int) -> int:
 
 def finished_fractions(values: Floats, post: PostProcessing) -> Floats:
     """Return fractions to publish; NaN where cells are left empty."""
-    found = values.copy()
+    published = values.copy()
     if post.suppress_below is not None:
-        found[found < float(post.suppress_below)] = math.nan
+        published[published < float(post.suppress_below)] = math.nan
     if post.non_negative:
-        found = np.maximum(found, 0.0)
+        published = np.maximum(published, 0.0)
     if post.round_to is not None:
         base = float(post.round_to)
-        found = np.copysign(np.floor(np.abs(found) / base + 0.5) * base, found)
+        published = np.copysign(np.floor(np.abs(published) / base + 0.5) * base, published)
     if post.bottom_code is not None or post.top_code is not None:
         ends = [None if x is None else float(x) for x in (post.bottom_code, post.top_code)]
-        found = np.clip(found, ends[0], ends[1])
-    return found
+        published = np.clip(published, ends[0], ends[1])
+    return published

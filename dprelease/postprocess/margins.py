@@ -37,9 +37,9 @@ class Pivot:
 
     def width(self, t: Floats) -> Floats:
         """Return the quantile at t; beyond the last place it grows on as there."""
-        found: Floats = np.interp(t, self.places, self.widths)
-        found += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
-        return found
+        widths: Floats = np.interp(t, self.places, self.widths)
+        widths += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
+        return widths
 
 
 @lru_cache(maxsize=256)
@@ -115,8 +115,8 @@ def _reach(
         there = np.maximum(place - sign * ratio, 0.0)
         left = pivot.width(ratio + sign * there) - under * there
         crossing = here + (there - here) * spare / (spare - left)
-        found = np.where(left >= 0.0, there, np.where(spare >= 0.0, crossing, reach))
-        reach = np.where(there > here, found, reach)
+        farther = np.where(left >= 0.0, there, np.where(spare >= 0.0, crossing, reach))
+        reach = np.where(there > here, farther, reach)
         here, spare = there, left
     beyond = np.where(under > pivot.slope, spare / (under - pivot.slope), math.inf)
     reach = np.where(spare >= 0.0, here + beyond, reach)

@@ -19,13 +19,13 @@ def ascending(query: Query, measurement: Measurement, vectors: Mapping[str, Inte
     """
     wanted = measurement.aggregate
     same = [
-        (found.aggregate.part, found.name)
-        for found in query.measurements
-        if found.aggregate.part is not None and found.aggregate.column == wanted.column
+        (other.aggregate.part, other.name)
+        for other in query.measurements
+        if other.aggregate.part is not None and other.aggregate.column == wanted.column
     ]
     same.sort()
     if len(same) == 1:
         return vectors[measurement.name]
     names = [name for _, name in same]
-    found: Integers = np.sort(np.stack([vectors[name] for name in names]), axis=0)
-    return np.ascontiguousarray(found[names.index(measurement.name)])
+    ordered: Integers = np.sort(np.stack([vectors[name] for name in names]), axis=0)
+    return np.ascontiguousarray(ordered[names.index(measurement.name)])

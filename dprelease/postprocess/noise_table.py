@@ -53,8 +53,8 @@ def table_of(law: Mechanism) -> NoiseTable:
 
 def _quantiles(law: Mechanism, tails: Floats, upper: bool) -> Floats:
     """Return k with P(K > k) about `tails`, or P(K < k)."""
-    found, _ = law.invert(tails.copy(), upper)
-    return found
+    quantiles, _ = law.invert(tails.copy(), upper)
+    return quantiles
 
 
 def spread_draws(laws: tuple[Mechanism, ...], n: int) -> tuple[Floats, ...]:
@@ -65,11 +65,11 @@ def spread_draws(laws: tuple[Mechanism, ...], n: int) -> tuple[Floats, ...]:
     root = 2.0
     for _ in range(64):
         root = (1.0 + root) ** (1.0 / (len(laws) + 1))
-    found = []
+    by_law = []
     for i, law in enumerate(laws):
         u = (0.5 + np.arange(1, n + 1) * root ** -(i + 1.0)) % 1.0
         u = np.clip(u, 2.0**-40, 1.0 - 2.0**-40)
         tails, upper = np.minimum(u, 1.0 - u), u < 0.5
         draws = np.where(upper, _quantiles(law, tails, True), _quantiles(law, tails, False))
-        found.append(draws)
-    return tuple(found)
+        by_law.append(draws)
+    return tuple(by_law)

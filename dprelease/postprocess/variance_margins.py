@@ -104,8 +104,8 @@ def _last_below_zero(v: Floats, values: Floats) -> Floats:
     here = np.take_along_axis(values, last, -1)
     there = np.take_along_axis(values, np.minimum(last + 1, size - 1), -1)
     passed = np.where(there > here, -here / (there - here), 0.0)
-    found: Floats = np.where(here <= 0.0, v[last] + passed * (v[1] - v[0]), -math.inf)[..., 0]
-    return found
+    crossings: Floats = np.where(here <= 0.0, v[last] + passed * (v[1] - v[0]), -math.inf)[..., 0]
+    return crossings
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +129,13 @@ class Widths:
         j, y = _between(factor, self.factors)
         below = self.table[i, j] * (1.0 - y) + self.table[i, j + 1] * y
         above = self.table[i + 1, j] * (1.0 - y) + self.table[i + 1, j + 1] * y
-        found: Floats = (below * (1.0 - x) + above * x) * _size(self.sizes, t, factor)
-        return found
+        quantiles: Floats = (below * (1.0 - x) + above * x) * _size(self.sizes, t, factor)
+        return quantiles
 
 
 def _size(sizes: tuple[float, float, float], t: Floats, factor: Floats) -> Floats:
-    found: Floats = np.sqrt(sizes[0] ** 2 + (sizes[1] * t) ** 2 + (sizes[2] * factor) ** 2)
-    return found
+    size: Floats = np.sqrt(sizes[0] ** 2 + (sizes[1] * t) ** 2 + (sizes[2] * factor) ** 2)
+    return size
 
 
 def _between(x: Floats, nodes: Floats) -> tuple[np.ndarray, Floats]:
