@@ -42,22 +42,22 @@ class Answers:
 
     def add(self, name: str, spec: ColumnSpec) -> None:
         """Add one declared column; what can't be measured is refused."""
-        found = parts_of(self.declared, name, spec)
-        if found is None or any(self._refused(name, spec, part) for _, part in found.parts):
+        computed = parts_of(self.declared, name, spec)
+        if computed is None or any(self._refused(name, spec, part) for _, part in computed.parts):
             return
-        form = found.form
+        form = computed.form
         measurements = [
             self._measurement(name, spec, f"{name}.{label}" if label else name, aggregate)
-            for label, aggregate in found.parts
+            for label, aggregate in computed.parts
         ]
         post = self._post(name, spec, form, measurements[0])
         if form.apart and len(measurements) > 1:
             for rank, measurement in enumerate(measurements, 1):
                 self.columns.append(Published(f"{name}_{rank}", form, (measurement,), ""))
             return
-        unit = form.unit([self._unit_of(aggregate) for _, aggregate in found.parts])
+        unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
-        self.columns.append(Published(name, form, parts, unit, spec.margin, post, found.at))
+        self.columns.append(Published(name, form, parts, unit, spec.margin, post, computed.at))
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of keys that are not public.

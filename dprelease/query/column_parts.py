@@ -22,12 +22,12 @@ Way = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
 @cache
 def ways() -> dict[str, Way]:
     """Return how each word becomes measurements, from all files that declare any."""
-    found: dict[str, Way] = {}
+    by_word: dict[str, Way] = {}
     for folder in (aggregates, forms):
         for file in pkgutil.iter_modules(folder.__path__):
             module = importlib.import_module(f"{folder.__name__}.{file.name}")
-            found |= getattr(module, "BY_WORD", {})
-    return found
+            by_word |= getattr(module, "BY_WORD", {})
+    return by_word
 
 
 def parts_of(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnParts | None:

@@ -24,16 +24,16 @@ def formulas_of(
     table: Table, names: Iterable[str], place: Placer, errors: list[DpReleaseError]
 ) -> dict[str, Formula]:
     """Return the checked expressions of these columns; what is wrong is added to `errors`."""
-    found: dict[str, Formula] = {}
+    formulas: dict[str, Formula] = {}
     for name in names:
         text = expression_of(table.columns[name])
         if text is None:
             continue
         try:
-            found[name] = _formula(table, name, text, place(name, "expression"))
+            formulas[name] = _formula(table, name, text, place(name, "expression"))
         except QueryError as error:
             errors.append(error)
-    return found
+    return formulas
 
 
 def _formula(table: Table, name: str, text: str, place: Place) -> Formula:
@@ -90,29 +90,29 @@ def layers(
         waits[name] = len(computed)
         for part in computed:
             readers.setdefault(part, []).append(name)
-    found: list[list[str]] = []
+    levels: list[list[str]] = []
     level = [name for name in todo if not waits[name]]
     while level:
-        found.append(level)
+        levels.append(level)
         later = [name for part in level for name in readers.get(part, ())]
         for name in later:
             waits[name] -= 1
         level = sorted({name for name in later if not waits[name]}, key=place.__getitem__)
-    return found
+    return levels
 
 
 def closure(
     columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
 ) -> tuple[str, ...]:
     """Return `wanted` and everything that it is computed from, in the table's order."""
-    found: set[str] = set()
+    reached: set[str] = set()
     todo = list(wanted)
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             todo += inputs(columns, formulas, name)
-    return tuple(name for name in columns if name in found)
+    return tuple(name for name in columns if name in reached)
 
 
 def inputs(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tuple[str, ...]:

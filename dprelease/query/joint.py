@@ -78,12 +78,12 @@ def parts_of(query: Query) -> list[Part]:
     if query.unit.id is not None:
         return [Part(query, "rows are bounded for each id by the cells of this table")]
     vectors = tuple(m for m in query.measurements if m.is_vector)
-    found = [Part(replace(query, measurements=vectors), _alone(vectors))] if vectors else []
+    parts = [Part(replace(query, measurements=vectors), _alone(vectors))] if vectors else []
     choices: dict[object, list[Measurement]] = {}
     for measurement in query.measurements:
         if not measurement.is_vector:
             choices.setdefault(_candidates(measurement), []).append(measurement)
-    return found + [Part(replace(query, measurements=tuple(each))) for each in choices.values()]
+    return parts + [Part(replace(query, measurements=tuple(each))) for each in choices.values()]
 
 
 def _alone(vectors: Iterable[Measurement]) -> str:
@@ -133,14 +133,14 @@ class Joint:
 
         A row that is dropped for want of a cell of one key counts in tables without that key.
         """
-        found = []
+        keys = []
         for name, key in self.keys.items():
             everywhere = all(
                 any(own.column == name for own in part.query.keys.keys) for part in self.parts
             )
             drops = key.nulls is None or key.others is None
-            found.append(key if everywhere or not drops else replace(key, rest=True))
-        return KeySpace(tuple(found))
+            keys.append(key if everywhere or not drops else replace(key, rest=True))
+        return KeySpace(tuple(keys))
 
     @property
     def numbers(self) -> int:
@@ -214,18 +214,18 @@ MOST_TABLES = 32
 
 def bounded_together(queries: Iterable[Query]) -> list[Together]:
     """Return queries of id units whose rows are read and whose ids are numbered once."""
-    found: list[Together] = []
+    groups: list[Together] = []
     for query in queries:
         if query.unit.id is None or query.private is not None:
             continue
-        for known in found:
+        for known in groups:
             if len(known.queries) < MOST_TABLES and known.admits(query):
                 known.add(query)
                 break
         else:
-            found.append(Together())
-            found[-1].add(query)
-    return [together for together in found if len(together.queries) > 1]
+            groups.append(Together())
+            groups[-1].add(query)
+    return [together for together in groups if len(together.queries) > 1]
 
 
 def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
@@ -233,7 +233,7 @@ def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
 
     `queries` are those of one engine, with names that differ.
     """
-    found: list[Scan] = []
+    planned: list[Scan] = []
     reasons: dict[str, list[str]] = {}
     parts = [part for query in queries for part in parts_of(query)]
     for part in sorted(parts, key=lambda part: -part.query.keys.size):
@@ -244,12 +244,12 @@ def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
             reasons.setdefault(query.name, []).append(
                 "it has too many cells to be held with others"
             )
-        elif not any(scan.take(part) for scan in found):
-            found.append(Scan())
-            if not found[-1].take(part):
+        elif not any(scan.take(part) for scan in planned):
+            planned.append(Scan())
+            if not planned[-1].take(part):
                 raise AssertionError("a scan has room for any part that may be held")
-    for scan in found:
+    for scan in planned:
         if len(scan.parts) == 1:
             name = scan.parts[0].query.name
             reasons.setdefault(name, []).append("no other table reads the same rows and columns")
-    return [scan for scan in found if len(scan.parts) > 1], reasons
+    return [scan for scan in planned if len(scan.parts) > 1], reasons

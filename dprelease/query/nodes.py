@@ -19,8 +19,8 @@ SHOWN = 60
 
 def near(problem: Exception) -> str:
     """Return where the parser gave up, in words."""
-    told = getattr(problem, "errors", None) or [{}]
-    return f", from '{told[0]['highlight'][:SHOWN]}' on" if told[0].get("highlight") else ""
+    errors = getattr(problem, "errors", None) or [{}]
+    return f", from '{errors[0]['highlight'][:SHOWN]}' on" if errors[0].get("highlight") else ""
 
 
 def no_function(name: str, known: str, place: Place) -> QueryError:

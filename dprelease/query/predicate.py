@@ -180,8 +180,8 @@ class _Checker:
         try:
             if not term.sql.startswith("'"):
                 raise ValueError
-            given = term.sql[1:-1]
-            found = date.fromisoformat(given) if word == "DATE" else datetime.fromisoformat(given)
+            text = term.sql[1:-1]
+            moment = date.fromisoformat(text) if word == "DATE" else datetime.fromisoformat(text)
         except ValueError:
             raise QueryError(
                 "DP-WHERE-007",
@@ -189,11 +189,11 @@ class _Checker:
                 left=kind.capitalize(),
                 right="a text that is none such as '2020-12-31'",
             ) from None
-        if isinstance(found, datetime) and found.tzinfo is not None:
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
             raise QueryError(
                 "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
             )
-        return Term(f"{word} '{found}'", kind)
+        return Term(f"{word} '{moment}'", kind)
 
     def _of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         term = self.term(node, depth + 1)

@@ -31,12 +31,12 @@ class PrivateKeys:
 
     def values(self, partition: str) -> tuple[str, ...]:
         """Return the texts of one partition's key values."""
-        found, rest = [], partition
+        texts, rest = [], partition
         for _ in self.columns:
             size, _, rest = rest.partition(":")
-            found.append(rest[: int(size)])
+            texts.append(rest[: int(size)])
             rest = rest[int(size) :]
-        return tuple(found)
+        return tuple(texts)
 
     def among(self, partitions: Iterable[str]) -> KeySpace:
         """Return the cells of these partitions, in the order of their values."""

@@ -28,5 +28,5 @@ def integer(value: int) -> str:
 
 def double(value: Fraction | float) -> str:
     """Return the float nearest to a number as a DOUBLE literal that reads back to the bit."""
-    found = repr(float(value))
-    return f"{found}::DOUBLE" if not found.startswith("-") else f"({found}::DOUBLE)"
+    digits = repr(float(value))
+    return f"{digits}::DOUBLE" if not digits.startswith("-") else f"({digits}::DOUBLE)"

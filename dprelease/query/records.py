@@ -95,12 +95,12 @@ def resolve_records(declaration: Declaration) -> tuple[Records, ...]:
     errors: list[DpReleaseError] = []
     if declaration.spec.budget.neighbours is not Neighbours.REPLACE:
         errors.append(QueryError("DP-LOCAL-001", place=declaration.place("budget")))
-    found = []
+    records = []
     for name, asked in declaration.spec.records.items():
         resolver = _Resolver(declaration, name, declaration.tables[asked.source], errors)
-        found.append(resolver.records(asked))
+        records.append(resolver.records(asked))
     raise_all(errors)
-    return tuple(found)
+    return tuple(records)
 
 
 @dataclass(frozen=True)
@@ -142,31 +142,31 @@ class _Resolver:
         keys = ("columns", name)
         open_keys = _dropped(column)
         asked = spec.mechanism or _default(column, self.declaration.spec.mechanism)
-        found: RecordColumn | str
+        resolved: RecordColumn | str
         read = self.declared.table.columns[column.cut] if isinstance(column, CutColumn) else column
         if expression_of(read) is not None:
             self._refuse("DP-LOCAL-004", *keys, column=name, reason="it is computed from others")
             return None
         if isinstance(column, IntegerColumn | NumberColumn):
-            found = _number(name, column, asked, spec)
+            resolved = _number(name, column, asked, spec)
         else:
-            found = _value(name, column, asked, spec)
-        if isinstance(found, str):
-            self._refuse("DP-LOCAL-004", *keys, column=name, reason=found)
+            resolved = _value(name, column, asked, spec)
+        if isinstance(resolved, str):
+            self._refuse("DP-LOCAL-004", *keys, column=name, reason=resolved)
             return None
         if open_keys:
             self._refuse("DP-LOCAL-003", *keys, column=name, keys=" and ".join(open_keys))
-        if found.key is not None and not found.is_response:
+        if resolved.key is not None and not resolved.is_response:
             kind, known = "public values, not numbers", RESPONSE
             self._refuse(
                 "DP-LOCAL-005", *keys, column=name, kind=kind, mechanism=asked.name, known=known
             )
             return None
-        if found.values < 2 or (found.is_response and found.values > MOST_VALUES):
-            count = f"{found.values:,}"
+        if resolved.values < 2 or (resolved.is_response and resolved.values > MOST_VALUES):
+            count = f"{resolved.values:,}"
             self._refuse("DP-LOCAL-006", *keys, column=name, found=count, limit=f"{MOST_VALUES:,}")
             return None
-        return found
+        return resolved
 
 
 def _default(column: Column, default: MechanismSpec) -> MechanismSpec:

@@ -205,7 +205,7 @@ class _Resolver:
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
     def _keys(self, asked: QuerySpec) -> list[Key]:
-        table, found = self.declared.table, []
+        table, keys = self.declared.table, []
         for i, column in enumerate(asked.group_by):
             if column in asked.group_by[:i]:
                 self._refuse("DP-QUERY-008", "group_by", i, column=column)
@@ -217,13 +217,13 @@ class _Resolver:
             else:
                 key = key_of(column, table.columns[column])
                 if isinstance(key, Key):
-                    found.append(key)
+                    keys.append(key)
                 else:
                     self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
-        return found
+        return keys
 
     def _private(self, asked: QuerySpec) -> PrivateKeys:
-        table, found = self.declared.table, []
+        table, columns = self.declared.table, []
         if not asked.group_by:
             reason = "no key is named"
             self._refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
@@ -239,8 +239,8 @@ class _Resolver:
                 reason = "it names the unit, or its values hardly ever meet"
                 self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
             else:
-                found.append((column, kind))
-        return PrivateKeys(tuple(found))
+                columns.append((column, kind))
+        return PrivateKeys(tuple(columns))
 
     def _unknown(self, column: str, *keys: str | int) -> None:
         table = self.declared.table

@@ -116,11 +116,11 @@ def select(text: str, tables: Mapping[str, Table]) -> Selected:
     if what is not None:
         _refuse("DP-SQL-002", what=what)
     whole = trees[0].copy()
-    found = _Splitter(trees[0], tables).run()
+    selected = _Splitter(trees[0], tables).run()
     what = dropped(whole, text)
     if what is not None:
         _refuse("DP-SQL-002", what=what)
-    return found
+    return selected
 
 
 def _refuse(code: str, **fields: Any) -> NoReturn:
@@ -197,7 +197,7 @@ class _Splitter:
             return []
         if any(value for name, value in group.args.items() if name != "expressions"):
             _refuse("DP-SQL-002", what="GROUP BY other than a list of columns")
-        found = []
+        keys = []
         for item in group.expressions:
             if isinstance(item, exp.Literal) and not item.is_string:  # by its place
                 place = int(item.name) if item.name.isdigit() else 0
@@ -206,8 +206,8 @@ class _Splitter:
                 item = self.tree.expressions[place - 1].unalias()
             elif self._is_alias(item):
                 item = self.aliases[item.name]
-            found.append(item)
-        return found
+            keys.append(item)
+        return keys
 
     def _is_alias(self, item: exp.Expression) -> bool:
         """Return whether a key names a column of the answer; a column of the table comes first."""
@@ -267,9 +267,9 @@ class _Splitter:
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
         if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
             _refuse("DP-SQL-001", problem="it is nested too deeply, or a name leads back to itself")
-        found = self._one_over(node)
+        rendered = self._one_over(node)
         self.depth -= 1
-        return found
+        return rendered
 
     def _one_over(self, node: exp.Expression) -> str:
         if type(node) in AGGREGATES:

@@ -73,10 +73,10 @@ class Views:
             def place(*keys: str) -> Place:
                 return declared.document.place("columns", *keys)
 
-            found = formulas_of(table, table.columns, place, self.errors)
+            formulas = formulas_of(table, table.columns, place, self.errors)
             if len(self.errors) == before:
-                check_order(table.columns, found, place, self.errors)
-            self._formulas[table.name] = found if len(self.errors) == before else None
+                check_order(table.columns, formulas, place, self.errors)
+            self._formulas[table.name] = formulas if len(self.errors) == before else None
         return self._formulas[table.name]
 
     def _add(

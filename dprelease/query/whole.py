@@ -120,9 +120,9 @@ def _words(node: Any, name: str, value: object) -> str:
 def dropped(tree: exp.Expression, text: str) -> str | None:
     """Return a name or a constant of the text that its tree does not hold, in words."""
     tokens = list(DuckDB().tokenize(text))
-    given = Counter(_key(text) for text in _plain(tokens))
-    given.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
-    return next((f"'{word}', which nothing reads" for word, n in given.items() if n > 0), None)
+    counts = Counter(_key(text) for text in _plain(tokens))
+    counts.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
+    return next((f"'{word}', which nothing reads" for word, n in counts.items() if n > 0), None)
 
 
 def _plain(tokens: list[Token]) -> Iterator[str]:
