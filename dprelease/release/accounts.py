@@ -59,23 +59,23 @@ def _number(text: str | None) -> Fraction | None:
 def balances(path: Path) -> list[dict[str, Any]]:
     """Return budget, spent and left of every table, and how many releases it has paid for."""
     state = Ledger(path).state()
-    found = []
+    rows = []
     for name, account in state.accounts.items():
-        held = [r for r in state.reservations.values() if r.charge_of(name) is not None]
-        found.append(
+        reservations = [r for r in state.reservations.values() if r.charge_of(name) is not None]
+        rows.append(
             {
                 "table": name,
                 "counted": account.counted,
                 "amount": float(account.amount),
                 "spent": float(state.spent(name)),
                 "left": float(state.left(name)),
-                "releases": sum(r.is_charged for r in held),
-                "open": sum(r.is_open for r in held),
+                "releases": sum(r.is_charged for r in reservations),
+                "open": sum(r.is_open for r in reservations),
                 "neighbours": account.neighbours,
                 "unit": account.unit,
             }
         )
-    return found
+    return rows
 
 
 def _cost(account: Account, charge: Mapping[str, Any]) -> float:

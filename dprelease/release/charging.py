@@ -118,14 +118,14 @@ def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
     """Return what a plan charges to each table; a join of two tables about people, to both."""
     from dprelease.ledger.account import Charge
 
-    found: dict[str, Charge] = {}
+    by_table: dict[str, Charge] = {}
     for query in queries:
         events = tuple(column.event for column in plan.of_query(query.name))
         for name in dict.fromkeys(table.identity for table in query.charged):
-            before = found[name].events if name in found else ()
+            before = by_table[name].events if name in by_table else ()
             unit = query.unit.id or ROWS
-            found[name] = Charge(name, query.neighbours.value, unit, before + events)
-    return list(found.values())
+            by_table[name] = Charge(name, query.neighbours.value, unit, before + events)
+    return list(by_table.values())
 
 
 def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
@@ -138,11 +138,11 @@ def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
     if record is None:
         return "its manifest names no ledger"
     state = Ledger(path).state()
-    found = state.reservations.get(record["reservation"])
-    if found is None:
+    reservation = state.reservations.get(record["reservation"])
+    if reservation is None:
         return f"entry {record['entry']} is not there"
-    if (found.entry.number, found.entry.digest) != (record["entry"], record["digest"]):
+    if (reservation.entry.number, reservation.entry.digest) != (record["entry"], record["digest"]):
         return f"entry {record['entry']} is another one"
-    if not found.is_charged:
+    if not reservation.is_charged:
         return "its reservation was given back"
     return None

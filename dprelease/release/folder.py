@@ -238,9 +238,9 @@ def _umask() -> int:
     and two that ask at once may leave it so.
     """
     with contextlib.suppress(OSError):
-        found = UMASK.search(STATUS.read_bytes())
-        if found:
-            return int(found[1], 8)
+        match = UMASK.search(STATUS.read_bytes())
+        if match:
+            return int(match[1], 8)
     mask = os.umask(0o077)  # another system than Linux
     os.umask(mask)
     return mask

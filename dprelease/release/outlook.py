@@ -102,12 +102,12 @@ class Outlook:
         return what + would + self._cheaper_words()
 
     def _cheaper_words(self) -> str:
-        found = self.cheaper
-        if found is None:
+        cheaper = self.cheaper
+        if cheaper is None:
             return ""
         return (
-            f" With {found.mechanism} noise it would take {found.price:.4g}, and {found.fits} "
-            f"would fit, with errors {found.errors:.3g} times as large."
+            f" With {cheaper.mechanism} noise it would take {cheaper.price:.4g}, and "
+            f"{cheaper.fits} would fit, with errors {cheaper.errors:.3g} times as large."
         )
 
 
@@ -131,9 +131,9 @@ def outlooks(
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     state = ledger.state()
-    found = left_for(ledger, state, charges_of(queries, plan))
+    left = left_for(ledger, state, charges_of(queries, plan))
     others = list(_others(declaration, queries, plan))
-    return tuple(replace(one, cheaper=_cheapest(one, state, others, plan)) for one in found)
+    return tuple(replace(one, cheaper=_cheapest(one, state, others, plan)) for one in left)
 
 
 def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:

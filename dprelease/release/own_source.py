@@ -126,10 +126,10 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
         if real == there and any(_fits(parts[used:], file) for file in files):
             return True
         # A file that is no link is where its folder is.
-        for found, then in _steps(real, parts, used, links=not _is_below(end, real)):
-            if os.path.isdir(found):
-                todo.append((found, then))
-            elif then == len(parts) and _holds(target, found):
+        for reached, then in _steps(real, parts, used, links=not _is_below(end, real)):
+            if os.path.isdir(reached):
+                todo.append((reached, then))
+            elif then == len(parts) and _holds(target, reached):
                 return True
     return False
 

@@ -53,17 +53,17 @@ def run_federated(
             release.read()
             for query in queries:
                 progress(query.name)
-                shares = plan.of_shares(query.name)
-                found = messages(engines[query.name].run(query), shares, plan.parties, source)
+                columns = plan.of_shares(query.name)
+                vectors = messages(engines[query.name].run(query), columns, plan.parties, source)
                 path = release.folder / file_of(query.name)
-                write_table(_to_arrow(query, found), path)
+                write_table(_to_arrow(query, vectors), path)
                 digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
         release.publish(manifest.build(declaration, queries, plan, digests, party))
     return release.claim.target
 
 
-def _to_arrow(query: Query, found: dict[str, Integers]) -> pa.Table:
+def _to_arrow(query: Query, vectors: dict[str, Integers]) -> pa.Table:
     """Return keys and messages, one row for each cell in key order."""
     import pyarrow as pa
 
@@ -71,6 +71,6 @@ def _to_arrow(query: Query, found: dict[str, Integers]) -> pa.Table:
     for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
         codes = np.arange(query.keys.size) // stride % len(key.values)
         arrays[key.column] = taken(key_values(key), codes)
-    for name, values in found.items():
+    for name, values in vectors.items():
         arrays[name] = wrapped(pa.int64(), values)
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))

@@ -159,7 +159,7 @@ def declare(
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
-    selected = select(statement, {found.table.name: found.table for found in tables})
+    selected = select(statement, {declared.table.name: declared.table for declared in tables})
     query: dict[str, Any] = {"from": selected.source, "columns": selected.columns}
     if selected.where is not None:
         query["where"] = selected.where

@@ -60,19 +60,19 @@ def streaming(
         return
     exact = engine.run(columns[0].query)
     tables = shown(columns)
-    made = (tables.of(noisy) for noisy in perturbed(exact, columns, bits, most))
+    chunks = (tables.of(noisy) for noisy in perturbed(exact, columns, bits, most))
     if exact.size <= most:
-        yield made
+        yield chunks
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1, "dprelease-noise") as worker:
-        yield _one_ahead(made, worker)
+        yield _one_ahead(chunks, worker)
 
 
-def _one_ahead(made: Iterator[pa.Table], worker: ThreadPoolExecutor) -> Iterator[pa.Table]:
+def _one_ahead(chunks: Iterator[pa.Table], worker: ThreadPoolExecutor) -> Iterator[pa.Table]:
     """Yield tables, the next one being made meanwhile."""
-    coming = worker.submit(next, made, None)
+    coming = worker.submit(next, chunks, None)
     while (table := coming.result()) is not None:
-        coming = worker.submit(next, made, None)
+        coming = worker.submit(next, chunks, None)
         yield table
