@@ -37,12 +37,12 @@ def number(value: str, *, text: bool = False) -> str:
 
 def hashed(parts: Sequence[str]) -> str:
     """Return the hash of parts, each made by `number`."""
-    found = ""
+    sql = ""
     for part in parts:
-        found = f"{found} + {part}" if found else part
+        sql = f"{sql} + {part}" if sql else part
         for constant, factor in ROUNDS:
-            found = f"(xor({found}, {constant})) * {factor} % {MODULUS}"
-    return found
+            sql = f"(xor({sql}, {constant})) * {factor} % {MODULUS}"
+    return sql
 
 
 def kept_rows(

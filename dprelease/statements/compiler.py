@@ -163,24 +163,24 @@ class Compiler:
 
         Rows are bounded by all values that the query reads, as they are for its other measurements.
         """
-        found: dict[str, ProfileSql] = {}
+        by_name: dict[str, ProfileSql] = {}
         known: dict[object, ProfileSql] = {}
         for j, measurement in enumerate(self.query.measurements):
             same = same_values(measurement.aggregate) if measurement.is_choice else None
             if same in known:
-                found[measurement.name] = known[same]
+                by_name[measurement.name] = known[same]
             elif measurement.is_choice:
-                found[measurement.name] = known[same] = self._profile(j, measurement)
-        return found
+                by_name[measurement.name] = known[same] = self._profile(j, measurement)
+        return by_name
 
     def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
         size = measurement.aggregate.candidates
         kept = self._kept(None if self.query.unit.id is not None else j)
-        held = f"FROM {self.source} WHERE v{j} IS NOT NULL"
-        grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{held} GROUP BY cell, v{j}"
+        present = f"FROM {self.source} WHERE v{j} IS NOT NULL"
+        grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{present} GROUP BY cell, v{j}"
         by_group = self._statement([*kept, ("", grouped)])
-        out = self.query.keys.size * size
-        places = f"SELECT coalesce(cell * {size} + v{j}, {out}) AS place\nFROM {self.source}"
+        outside = self.query.keys.size * size
+        places = f"SELECT coalesce(cell * {size} + v{j}, {outside}) AS place\nFROM {self.source}"
         if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
@@ -283,10 +283,10 @@ class Compiler:
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
         sums = []
         for j, measurement in enumerate(measurements):
-            held = "count(*)"
+            total = "count(*)"
             if measurement.aggregate.reads_values:
-                held = f"sum({row_value(self, measurement.aggregate)})"
-            sums.append(f"{held} AS a{j}")
+                total = f"sum({row_value(self, measurement.aggregate)})"
+            sums.append(f"{total} AS a{j}")
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
@@ -319,8 +319,8 @@ class Compiler:
                 if measurement.aggregate.reads_values:
                     one = f"coalesce(v{j}, 0)"
                 added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
-        out = self.query.keys.size
-        last = f"SELECT coalesce(cell, {out}) AS cell, {', '.join(added)}\nFROM {self.source}"
+        outside = self.query.keys.size
+        last = f"SELECT coalesce(cell, {outside}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
             return self._statement([*self._kept(), ("", last)])
         read = [j for j, m in enumerate(self.query.measurements) if m.aggregate.reads_values]

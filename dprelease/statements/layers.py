@@ -49,12 +49,12 @@ def needs(query: Query) -> Needs:
     compared = [] if join is None else [left for left, _ in join.on]
     before = layers(columns, query.formulas, compared)
     early = {name for level in before for name in level}
-    found = closure(columns, query.formulas, [*wanted, *compared])
-    levels = layers(columns, query.formulas, found)
+    needed = closure(columns, query.formulas, [*wanted, *compared])
+    levels = layers(columns, query.formulas, needed)
     after = [[name for name in level if name not in early] for level in levels]
-    given = set() if join is None else set(join.columns)
-    own = tuple(n for n in found if n not in given and is_stored(columns[n]))
-    joined = tuple(n for n in found if n in given and not isinstance(columns[n], CutColumn))
+    from_join = set() if join is None else set(join.columns)
+    own = tuple(n for n in needed if n not in from_join and is_stored(columns[n]))
+    joined = tuple(n for n in needed if n in from_join and not isinstance(columns[n], CutColumn))
     return Needs(own, joined, before, [level for level in after if level])
 
 
@@ -80,13 +80,13 @@ def needed_joined(query: Query) -> tuple[str, ...]:
     if query.join is None:
         return ()
     table, formulas = query.join.declared.table, query.join.formulas
-    found = closure(table.columns, formulas, _right(query.join, needs(query)))
-    return tuple(name for name in found if is_stored(table.columns[name]))
+    needed = closure(table.columns, formulas, _right(query.join, needs(query)))
+    return tuple(name for name in needed if is_stored(table.columns[name]))
 
 
-def _right(join: Join, found: Needs) -> tuple[str, ...]:
+def _right(join: Join, needed: Needs) -> tuple[str, ...]:
     """Return the columns that the joined table gives, its keys first."""
-    return tuple(dict.fromkeys([*(right for _, right in join.on), *found.joined]))
+    return tuple(dict.fromkeys([*(right for _, right in join.on), *needed.joined]))
 
 
 def assumed_types(query: Query) -> dict[str, str]:
@@ -105,11 +105,11 @@ def _assumed(table: Table, names: Iterable[str]) -> dict[str, str]:
 
 def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]:
     """Return the engine's type that each column of the query is typed from."""
-    found = dict(own)
+    types = dict(own)
     if query.join is not None:
         right = {**joined, **{name: f.physical for name, f in query.join.formulas.items()}}
-        found |= {name: right[name] for name in query.join.columns if name in right}
-    return found | {name: formula.physical for name, formula in query.formulas.items()}
+        types |= {name: right[name] for name in query.join.columns if name in right}
+    return types | {name: formula.physical for name, formula in query.formulas.items()}
 
 
 def typed_rows(query: Query, own: Physical, joined: Physical) -> str:
@@ -120,12 +120,12 @@ def typed_rows(query: Query, own: Physical, joined: Physical) -> str:
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    found, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _stored(SOURCE, found.own, query.table, own)
-    rows = _layered(rows, found.before, columns, formulas)
+    needed, columns, formulas = needs(query), query.table.columns, query.formulas
+    rows = _stored(SOURCE, needed.own, query.table, own)
+    rows = _layered(rows, needed.before, columns, formulas)
     if query.join is not None:
-        rows = _joined(query, query.join, rows, found, joined, own)
-    return _layered(rows, found.after, columns, formulas)
+        rows = _joined(query, query.join, rows, needed, joined, own)
+    return _layered(rows, needed.after, columns, formulas)
 
 
 def _stored(relation: str, names: Sequence[str], table: Table, physical: Physical) -> str:
@@ -187,20 +187,19 @@ def typed_column(name: str) -> str:
 
 
 def _joined(
-    query: Query, join: Join, rows: str, found: Needs, joined: Physical, own: Physical
+    query: Query, join: Join, rows: str, needed: Needs, joined: Physical, own: Physical
 ) -> str:
     """Return the rows with the joined table's columns beside them."""
     right = joined_rows(query, joined)
-    given = "".join(f", joined.{quoting.identifier(name)}" for name in found.joined)
+    beside = "".join(f", joined.{quoting.identifier(name)}" for name in needed.joined)
     types = physical_of(query, own, {})
     pairs = [
         _equal(query.table.columns[left], types.get(left, ""), joined.get(name, ""), left, name)
         for left, name in join.on
     ]
     how = "JOIN" if join.by_unit else "LEFT JOIN"
-    return (
-        f"SELECT typed.*{given} FROM ({rows}) typed {how} ({right}) joined ON {' AND '.join(pairs)}"
-    )
+    on = " AND ".join(pairs)
+    return f"SELECT typed.*{beside} FROM ({rows}) typed {how} ({right}) joined ON {on}"
 
 
 def joined_rows(query: Query, joined: Physical) -> str:
@@ -235,14 +234,14 @@ def _sure(query: Query, join: Join) -> list[str]:
 
     An undeclared code reads otherwise in another type, and so does a whole number beyond 2^53.
     """
-    found: list[str] = []
+    conditions: list[str] = []
     for left, right in () if join.by_unit else join.on:
         column, key = query.table.columns[left], quoting.identifier(right)
         if isinstance(column, CategoryColumn):
-            found.append(f"{key} IN ({', '.join(map(quoting.text, column.values or ()))})")
+            conditions.append(f"{key} IN ({', '.join(map(quoting.text, column.values or ()))})")
         elif isinstance(column, IntegerColumn) and not is_any_integer(column):
-            found.append(f"{key} BETWEEN {quoting.integer(1 - EXACT)} AND {EXACT - 1}")
-    return found
+            conditions.append(f"{key} BETWEEN {quoting.integer(1 - EXACT)} AND {EXACT - 1}")
+    return conditions
 
 
 def _keys(join: Join) -> list[str]:
@@ -251,8 +250,8 @@ def _keys(join: Join) -> list[str]:
 
 def _typed_table(table: Table, formulas: Formulas, names: Sequence[str], physical: Physical) -> str:
     """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
-    found = closure(table.columns, formulas, names)
-    stored = [name for name in found if is_stored(table.columns[name])]
+    needed = closure(table.columns, formulas, names)
+    stored = [name for name in needed if is_stored(table.columns[name])]
     rows = _stored(JOINED, stored, table, physical)
     return _layered(rows, layers(table.columns, formulas, names), table.columns, formulas)
 

@@ -88,13 +88,13 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
     if stored in ZONED and zone != UTC:
         source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
-    found = None if meaning is None else meaning(Held(source, stored, column, zone))
-    if found is None or (is_stored(column) and _is_respelled(column, stored)):
+    sql = None if meaning is None else meaning(Held(source, stored, column, zone))
+    if sql is None or (is_stored(column) and _is_respelled(column, stored)):
         way = _way(name, column, stored)
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
     if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
         raise DataError("DP-DATA-015", column=name)
-    return found
+    return sql
 
 
 def _way(name: str, column: Column, stored: str) -> str:

@@ -59,8 +59,8 @@ def compile_partial_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
     """Return the statement of the partitions in a part: `name`, the bytes of one, and `n`."""
-    found = Compiler(query, physical, joined or {}).partitions()
-    return f"SELECT encode(cell) AS name, CAST(n AS BIGINT) AS n FROM ({found})"
+    sql = Compiler(query, physical, joined or {}).partitions()
+    return f"SELECT encode(cell) AS name, CAST(n AS BIGINT) AS n FROM ({sql})"
 
 
 class _Partial(Compiler):
@@ -68,18 +68,18 @@ class _Partial(Compiler):
         """Return all statements as one."""
         distinct = {m.name: m for m in self.query.measurements if _is_distinct(m)}
         self.vectors = [m for m in self.vectors if m.name not in distinct]
-        found: list[str] = []
+        parts: list[str] = []
         if self.vectors:
             by_rows = self.query.unit.id is not None
             sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
-            found.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
+            parts.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
         numbers: dict[str, int] = {}
         profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}
         counted = {name: self._number(numbers, self._pairs(m)) for name, m in distinct.items()}
         for sql, number in numbers.items():
             added = ["n", *["0"] * (self._width - 1)]
-            found.append(self._part(number, sql, "CAST(v AS BIGINT)", added))
-        sql = "\nUNION ALL\n".join(found)
+            parts.append(self._part(number, sql, "CAST(v AS BIGINT)", added))
+        sql = "\nUNION ALL\n".join(parts)
         names = tuple(measurement.name for measurement in self.vectors)
         return Partial(sql, tuple(self.key_tables), names, profiles, counted)
 

@@ -87,7 +87,7 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
     if key is None or key.kind == "text":
         return value
     if key.kind == "boolean":
-        found = f"CASE WHEN {value} THEN 1 ELSE 0 END"
+        code = f"CASE WHEN {value} THEN 1 ELSE 0 END"
     else:  # days outside the bounds are missing already
-        found = f"CAST({value} - {quoting.day(key.days[0])} AS BIGINT)"
-    return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {found} END AS BIGINT)"
+        code = f"CAST({value} - {quoting.day(key.days[0])} AS BIGINT)"
+    return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {code} END AS BIGINT)"

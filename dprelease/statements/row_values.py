@@ -51,10 +51,10 @@ def _count(row: Row, count: Count) -> str:
 
 def _sum(row: Row, total: Sum) -> str:
     steps = row.steps(total)
-    found = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
+    centered = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
     if total.beside is None:
-        return found
-    return f"CASE WHEN {row.present(total.beside)} THEN {found} END"
+        return centered
+    return f"CASE WHEN {row.present(total.beside)} THEN {centered} END"
 
 
 def _square(row: Row, squares: SquareSum) -> str:

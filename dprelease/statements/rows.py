@@ -48,13 +48,13 @@ def compile_rows(
     if unit is None:
         raise TypeError("only rows of ids are bounded")
     coded = Coded(Compiler(asked, physical, joined), sources)
-    out = [coded.column("id", typed_column(unit))]
+    expressions = [coded.column("id", typed_column(unit))]
     columns: dict[str, Columns] = {}
 
     def place(expression: str) -> int:
-        if expression not in out:
-            out.append(expression)
-        return out.index(expression)
+        if expression not in expressions:
+            expressions.append(expression)
+        return expressions.index(expression)
 
     for query in sources.queries:
         cell = coded.where(query.predicate, coded.cell(query.keys))
@@ -64,8 +64,8 @@ def compile_rows(
             if measurement.aggregate.reads_values
         ]
         columns[query.name] = Columns(place(cell), tuple(values))
-    named = ", ".join(f"{expression} AS r{i}" for i, expression in enumerate(out) if i)
+    named = ", ".join(f"{expression} AS r{i}" for i, expression in enumerate(expressions) if i)
     some = " OR ".join(f"r{columns[query.name].cells} IS NOT NULL" for query in sources.queries)
     rows = f"SELECT id, {named} FROM coded WHERE id IS NOT NULL"
     last = f"SELECT * FROM ({rows}) WHERE {some}"
-    return CompiledRows(coded.statement(last), len(out), coded.key_tables, columns)
+    return CompiledRows(coded.statement(last), len(expressions), coded.key_tables, columns)

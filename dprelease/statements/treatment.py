@@ -29,15 +29,15 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
     low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.null_value
     if _is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
-        found = _whole_steps(value, column, low, high, step.numerator)
+        sql = _whole_steps(value, column, low, high, step.numerator)
         if null is None:
-            return found  # a missing value stays missing in all of it
+            return sql  # a missing value stays missing in all of it
     else:
-        found = _rounded_steps(value, column, low, high, step)
+        sql = _rounded_steps(value, column, low, high, step)
     if null is None:
-        return f"CASE WHEN {value} IS NOT NULL THEN {found} END"
+        return f"CASE WHEN {value} IS NOT NULL THEN {sql} END"
     inside = min(max(_nearest(null / step), low), high)
-    return f"CASE WHEN {value} IS NOT NULL THEN {found} ELSE {inside} END"
+    return f"CASE WHEN {value} IS NOT NULL THEN {sql} ELSE {inside} END"
 
 
 def _is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str) -> bool:
