@@ -50,8 +50,8 @@ def taken(values: pa.Array, places: Integers) -> pa.Array:
         bits = np.frombuffer(values.buffers()[1], dtype=np.uint8)
         return _booleans(np.unpackbits(bits, bitorder="little")[places])
     if kind != pa.string():
-        held = np.frombuffer(values.buffers()[1], dtype=f"i{kind.bit_width // 8}")
-        return wrapped(kind, held[places])
+        numbers = np.frombuffer(values.buffers()[1], dtype=f"i{kind.bit_width // 8}")
+        return wrapped(kind, numbers[places])
     if len(places) >= FEW:
         return values.take(wrapped(pa.int64(), places))
     known = values.to_pylist()
@@ -93,9 +93,9 @@ def without(values: pa.Array, empty: Flags) -> pa.Array:
     """Return numbers with some cells left empty; what stood there is in no buffer."""
     import pyarrow as pa
 
-    held = np.frombuffer(values.buffers()[1], dtype=np.uint8)
-    held = held.reshape(len(values), values.type.bit_width // 8)
-    left = np.where(empty[:, np.newaxis], np.uint8(0), held)
+    raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)
+    raw = raw.reshape(len(values), values.type.bit_width // 8)
+    left = np.where(empty[:, np.newaxis], np.uint8(0), raw)
     buffers = [_booleans(~empty).buffers()[1], pa.py_buffer(left)]
     return pa.Array.from_buffers(values.type, len(values), buffers)
 
@@ -104,9 +104,9 @@ def scaled(steps: Integers, step: Fraction) -> pa.Array:
     """Return steps * step exactly: 64-bit integers for step one, else decimals."""
     import pyarrow as pa
 
-    found = wrapped(pa.int64(), steps)
+    integers = wrapped(pa.int64(), steps)
     if step == 1:
-        return found
+        return integers
     digits = decimal_digits(step) or 0
     unit = int(step * 10**digits)
     if len(steps) < FEW:
@@ -114,14 +114,14 @@ def scaled(steps: Integers, step: Fraction) -> pa.Array:
     import pyarrow.compute as pc
 
     factor = _decimals([unit], pa.decimal128(WIDEST_STEP, digits))[0]
-    return pc.multiply(found.cast(pa.decimal128(20, 0)), factor).cast(pa.decimal128(38, digits))
+    return pc.multiply(integers.cast(pa.decimal128(20, 0)), factor).cast(pa.decimal128(38, digits))
 
 
 def _decimals(values: list[int], kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
-    held = b"".join(value.to_bytes(16, "little", signed=True) for value in values)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(held)])
+    raw = b"".join(value.to_bytes(16, "little", signed=True) for value in values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(raw)])
 
 
 def kind_of(step: Fraction | None) -> str:
@@ -135,6 +135,6 @@ def fractions(values: Floats) -> pa.Array:
     """Return doubles, null where NaN."""
     import pyarrow as pa
 
-    found = wrapped(pa.float64(), np.ascontiguousarray(values))
+    doubles = wrapped(pa.float64(), np.ascontiguousarray(values))
     unknown = ~np.isfinite(values)
-    return without(found, unknown) if unknown.any() else found
+    return without(doubles, unknown) if unknown.any() else doubles

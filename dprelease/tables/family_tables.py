@@ -45,7 +45,7 @@ class MeasuredTables:
 
         arrays = self._keys.of(self._done, self._done + noisy.size)
         self._done += noisy.size
-        arrays |= {name: wrapped(pa.int64(), held) for name, held in noisy.columns.items()}
+        arrays |= {name: wrapped(pa.int64(), vector) for name, vector in noisy.columns.items()}
         return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
@@ -75,13 +75,13 @@ def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.T
 
     if family.step is None:
         return {answer.query.name: to_arrow(answer) for answer in drawn}
-    found, noised = {}, []
+    by_name, noised = {}, []
     for table, answer in zip(family.tables, drawn, strict=True):
-        found[table.measured] = MeasuredTables(answer.columns).of(answer.noisy)
+        by_name[table.measured] = MeasuredTables(answer.columns).of(answer.noisy)
         noised.append(NoisedTable(table, _held(answer.noisy)))
     for output, batches in zip(family.outputs, family.step.values(noised), strict=True):
-        found[output.name] = pa.concat_tables(output_tables(output, batches))
-    return found
+        by_name[output.name] = pa.concat_tables(output_tables(output, batches))
+    return by_name
 
 
 def _held(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
@@ -118,10 +118,10 @@ def _array(kind: object, values: Any) -> pa.Array:
 
 def schema_of_output(output: Output) -> Schema:
     """Return name and Arrow type of every column of what a step publishes."""
-    found = key_types(output.keys.keys)
+    columns = key_types(output.keys.keys)
     for name, kind in output.columns.items():
         if isinstance(kind, Flag):
-            found.append((name, "bool"))
+            columns.append((name, "bool"))
         else:
-            found.append((name, kind_of(kind.step if isinstance(kind, Lattice) else None)))
-    return found
+            columns.append((name, kind_of(kind.step if isinstance(kind, Lattice) else None)))
+    return columns

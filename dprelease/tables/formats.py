@@ -65,8 +65,8 @@ class Parquet:
         """See `Format.shape`."""
         import pyarrow.parquet as pq
 
-        held = pq.ParquetFile(path)
-        return held.schema_arrow, held.metadata.num_rows
+        file = pq.ParquetFile(path)
+        return file.schema_arrow, file.metadata.num_rows
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """See `Format.batches`."""

@@ -37,23 +37,23 @@ class PublicKeys:
     def at(self, cells: Integers) -> dict[str, pa.Array]:
         """Return the key columns of cells, by name."""
         return {
-            key.column: _column(key, cells // stride % len(key.values), held)
-            for key, stride, held in self._held
+            key.column: _column(key, cells // stride % len(key.values), values)
+            for key, stride, values in self._held
         }
 
     def of(self, first: int, last: int) -> dict[str, pa.Array]:
         """Return those of cells `first` to `last` - 1, whose numbers no column waits for."""
         return {
-            key.column: _column(key, np.arange(first, last) // stride % len(key.values), held)
-            for key, stride, held in self._held
+            key.column: _column(key, np.arange(first, last) // stride % len(key.values), values)
+            for key, stride, values in self._held
         }
 
 
-def _column(key: Key, codes: Integers, held: pa.Array | None) -> pa.Array:
+def _column(key: Key, codes: Integers, values: pa.Array | None) -> pa.Array:
     import pyarrow as pa
 
-    if held is not None:
-        return taken(held, codes)
+    if values is not None:
+        return taken(values, codes)
     codes += key.whole[0]
     return wrapped(pa.int64(), codes)
 

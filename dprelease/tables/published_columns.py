@@ -43,14 +43,14 @@ def published_types(query: Query, column: Published) -> list[tuple[str, str]]:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[_candidates(query, column).kind])]
     kind = kind_of(column.step)
-    found = [(column.name, kind)]
+    types = [(column.name, kind)]
     if column.margin is not None:
-        found.append((f"{column.name}_moe", kind))
+        types.append((f"{column.name}_moe", kind))
     if column.post.labels:
-        found.append((f"{column.name}_label", "string"))
+        types.append((f"{column.name}_label", "string"))
     if column.post.flag_above is not None:
-        found.append((f"{column.name}_unreliable", "bool"))
-    return found
+        types.append((f"{column.name}_unreliable", "bool"))
+    return types
 
 
 def published_arrays(
@@ -60,8 +60,8 @@ def published_arrays(
     if column.form == LABEL:
         candidates = key_values(_candidates(query, column))
         return {column.name: taken(candidates, vectors[column.parts[0].name])}
-    found = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
-    values = found or _on_lattice(query, column, vectors, laws)
+    fractional = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
+    values = fractional or _on_lattice(query, column, vectors, laws)
     arrays = {column.name: values.array}
     if column.margin is not None:
         arrays[f"{column.name}_moe"] = values.margin
@@ -124,22 +124,22 @@ def _labels(column: Published, array: pa.Array) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = array.cast(pa.string())
+    labels = array.cast(pa.string())
     ends = ((column.post.bottom_code, "or less"), (column.post.top_code, "or more"))
     for end, words in ends:
         if end is not None:
             at_end = pc.equal(array.cast(pa.float64()), float(end))
-            found = pc.if_else(at_end, f"{plain_text(end)} {words}", found)
-    return found
+            labels = pc.if_else(at_end, f"{plain_text(end)} {words}", labels)
+    return labels
 
 
 def _flags(column: Published, values: _Values) -> pa.Array:
     """Return where the margin of error is above the declared part of the value."""
     import pyarrow as pa
 
-    found, margin = _floats(values.array), _floats(values.margin)
+    numbers, margin = _floats(values.array), _floats(values.margin)
     with np.errstate(invalid="ignore"):
-        flags: Flags = ~(margin <= np.abs(found) * float(column.post.flag_above or 0))
+        flags: Flags = ~(margin <= np.abs(numbers) * float(column.post.flag_above or 0))
     return pa.array(flags.tolist(), type=pa.bool_())
 
 
@@ -148,8 +148,8 @@ def _floats(array: pa.Array | None) -> Floats:
 
     if array is None:
         raise TypeError("a flag needs a margin")
-    found: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return found
+    floats: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return floats
 
 
 def _candidates(query: Query, column: Published) -> Key:

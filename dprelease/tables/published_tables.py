@@ -43,7 +43,7 @@ def to_arrow(answer: Answer) -> pa.Table:
 
 def schema_of(query: Query) -> list[tuple[str, str]]:
     """Return name and Arrow type of every column that a query publishes."""
-    found = key_types(query.key_columns)
+    columns = key_types(query.key_columns)
     for published in query.columns:
-        found += published_types(query, published)
-    return found
+        columns += published_types(query, published)
+    return columns

@@ -35,7 +35,7 @@ def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColu
 
 def schema_of_records(records: Records) -> list[tuple[str, str]]:
     """Return name and Arrow type of every published column."""
-    found = []
+    columns = []
     for column in records.columns:
         if column.key is not None:
             kind = KINDS[column.key.kind]
@@ -43,8 +43,8 @@ def schema_of_records(records: Records) -> list[tuple[str, str]]:
             kind = "int64"
         else:
             kind = f"decimal128(38, {decimal_digits(column.measurement.step) or 0})"
-        found.append((column.name, kind))
-    return found
+        columns.append((column.name, kind))
+    return columns
 
 
 def public_values(column: RecordColumn) -> pa.Array:
@@ -55,20 +55,20 @@ def public_values(column: RecordColumn) -> pa.Array:
     return scaled(steps, column.measurement.step)
 
 
-def declared_values(held: pa.ChunkedArray, column: RecordColumn) -> bool:
+def declared_values(values: pa.ChunkedArray, column: RecordColumn) -> bool:
     """Return whether no value is missing, and all are ones that the column can publish.
 
     Those are the declared values for randomized response, and else whole lattice steps.
     """
     import pyarrow.compute as pc
 
-    if held.null_count:
+    if values.null_count:
         return False
     if column.is_response:
         known = public_values(column)
-        return bool(pc.all(pc.is_in(held, value_set=known), min_count=0).as_py())
+        return bool(pc.all(pc.is_in(values, value_set=known), min_count=0).as_py())
     step, digits = column.measurement.step, decimal_digits(column.measurement.step) or 0
     if step * 10**digits == 1:
         return True  # the type of the column holds nothing but whole steps
-    steps = [Fraction(value) / step for value in pc.unique(held).to_pylist()]
-    return all(found.denominator == 1 and abs(found) <= LIMIT for found in steps)
+    steps = [Fraction(value) / step for value in pc.unique(values).to_pylist()]
+    return all(each.denominator == 1 and abs(each) <= LIMIT for each in steps)
