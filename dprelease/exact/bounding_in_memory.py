@@ -241,8 +241,8 @@ def numbered(
 
 
 def _joined(ids: pa.ChunkedArray) -> NDArray[np.integer[Any]]:
-    found: NDArray[np.integer[Any]] = np.concatenate([numbers_of(chunk) for chunk in ids.chunks])
-    return found
+    joined: NDArray[np.integer[Any]] = np.concatenate([numbers_of(chunk) for chunk in ids.chunks])
+    return joined
 
 
 def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Integers] | None:

@@ -200,9 +200,9 @@ class Engine:
             with closing(batches(link, compiled.sql)) as stream:
                 return fill(stream, compiled.filled)
 
-        found = self._attempt("DP-DATA-006", State.READ, filled)
+        scanned = self._attempt("DP-DATA-006", State.READ, filled)
         self.refuse_change()
-        return found
+        return scanned
 
     def _bounded(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
@@ -235,8 +235,8 @@ class Engine:
         compiled = compile_rows(sources, self.physical, self.joined)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
-        held = self._attempt("DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled))
-        return None if held is None else (held, compiled)
+        rows = self._attempt("DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled))
+        return None if rows is None else (rows, compiled)
 
     def refuse_change(self) -> None:
         """Raise DP-DATA-007 if a file changed since it was opened."""
@@ -259,11 +259,11 @@ class Engine:
         """
         self.compile(query)
         sql = compile_partitions(query, self.physical, self.joined)
-        found = self._attempt(
+        columns = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
         )
         self.refuse_change()
-        return Partitions(list(found["cell"]), np.asarray(found["n"], dtype=np.int64))
+        return Partitions(list(columns["cell"]), np.asarray(columns["n"], dtype=np.int64))
 
     def compile_records(self, records: Records) -> CompiledRecords:
         """Return the SQL of records over the types that the source really has.
@@ -333,8 +333,8 @@ class Engine:
             return work(self._connection)
         except (duckdb.Error, MemoryError, OSError, ValueError):  # the last two from its batches
             given = given or self._inputs[0]
-            told = named(given.declared, given.opened is not None)
-            failure = DataError(code, state=state, **told, format=given.kind)
+            fields = named(given.declared, given.opened is not None)
+            failure = DataError(code, state=state, **fields, format=given.kind)
         raise failure
 
     def _prepare(self) -> None:

@@ -40,7 +40,7 @@ def open_engines(
         source differently.
     """
     opened: dict[tuple[str, str | None], Answering] = {}
-    found: dict[str, Answering] = {}
+    by_name: dict[str, Answering] = {}
     with ExitStack() as stack:
         for query in queries:
             joined = None if query.join is None else query.join.declared
@@ -51,18 +51,18 @@ def open_engines(
                 sources = Sources(query.declared, own, joined, other)
                 opening = kind_of_engine(spec.engine).open(sources, spec, settings)
                 opened[pair] = stack.enter_context(opening)
-            found[query.name] = opened[pair]
-            found[query.name].compile(query)
+            by_name[query.name] = opened[pair]
+            by_name[query.name].compile(query)
         for engine in opened.values():
             if isinstance(engine, Expecting):
-                engine.expect([query for query in queries if found[query.name] is engine])
-        yield found
+                engine.expect([query for query in queries if by_name[query.name] is engine])
+        yield by_name
 
 
 def kind_of_engine(name: str) -> EngineKind:
     """Return the kind of engine of a name that is on the list."""
-    found: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
-    return found
+    kind: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
+    return kind
 
 
 def open_engine(
@@ -92,7 +92,7 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     if not isinstance(frames, Mapping):
         kind = kind_of_object(frames)
         raise FrameError("DP-DATA-020", kind=kind, known=", ".join(known))
-    given: dict[str, str] = {}
+    by_table: dict[str, str] = {}
     for name, frame in frames.items():
         problem = None
         if name not in known:
@@ -100,11 +100,11 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
             problem = "is the name of no table" + (f"; did you mean '{close[0]}'" if close else "")
         elif frame is None:
             problem = "is None, not a frame"
-        elif known[name] in given:
-            problem = f"names the same table as '{given[known[name]]}'"
+        elif known[name] in by_table:
+            problem = f"names the same table as '{by_table[known[name]]}'"
         if problem is not None:
             raise DataError("DP-DATA-016", name=name, problem=problem, known=", ".join(known))
-        given[known[name]] = name
+        by_table[known[name]] = name
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:

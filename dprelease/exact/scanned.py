@@ -50,25 +50,25 @@ class ScannedTables:
         vectors: dict[str, Held] = {}
         profiles: dict[str, Profile | DenseProfile] = {}
         for part in parts:
-            found = self._part(part)
+            table = self._part(part)
             for measurement in part.query.measurements:
                 if measurement.is_vector:
-                    vectors[measurement.name] = found.vector(measurement.name)
+                    vectors[measurement.name] = table.vector(measurement.name)
                 else:
-                    profiles[measurement.name] = found.profile(measurement.name)
+                    profiles[measurement.name] = table.profile(measurement.name)
         return ExactTable(query.name, query.keys.size, vectors, profiles)
 
     def _part(self, part: Part) -> ExactTable:
         scan = self._scans.get(part.name)
         if scan is not None:
             filled = self._scan(scan)
-            for done in scan.parts:
-                del self._scans[done.name]
+            for served in scan.parts:
+                del self._scans[served.name]
             for joint, numbers in filled or ():
                 for each in joint.joint.parts:
                     self._found[each.name] = _added_up(joint, numbers, each)
-        found = self._found.pop(part.name, None)
-        return self._read(part.query) if found is None else found
+        table = self._found.pop(part.name, None)
+        return self._read(part.query) if table is None else table
 
 
 def fill(batches: Iterable[Any], joints: Sequence[Filled]) -> Scanned | None:

@@ -44,12 +44,12 @@ class TableReader:
         most = {name: added[name] for name in compiled.columns}
         if size >= MANY_CELLS:
             return self._many(compiled, most, size)
-        found = self._fetched(compiled.sql)
-        cells = found["cell"]
+        columns = self._fetched(compiled.sql)
+        cells = columns["cell"]
         vectors: dict[str, Vector] = {}
         for i, name in enumerate(compiled.columns):
             vector = np.zeros(size, dtype=np.int64)
-            vector[cells] = found[f"m{i}"]
+            vector[cells] = columns[f"m{i}"]
             vectors[name] = vector
         return vectors
 
@@ -68,18 +68,18 @@ class TableReader:
     def profiles(self, compiled: Compiled, size: int) -> dict[str, Profile | DenseProfile]:
         """Return how often each candidate stands in each cell, by measurement."""
         asked = dict.fromkeys(compiled.profiles.values())
-        found = {statement: self._profile(statement, size) for statement in asked}
-        return {name: found[statement] for name, statement in compiled.profiles.items()}
+        by_statement = {statement: self._profile(statement, size) for statement in asked}
+        return {name: by_statement[statement] for name, statement in compiled.profiles.items()}
 
     def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
         places = size * asked.candidates
         if places > MOST_PLACES:
-            found = self._fetched(asked.grouped)
-            return Profile.of(found["cell"], found["v"], found["n"], size)
+            columns = self._fetched(asked.grouped)
+            return Profile.of(columns["cell"], columns["v"], columns["n"], size)
         counts = self.attempt(lambda link: counted(link, asked.places, places))
         return DenseProfile(counts.reshape(size, asked.candidates))
 
     def _fetched(self, sql: str) -> dict[str, Integers]:
         # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
-        found = self.attempt(lambda link: link.execute(sql).fetchnumpy())
-        return {name: np.asarray(column, dtype=np.int64) for name, column in found.items()}
+        columns = self.attempt(lambda link: link.execute(sql).fetchnumpy())
+        return {name: np.asarray(column, dtype=np.int64) for name, column in columns.items()}

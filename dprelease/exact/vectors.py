@@ -121,17 +121,17 @@ class _Filling:
         stored = [StoredVector(self.scratch, f"vector-{i}") for i in range(number)]
         span = math.ceil(self.size / parts)
         for first in range(0, self.size, span):
-            held = self._range(number, first, min(first + span, self.size))
-            for vector, values in zip(stored, held, strict=True):
+            pieces = self._range(number, first, min(first + span, self.size))
+            for vector, values in zip(stored, pieces, strict=True):
                 vector.append(values)
-            del held, values  # before the next range needs the room
+            del pieces, values  # before the next range needs the room
         return list(stored)
 
     def _range(self, number: int, first: int, last: int) -> list[Integers]:
         vectors = [np.zeros(last - first + 1, dtype=np.int64) for _ in range(number)]
-        for _, cells, found in self._rows(number):
+        for _, cells, numbers in self._rows(number):
             inside = slice(None) if last - first == self.size else _within(cells, first, last)
-            for vector, values in zip(vectors, found, strict=True):
+            for vector, values in zip(vectors, numbers, strict=True):
                 if self.adds:
                     np.add.at(vector, cells[inside] - first, values[inside])
                 else:
@@ -145,8 +145,8 @@ class _Filling:
             seen += len(batch)
             if self.adds and seen > MOST_ROWS:
                 raise _TooManyRows
-            cells, *found = (numbers_of(batch.column(i)) for i in range(1 + number))
-            yield seen, cells, found
+            cells, *numbers = (numbers_of(batch.column(i)) for i in range(1 + number))
+            yield seen, cells, numbers
 
 
 def _within(cells: Integers, first: int, last: int) -> Integers:
