@@ -24,7 +24,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     from dprelease.query.joint import bounded_together, scans
 
     together, reasons = scans(queries)
-    found = []
+    objects = []
     for scan in together:
         joints = [
             {
@@ -35,12 +35,12 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
             for joint in scan.joints
         ]
         tables = list(dict.fromkeys(part.query.name for part in scan.parts))
-        found.append({"tables": tables, "joint_tables": joints})
+        objects.append({"tables": tables, "joint_tables": joints})
     for bounded in bounded_together(queries):
         names = [query.name for query in bounded.queries]
-        found.append({"tables": names, "bounded": "rows are read, and ids numbered, once"})
+        objects.append({"tables": names, "bounded": "rows are read, and ids numbered, once"})
         reasons = {name: why for name, why in reasons.items() if name not in names}
-    return found + [_alone(name, why) for name, why in reasons.items()]
+    return objects + [_alone(name, why) for name, why in reasons.items()]
 
 
 def _alone(name: str, why: Sequence[str]) -> dict[str, Any]:
