@@ -10,6 +10,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.used_columns import Formula, Predicate
 from dprelease.schema.columns import Column
+from dprelease.schema.model import same_name
 
 
 @dataclass
@@ -20,13 +21,21 @@ class Together:
     keys: dict[str, Key] = field(default_factory=dict)
     columns: dict[str, Column] = field(default_factory=dict)
     formulas: dict[str, Formula] = field(default_factory=dict)
+    _spelled: dict[str, str] = field(default_factory=dict)
+    """All names of columns, by the form under which two of them count as the same."""
 
     def admits(self, query: Query) -> bool:
-        """Return whether a query reads the same sources, and agrees about all names."""
+        """Return whether a query reads the same sources, and agrees about all names.
+
+        Names that differ in case alone are one name to the engine, which would take one column of
+        two for both.
+        """
         if not self.queries:
             return True
         first = self.queries[0]
         if query.declared is not first.declared or _differ(query.join, first.join):
+            return False
+        if any(self._spelled.get(same_name(n), n) != n for n in query.table.columns):
             return False
         pairs = (
             (self.columns, query.table.columns),
@@ -43,6 +52,7 @@ class Together:
         self.keys |= _by_column(query)
         self.columns |= query.table.columns
         self.formulas |= query.formulas
+        self._spelled |= {same_name(name): name for name in query.table.columns}
 
     def query(self, measurements: Iterable[Measurement]) -> Query:
         """Return a query of all columns that are read, whose rows are those of any of them."""
