@@ -10,7 +10,7 @@ alone, never from rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from dprelease.query.keys import Key, KeySpace
@@ -112,10 +112,24 @@ class Joint:
     vectors: dict[object, Measurement]
     """What is added up for each cell: by aggregate, one measurement that asks for it."""
 
+    common: frozenset[str]
+    """The keys that all parts have."""
+
     @classmethod
     def of(cls, part: Part) -> Joint:
         """Return the table of one part."""
-        return cls([part], {key.column: key for key in part.query.keys.keys}, _vectors(part))
+        keys = {key.column: key for key in part.query.keys.keys}
+        return cls([part], keys, _vectors(part), frozenset(keys))
+
+    def with_(self, part: Part) -> Joint:
+        """Return the table of one part more."""
+        new = Joint.of(part)
+        return Joint(
+            [*self.parts, part],
+            self.keys | new.keys,
+            self.vectors | new.vectors,
+            self.common & new.common,
+        )
 
     @property
     def candidates(self) -> int:
@@ -133,33 +147,36 @@ class Joint:
 
         A row that is dropped for want of a cell of one key counts in tables without that key.
         """
-        found = []
-        for name, key in self.keys.items():
-            everywhere = all(
-                any(own.column == name for own in part.query.keys.keys) for part in self.parts
-            )
-            drops = key.nulls is None or key.others is None
-            found.append(key if everywhere or not drops else replace(key, rest=True))
+        found = (
+            replace(key, rest=True) if _has_rest(key, self.common) else key
+            for key in self.keys.values()
+        )
         return KeySpace(tuple(found))
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers it holds, or some more."""
-        return self._size(self.keys) * (self.candidates or len(self.vectors))
+        """Return how many numbers it holds."""
+        return _size(self.keys, self.common) * (self.candidates or len(self.vectors))
 
     def grown(self, part: Part) -> int:
         """Return how many cells there are with a part; 0 if another table is better."""
         first = self.parts[0]
         if (part.candidates, part.condition) != (first.candidates, first.condition):
             return 0
-        size = self._size(self.keys | {key.column: key for key in part.query.keys.keys})
+        keys = {key.column: key for key in part.query.keys.keys}
+        size = _size(self.keys | keys, self.common & keys.keys())
         if size > max(MOST_CELLS, 2 * first.query.keys.size):
             return 0
         return 0 if self.candidates and size * self.candidates > MOST_PLACES else size
 
-    @staticmethod
-    def _size(keys: Mapping[str, Key]) -> int:
-        return math.prod(len(key.values) + 1 for key in keys.values())
+
+def _has_rest(key: Key, common: Set[str]) -> bool:
+    """Return whether rows that a key drops are held, for tables without it."""
+    return key.column not in common and (key.nulls is None or key.others is None)
+
+
+def _size(keys: Mapping[str, Key], common: Set[str]) -> int:
+    return math.prod(len(key.values) + _has_rest(key, common) for key in keys.values())
 
 
 def _vectors(part: Part) -> dict[object, Measurement]:
@@ -194,7 +211,7 @@ class Scan:
         joint = Joint.of(part)
         if grown:
             old = self.joints[min(grown)[1]]
-            joint = Joint([*old.parts, part], old.keys | joint.keys, old.vectors | joint.vectors)
+            joint = old.with_(part)
         # What is added up for the part is held as well, until it is asked for.
         more = joint.numbers - (old.numbers if grown else 0) + part.numbers
         if self.numbers + more > MOST_NUMBERS:
