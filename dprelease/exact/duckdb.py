@@ -227,15 +227,20 @@ class Engine:
         self._forget()
         return None
 
-    def _held(self, sources: Together) -> tuple[HeldRows, CompiledRows] | None:
-        """Return the rows that several queries bound; None if there are too many to hold."""
+    def _held(self, sources: Together, taken: int) -> tuple[HeldRows, CompiledRows] | None:
+        """Return the rows that several queries bound; None if there are too many to hold.
+
+        `taken`: bytes of rows that are held already.
+        """
         from dprelease.exact.held_rows import HeldRows
         from dprelease.statements.rows import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
-        held = self._attempt("DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled))
+        held = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled, taken)
+        )
         return None if held is None else (held, compiled)
 
     def refuse_change(self) -> None:

@@ -265,6 +265,62 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     assert raised.value.state is State.READ
 
 
+UNITS: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "ids": {"privacy_unit": {"id": "id", "max_groups": 2, "max_rows_per_group": 2}},
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    ("one", "other"), [("old", "old"), ("old", "OLD"), ("straße", "STRASSE"), ("é", "E\u0301")]
+)
+@pytest.mark.parametrize("read_as", ["key", "condition", "sum"])
+def test_names_of_computed_columns_that_are_one_to_the_engine(
+    unit: str, one: str, other: str, read_as: str
+) -> None:
+    """Each query means its own column, however alike it is called."""
+    declared = declare({"id": {"type": "integer"}, **COLUMNS}, **UNITS[unit])
+    queries = []
+    for i, (name, least) in enumerate([(one, 1), (other, 4), (one, 9)]):
+        kind = (
+            {"type": "integer", "lower": 0, "upper": 2} if read_as == "sum" else {"type": "boolean"}
+        )
+        text = (
+            f"CASE WHEN age >= {least} THEN 1 ELSE 0 END" if read_as == "sum" else f"age >= {least}"
+        )
+        columns = {"n": {"count": "*"}} | ({"s": {"sum": name}} if read_as == "sum" else {})
+        query = ask(
+            declared, columns, [name] if read_as == "key" else [],
+            f'"{name}"' if read_as == "condition" else None,
+            derive={name: {**kind, "expression": text}},
+        )  # fmt: skip
+        queries.append(replace(query, name=f"q{i}"))
+    ages = [0, 1, 3, 4, 9, None, 4]
+    frame = pa.table({"id": list(range(7)), "age": pa.array(ages, pa.int32())})
+    assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
+
+
+def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells for rows that a key drops are planned only where a table without it needs them."""
+    monkeypatch.setattr(joint, "MOST_NUMBERS", 4 * 2**8)
+    flags = {f"b{i}": {"type": "boolean"} for i in range(8)}
+    declared = declare(flags)
+    queries = [
+        replace(ask(declared, {"n": {"count": "*"}}, list(flags)[:size]), name=f"q{size}")
+        for size in (8, 0, 4, 8)
+    ]
+    queries[-1] = replace(queries[-1], name="twin")
+    found, reasons = joint.scans(queries)
+    assert [{part.query.name for part in scan.parts} for scan in found] == [
+        {"q8", "twin"},
+        {"q4", "q0"},
+    ]
+    assert not reasons
+    frame = pa.table({name: [True, None, False, i > 4] for i, name in enumerate(flags)})
+    assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
+
+
 def test_columns_that_are_called_as_the_statement_calls_its_own(tmp_path: Path) -> None:
     names = ("dp_where0", "k0", "v0", "cell", "code", "value")
     columns = {name: {"type": "category", "values": ["p", "q"]} for name in names}
