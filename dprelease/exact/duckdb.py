@@ -197,7 +197,7 @@ class Engine:
             self._register_keys(table.name, table.values)
 
         def filled(link: duckdb.DuckDBPyConnection) -> Scanned | None:
-            with closing(batches(link, compiled.sql)) as stream:
+            with closing(batches(link, compiled.sql, compiled.wide)) as stream:
                 return fill(stream, compiled.filled)
 
         found = self._attempt("DP-DATA-006", State.READ, filled)

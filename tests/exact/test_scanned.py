@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, State
-from dprelease.exact import scanned
+from dprelease.exact import scanned, vectors
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.query import joint
@@ -205,6 +205,35 @@ def test_too_many_rows_are_read_table_by_table(monkeypatch: pytest.MonkeyPatch) 
     alone = answers(asks(), frame_of(ODD), together=False)
     monkeypatch.setattr(scanned, "MOST_ROWS", len(ODD) - 1)
     assert together(asks()) == alone
+
+
+def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held of them at a time does not grow with the number of tables."""
+    declared, largest = declare(COLUMNS), 0
+    wide = [asked(declared, f"q{i}", (), ("n",), f"age <> {i}") for i in range(64)]
+    frame = pa.table({"age": pa.array([i % 5 for i in range(10_000)], pa.int32())})
+    alone = answers(wide, frame, together=False)
+    real = Engine._scan
+
+    def watched(self: Engine, what: joint.Scan) -> Any:
+        def seen(given: Any, joints: Any) -> Any:
+            def each() -> Any:
+                nonlocal largest
+                for batch in given:
+                    largest = max(largest, len(batch) * batch.num_columns)
+                    yield batch
+
+            return fill(each(), joints)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(scanned, "fill", seen)
+            return real(self, what)
+
+    fill = scanned.fill
+    monkeypatch.setattr(Engine, "_scan", watched)
+    monkeypatch.setattr(vectors, "BATCH", 2**13)  # the engine gives 2,048 rows, and more of these
+    assert answers(wide, frame, together=True) == alone
+    assert 0 < largest <= max(vectors.FEW_COLUMNS * 2**13, 64 * 2**11)
 
 
 def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
