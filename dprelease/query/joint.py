@@ -66,6 +66,11 @@ class Part:
         return self.query.name, self.query.measurements[0].name
 
     @property
+    def common(self) -> tuple[object, str]:
+        """Return what all parts of a joint table have in common."""
+        return self.candidates, self.condition
+
+    @property
     def condition(self) -> str:
         """Return the condition on rows, as SQL; "" without one."""
         return "" if self.query.predicate is None else self.query.predicate.sql
@@ -159,13 +164,10 @@ class Joint:
         return _size(self.keys, self.common) * (self.candidates or len(self.vectors))
 
     def grown(self, part: Part) -> int:
-        """Return how many cells there are with a part; 0 if another table is better."""
-        first = self.parts[0]
-        if (part.candidates, part.condition) != (first.candidates, first.condition):
-            return 0
+        """Return how many cells there are with a part alike; 0 if another table is better."""
         keys = {key.column: key for key in part.query.keys.keys}
         size = _size(self.keys | keys, self.common & keys.keys())
-        if size > max(MOST_CELLS, 2 * first.query.keys.size):
+        if size > max(MOST_CELLS, 2 * self.parts[0].query.keys.size):
             return 0
         return 0 if self.candidates and size * self.candidates > MOST_PLACES else size
 
@@ -192,6 +194,8 @@ class Scan:
     sources: Together = field(default_factory=Together)
     joints: list[Joint] = field(default_factory=list)
     numbers: int = 0
+    _alike: dict[object, list[int]] = field(default_factory=dict)
+    """Where the joint tables stand that a part may be added to, by what it has in common."""
 
     @property
     def parts(self) -> list[Part]:
@@ -207,7 +211,8 @@ class Scan:
         """Add a part to the joint table that grows least; False if it can't be read here."""
         if not self.sources.admits(part.query):
             return False
-        grown = [(size, i) for i, joint in enumerate(self.joints) if (size := joint.grown(part))]
+        alike = self._alike.get(part.common, [])
+        grown = [(size, i) for i in alike if (size := self.joints[i].grown(part))]
         joint = Joint.of(part)
         if grown:
             old = self.joints[min(grown)[1]]
@@ -220,6 +225,7 @@ class Scan:
         if grown:
             self.joints[min(grown)[1]] = joint
         else:
+            self._alike.setdefault(part.common, []).append(len(self.joints))
             self.joints.append(joint)
         self.sources.add(part.query)
         return True

@@ -21,8 +21,8 @@ class Together:
     keys: dict[str, Key] = field(default_factory=dict)
     columns: dict[str, Column] = field(default_factory=dict)
     formulas: dict[str, Formula] = field(default_factory=dict)
-    _spelled: dict[str, str] = field(default_factory=dict)
-    """All names of columns, by the form under which two of them count as the same."""
+    _spelled: set[str] = field(default_factory=set)
+    """The names of all columns, in the form under which two of them count as the same."""
 
     def admits(self, query: Query) -> bool:
         """Return whether a query reads the same sources, and agrees about all names.
@@ -35,7 +35,8 @@ class Together:
         first = self.queries[0]
         if query.declared is not first.declared or _differ(query.join, first.join):
             return False
-        if any(self._spelled.get(same_name(n), n) != n for n in query.table.columns):
+        new = query.table.columns.keys() - self.columns.keys()
+        if any(same_name(name) in self._spelled for name in new):
             return False
         pairs = (
             (self.columns, query.table.columns),
@@ -50,9 +51,10 @@ class Together:
         """Add a query that is admitted."""
         self.queries.append(query)
         self.keys |= _by_column(query)
+        new = query.table.columns.keys() - self.columns.keys()
+        self._spelled |= {same_name(name) for name in new}
         self.columns |= query.table.columns
         self.formulas |= query.formulas
-        self._spelled |= {same_name(name): name for name in query.table.columns}
 
     def query(self, measurements: Iterable[Measurement]) -> Query:
         """Return a query of all columns that are read, whose rows are those of any of them."""

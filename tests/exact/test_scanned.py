@@ -207,6 +207,26 @@ def test_too_many_rows_are_read_table_by_table(monkeypatch: pytest.MonkeyPatch) 
     assert together(asks()) == alone
 
 
+def test_tables_are_compared_with_those_that_they_could_share_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A release may have thousands of tables: their number is not squared."""
+    declared, compared = declare(COLUMNS), 0
+    queries = [asked(declared, f"q{i}", (), ("n", "middle"), f"age <> {i}") for i in range(100)]
+    grown = joint.Joint.grown
+
+    def counting(self: joint.Joint, part: joint.Part) -> int:
+        nonlocal compared
+        compared += 1
+        return grown(self, part)
+
+    monkeypatch.setattr(joint.Joint, "grown", counting)
+    twins = [replace(query, name=f"{query.name} again") for query in queries]
+    found, _ = joint.scans([*queries, *twins])
+    assert [len(scan.joints) for scan in found] == [200]
+    assert compared == 200  # each twin with the joint table of the first
+
+
 def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held of them at a time does not grow with the number of tables."""
     declared, largest = declare(COLUMNS), 0
