@@ -370,6 +370,26 @@ def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("first", [[0.5, 0.5], [NAN, 0.5], [NAN], [None], []])
+@pytest.mark.parametrize("code", [pa.int32(), pa.float64()])
+def test_what_is_missing_does_not_depend_on_other_files(
+    first: list[float | None], code: pa.DataType, tmp_path: Path
+) -> None:
+    """No statistics of a file say of another that it has no NaN."""
+    for i, (rows, kind) in enumerate([(first, pa.int32()), ([NAN, 0.25, 7.0], code)]):
+        columns = {"pay": pa.array(rows, pa.float64()), "age": pa.array([1] * len(rows), kind)}
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    declared = declare(COLUMNS, source=str(tmp_path / "*.parquet"))
+    wanted = 2 + sum(value == 0.5 for value in first)
+    for where, least in ((None, wanted), ("pay > 1", 1)):
+        queries = [asked(declared, f"q{i}", (), ("known", "old"), where) for i in range(2)]
+        for found in (answers(queries, None, together=together) for together in (True, False)):
+            assert [one["known"] for one in found] == [[least]] * 2
+
+
 def test_columns_that_are_called_as_the_statement_calls_its_own(tmp_path: Path) -> None:
     names = ("dp_where0", "k0", "v0", "cell", "code", "value")
     columns = {name: {"type": "category", "values": ["p", "q"]} for name in names}
