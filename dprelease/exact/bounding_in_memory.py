@@ -113,15 +113,19 @@ def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alo
     link.unregister(PART)
 
 
-def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES) -> int:
-    """Return how many rows of so many bytes are held under the engine's memory limit."""
+def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int = 0) -> int:
+    """Return how many rows of so many bytes are held under the engine's memory limit.
+
+    `taken`: bytes of others that are held beside them.
+    """
     (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
     told = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
     most = min(MOST_HELD, MOST_BYTES // row)
+    most = max(0, most - taken // row)
     if told is None:
         return most
     size = float(told[1]) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(told[2])
-    return min(most, int(size / row))
+    return min(most, max(0, int((size - taken) / row)))
 
 
 def _kept(

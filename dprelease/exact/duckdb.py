@@ -197,7 +197,7 @@ class Engine:
             self._register_keys(table.name, table.values)
 
         def filled(link: duckdb.DuckDBPyConnection) -> Scanned | None:
-            with closing(batches(link, compiled.sql)) as stream:
+            with closing(batches(link, compiled.sql, compiled.wide)) as stream:
                 return fill(stream, compiled.filled)
 
         scanned = self._attempt("DP-DATA-006", State.READ, filled)
@@ -227,15 +227,20 @@ class Engine:
         self._forget()
         return None
 
-    def _held(self, sources: Together) -> tuple[HeldRows, CompiledRows] | None:
-        """Return the rows that several queries bound; None if there are too many to hold."""
+    def _held(self, sources: Together, taken: int) -> tuple[HeldRows, CompiledRows] | None:
+        """Return the rows that several queries bound; None if there are too many to hold.
+
+        `taken`: bytes of rows that are held already.
+        """
         from dprelease.exact.held_rows import HeldRows
         from dprelease.statements.rows import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined)
         for table in compiled.key_tables:
             self._register_keys(table.name, table.values)
-        rows = self._attempt("DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled))
+        rows = self._attempt(
+            "DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled, taken)
+        )
         return None if rows is None else (rows, compiled)
 
     def refuse_change(self) -> None:
@@ -344,6 +349,10 @@ class Engine:
         self._ask("SET preserve_insertion_order = true", self._inputs[0])
         for given in self._inputs:
             self._introduce(given)
+        if any(base_type(kind) in FLOATS for i in self._inputs for kind in i.physical.values()):
+            # Statistics of Parquet files say nothing of NaN, and from them the engine takes isnan
+            # to be false: whether a row's value is missing would depend on others.
+            self._ask("SET disabled_optimizers = 'statistics_propagation'", self._inputs[0])
         for setting in locking([file for given in self._inputs for file in given.readable]):
             self._ask(setting, self._inputs[0])
 

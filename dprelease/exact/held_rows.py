@@ -31,18 +31,24 @@ class HeldRows:
     batches: list[pa.RecordBatch]
     codes: NDArray[np.int32]
     hashes: Integers
+    room: int
+    """Bytes that they take of those that may be held."""
 
     @classmethod
-    def read(cls, link: duckdb.DuckDBPyConnection, compiled: CompiledRows) -> HeldRows | None:
+    def read(
+        cls, link: duckdb.DuckDBPyConnection, compiled: CompiledRows, taken: int = 0
+    ) -> HeldRows | None:
         """Return the rows of a SELECT; None where there is no room, or ids are too wide.
+
+        `taken`: bytes of rows that are held already.
 
         Raises
         ------
         duckdb.Error
             If the engine fails.
         """
-        more = COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
-        room = bounding.most_held(link, bounding.ROW_BYTES + more)
+        row = bounding.ROW_BYTES + COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
+        room = bounding.most_held(link, row, taken)
         narrow = bounding.narrowed(link, compiled.sql)
         if narrow is None or room < 1:
             return None
@@ -50,7 +56,7 @@ class HeldRows:
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
-        return cls(batches, *bounding.numbered(link, ids))
+        return cls(batches, *bounding.numbered(link, ids), room=len(ids) * row)
 
     def kept(
         self, link: duckdb.DuckDBPyConnection, columns: Columns, unit: PrivacyUnit, cells: int
@@ -74,31 +80,53 @@ class HeldRows:
             yield Rows(codes, 0, numbers_of(cells), values)
 
 
+@dataclass(slots=True)
+class _Group:
+    """Queries that share their rows: how many are still to come, and the rows once one came."""
+
+    sources: Together
+    left: int
+    begun: bool = False
+    held: tuple[HeldRows, CompiledRows] | None = None
+
+
 class SharedRows:
-    """Which of the queries that are to come share their rows, and the rows that are held."""
+    """Which of the queries that are to come share their rows, and the rows that are held.
+
+    Tables of several groups may take turns: the rows of each are held until its last one.
+    """
 
     def __init__(
         self,
         queries: Sequence[Query],
-        read: Callable[[Together], tuple[HeldRows, CompiledRows] | None],
+        read: Callable[[Together, int], tuple[HeldRows, CompiledRows] | None],
     ) -> None:
-        """Plan for queries that are to come, each of which is asked once."""
+        """Plan for queries that are to come, each of which is asked once.
+
+        `read` gives the rows of a group, beside others that take so many bytes.
+        """
         self._read = read
-        shared = bounded_together(queries)
-        self._sources = {query.name: one for one in shared for query in one.queries}
-        self._left: dict[str, Query] = {}
-        self._held: tuple[HeldRows, CompiledRows] | None = None
+        self._groups = [_Group(one, len(one.queries)) for one in bounded_together(queries)]
+        self._coming = {
+            query.name: (query, group) for group in self._groups for query in group.sources.queries
+        }
+
+    @property
+    def room(self) -> int:
+        """Return how many bytes the rows take that are held."""
+        return sum(group.held[0].room for group in self._groups if group.held is not None)
 
     def of(self, query: Query) -> tuple[HeldRows, Columns] | None:
         """Return the rows of a query and where its cells stand; None if it has to read them."""
-        sources = self._sources.pop(query.name, None)
-        if sources is None or not any(known is query for known in sources.queries):
+        known, group = self._coming.pop(query.name, (None, None))
+        if group is None:
             return None
-        if query.name not in self._left:
-            self._left = {one.name: one for one in sources.queries}
-            self._held = self._read(sources)
-        del self._left[query.name]
-        held = self._held
-        if not self._left:
-            self._held = None
-        return None if held is None else (held[0], held[1].columns[query.name])
+        if known is query and not group.begun:
+            group.held, group.begun = self._read(group.sources, self.room), True
+        group.left -= 1
+        held = group.held
+        if not group.left:
+            group.held = None
+        if held is None or known is not query:
+            return None
+        return held[0], held[1].columns[query.name]

@@ -20,6 +20,9 @@ from dprelease.query.measurement import Measurement
 BATCH = 2**20
 """Rows that come from the engine at a time."""
 
+FEW_COLUMNS = 4
+"""Columns from which on fewer rows come at a time: 32 MB of numbers."""
+
 MOST_ROWS = 2**32
 
 HELD = 2**30
@@ -70,12 +73,14 @@ def counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
     return counts[:places]
 
 
-def batches(link: duckdb.DuckDBPyConnection, sql: str) -> Generator[Any, None, None]:
-    """Yield the rows of a SELECT as Arrow record batches, as the engine makes them.
+def batches(
+    link: duckdb.DuckDBPyConnection, sql: str, wide: int = FEW_COLUMNS
+) -> Generator[Any, None, None]:
+    """Yield the rows of a SELECT of so many columns as Arrow record batches, as they are made.
 
     An engine that fails after its first batch raises OSError or ValueError, with its own words.
     """
-    yield from link.sql(sql).to_arrow_reader(BATCH)
+    yield from link.sql(sql).to_arrow_reader(BATCH * FEW_COLUMNS // max(FEW_COLUMNS, wide))
 
 
 class _TooManyRows(Exception):

@@ -10,7 +10,7 @@ alone, never from rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from dprelease.query.keys import Key, KeySpace
@@ -66,6 +66,11 @@ class Part:
         return self.query.name, self.query.measurements[0].name
 
     @property
+    def common(self) -> tuple[object, str]:
+        """Return what all parts of a joint table have in common."""
+        return self.candidates, self.condition
+
+    @property
     def condition(self) -> str:
         """Return the condition on rows, as SQL; "" without one."""
         return "" if self.query.predicate is None else self.query.predicate.sql
@@ -112,10 +117,24 @@ class Joint:
     vectors: dict[object, Measurement]
     """What is added up for each cell: by aggregate, one measurement that asks for it."""
 
+    common: frozenset[str]
+    """The keys that all parts have."""
+
     @classmethod
     def of(cls, part: Part) -> Joint:
         """Return the table of one part."""
-        return cls([part], {key.column: key for key in part.query.keys.keys}, _vectors(part))
+        keys = {key.column: key for key in part.query.keys.keys}
+        return cls([part], keys, _vectors(part), frozenset(keys))
+
+    def with_(self, part: Part) -> Joint:
+        """Return the table of one part more."""
+        new = Joint.of(part)
+        return Joint(
+            [*self.parts, part],
+            self.keys | new.keys,
+            self.vectors | new.vectors,
+            self.common & new.common,
+        )
 
     @property
     def candidates(self) -> int:
@@ -133,33 +152,33 @@ class Joint:
 
         A row that is dropped for want of a cell of one key counts in tables without that key.
         """
-        keys = []
-        for name, key in self.keys.items():
-            everywhere = all(
-                any(own.column == name for own in part.query.keys.keys) for part in self.parts
-            )
-            drops = key.nulls is None or key.others is None
-            keys.append(key if everywhere or not drops else replace(key, rest=True))
+        keys = (
+            replace(key, rest=True) if _has_rest(key, self.common) else key
+            for key in self.keys.values()
+        )
         return KeySpace(tuple(keys))
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers it holds, or some more."""
-        return self._size(self.keys) * (self.candidates or len(self.vectors))
+        """Return how many numbers it holds."""
+        return _size(self.keys, self.common) * (self.candidates or len(self.vectors))
 
     def grown(self, part: Part) -> int:
-        """Return how many cells there are with a part; 0 if another table is better."""
-        first = self.parts[0]
-        if (part.candidates, part.condition) != (first.candidates, first.condition):
-            return 0
-        size = self._size(self.keys | {key.column: key for key in part.query.keys.keys})
-        if size > max(MOST_CELLS, 2 * first.query.keys.size):
+        """Return how many cells there are with a part alike; 0 if another table is better."""
+        keys = {key.column: key for key in part.query.keys.keys}
+        size = _size(self.keys | keys, self.common & keys.keys())
+        if size > max(MOST_CELLS, 2 * self.parts[0].query.keys.size):
             return 0
         return 0 if self.candidates and size * self.candidates > MOST_PLACES else size
 
-    @staticmethod
-    def _size(keys: Mapping[str, Key]) -> int:
-        return math.prod(len(key.values) + 1 for key in keys.values())
+
+def _has_rest(key: Key, common: Set[str]) -> bool:
+    """Return whether rows that a key drops are held, for tables without it."""
+    return key.column not in common and (key.nulls is None or key.others is None)
+
+
+def _size(keys: Mapping[str, Key], common: Set[str]) -> int:
+    return math.prod(len(key.values) + _has_rest(key, common) for key in keys.values())
 
 
 def _vectors(part: Part) -> dict[object, Measurement]:
@@ -175,6 +194,8 @@ class Scan:
     sources: Together = field(default_factory=Together)
     joints: list[Joint] = field(default_factory=list)
     numbers: int = 0
+    _alike: dict[object, list[int]] = field(default_factory=dict)
+    """Where the joint tables stand that a part may be added to, by what it has in common."""
 
     @property
     def parts(self) -> list[Part]:
@@ -190,11 +211,12 @@ class Scan:
         """Add a part to the joint table that grows least; False if it can't be read here."""
         if not self.sources.admits(part.query):
             return False
-        grown = [(size, i) for i, joint in enumerate(self.joints) if (size := joint.grown(part))]
+        alike = self._alike.get(part.common, [])
+        grown = [(size, i) for i in alike if (size := self.joints[i].grown(part))]
         joint = Joint.of(part)
         if grown:
             old = self.joints[min(grown)[1]]
-            joint = Joint([*old.parts, part], old.keys | joint.keys, old.vectors | joint.vectors)
+            joint = old.with_(part)
         # What is added up for the part is held as well, until it is asked for.
         more = joint.numbers - (old.numbers if grown else 0) + part.numbers
         if self.numbers + more > MOST_NUMBERS:
@@ -203,6 +225,7 @@ class Scan:
         if grown:
             self.joints[min(grown)[1]] = joint
         else:
+            self._alike.setdefault(part.common, []).append(len(self.joints))
             self.joints.append(joint)
         self.sources.add(part.query)
         return True

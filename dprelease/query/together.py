@@ -10,6 +10,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.used_columns import Formula, Predicate
 from dprelease.schema.columns import Column
+from dprelease.schema.model import same_name
 
 
 @dataclass
@@ -20,13 +21,22 @@ class Together:
     keys: dict[str, Key] = field(default_factory=dict)
     columns: dict[str, Column] = field(default_factory=dict)
     formulas: dict[str, Formula] = field(default_factory=dict)
+    _spelled: set[str] = field(default_factory=set)
+    """The names of all columns, in the form under which two of them count as the same."""
 
     def admits(self, query: Query) -> bool:
-        """Return whether a query reads the same sources, and agrees about all names."""
+        """Return whether a query reads the same sources, and agrees about all names.
+
+        Names that differ in case alone are one name to the engine, which would take one column of
+        two for both.
+        """
         if not self.queries:
             return True
         first = self.queries[0]
         if query.declared is not first.declared or _differ(query.join, first.join):
+            return False
+        new = query.table.columns.keys() - self.columns.keys()
+        if any(same_name(name) in self._spelled for name in new):
             return False
         pairs = (
             (self.columns, query.table.columns),
@@ -41,6 +51,8 @@ class Together:
         """Add a query that is admitted."""
         self.queries.append(query)
         self.keys |= _by_column(query)
+        new = query.table.columns.keys() - self.columns.keys()
+        self._spelled |= {same_name(name) for name in new}
         self.columns |= query.table.columns
         self.formulas |= query.formulas
 

@@ -28,9 +28,11 @@ class CompiledScan:
     """A SELECT whose rows are BIGINTs, none of them NULL.
 
     Of each joint table a row has its cell, which is one beyond the last if it does not count there.
+    `wide`: how many columns there are.
     """
 
     sql: str
+    wide: int
     key_tables: tuple[KeyTable, ...]
     filled: tuple[Filled, ...]
 
@@ -58,7 +60,7 @@ class _Writer:
     def compiled(self) -> CompiledScan:
         filled = tuple(self._joint(joint) for joint in self.scan.joints)
         sql = self.coded.statement(f"SELECT {', '.join(self.out)}\nFROM coded")
-        return CompiledScan(sql, self.coded.key_tables, filled)
+        return CompiledScan(sql, len(self.out), self.coded.key_tables, filled)
 
     def _joint(self, joint: Joint) -> Filled:
         space = joint.space

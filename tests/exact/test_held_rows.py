@@ -175,14 +175,61 @@ def test_what_shares_its_rows() -> None:
         assert [[query.name for query in one.queries] for one in found] == [["q0", "q1"]]
 
 
+def of_two_groups() -> list[Query]:
+    """Return queries that take turns, of two that mean different things by one name."""
+    unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 3}
+    declared = declare({"id": {"type": "integer"}, **COLUMNS}, privacy_unit=unit)
+    found = []
+    for i, least in enumerate((1, 5, 1, 5, 1)):
+        many = {"many": {"type": "boolean", "expression": f"n >= {least}"}}
+        query = ask(declared, {"rows": {"count": "*"}}, ["many"], CONDITIONS[i // 2], derive=many)
+        found.append(replace(query, name=f"q{i}"))
+    return found
+
+
+def held(engine: Engine) -> int:
+    """Return of how many groups an engine holds rows."""
+    assert engine._rows is not None
+    return sum(group.held is not None for group in engine._rows._groups)
+
+
+def test_groups_that_take_turns_are_read_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, frame = of_two_groups(), frame_of("integer", ROWS)
+    alone = answers(queries, frame, together=False)
+    seen = counted(monkeypatch)
+    assert answers(queries, frame, together=True) == alone
+    assert seen == {"read": 2, "numbered": 2}
+    with Engine.open(queries[0].declared, frame) as engine:
+        engine.expect(queries)
+        found = []
+        for query in queries:
+            engine.run(query)
+            found.append(held(engine))
+        assert found == [1, 2, 2, 1, 0]
+
+
+def test_groups_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What two groups hold is what one may hold: the second is read table by table."""
+    queries, frame = of_two_groups(), frame_of("integer", ROWS)
+    alone = answers(queries, frame, together=False)
+    monkeypatch.setattr(bounding, "MOST_HELD", len(ROWS) * 3 // 2)
+    with Engine.open(queries[0].declared, frame) as engine:
+        engine.expect(queries)
+        found = []
+        for query, wanted in zip(queries, alone, strict=True):
+            assert numbers(engine.run(query), query) == wanted
+            found.append(held(engine))
+        assert found == [1, 1, 1, 1, 0]
+
+
 def test_rows_are_let_go_after_the_last_table() -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     with Engine.open(queries[0].declared, frame) as engine:
         engine.expect(queries)
-        held = []
+        found = []
         for query in reversed(queries):
             engine.run(query)
-            held.append(engine._rows is not None and engine._rows._held is not None)
-        assert held == [True, True, False]
+            found.append(held(engine))
+        assert found == [1, 1, 0]
         again = numbers(engine.run(queries[0]), queries[0])  # read anew
     assert again == answers(queries, frame, together=False)[0]

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, State
-from dprelease.exact import scanned
+from dprelease.exact import scanned, vectors
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.query import joint
@@ -207,6 +208,55 @@ def test_too_many_rows_are_read_table_by_table(monkeypatch: pytest.MonkeyPatch) 
     assert together(asks()) == alone
 
 
+def test_tables_are_compared_with_those_that_they_could_share_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A release may have thousands of tables: their number is not squared."""
+    declared, compared = declare(COLUMNS), 0
+    queries = [asked(declared, f"q{i}", (), ("n", "middle"), f"age <> {i}") for i in range(100)]
+    grown = joint.Joint.grown
+
+    def counting(self: joint.Joint, part: joint.Part) -> int:
+        nonlocal compared
+        compared += 1
+        return grown(self, part)
+
+    monkeypatch.setattr(joint.Joint, "grown", counting)
+    twins = [replace(query, name=f"{query.name} again") for query in queries]
+    found, _ = joint.scans([*queries, *twins])
+    assert [len(scan.joints) for scan in found] == [200]
+    assert compared == 200  # each twin with the joint table of the first
+
+
+def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held of them at a time does not grow with the number of tables."""
+    declared, largest = declare(COLUMNS), 0
+    wide = [asked(declared, f"q{i}", (), ("n",), f"age <> {i}") for i in range(64)]
+    frame = pa.table({"age": pa.array([i % 5 for i in range(10_000)], pa.int32())})
+    alone = answers(wide, frame, together=False)
+    real = Engine._scan
+
+    def watched(self: Engine, what: joint.Scan) -> Any:
+        def seen(given: Any, joints: Any) -> Any:
+            def each() -> Any:
+                nonlocal largest
+                for batch in given:
+                    largest = max(largest, len(batch) * batch.num_columns)
+                    yield batch
+
+            return fill(each(), joints)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(scanned, "fill", seen)
+            return real(self, what)
+
+    fill = scanned.fill
+    monkeypatch.setattr(Engine, "_scan", watched)
+    monkeypatch.setattr(vectors, "BATCH", 2**13)  # the engine gives 2,048 rows, and more of these
+    assert answers(wide, frame, together=True) == alone
+    assert 0 < largest <= max(vectors.FEW_COLUMNS * 2**13, 64 * 2**11)
+
+
 def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     declared, other = declare(COLUMNS), declare(COLUMNS)
     monkeypatch.setattr(joint, "MOST_NUMBERS", 400)
@@ -263,6 +313,107 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"DP-DATA-00[67]") as raised:
             engine.run(queries[0])
     assert raised.value.state is State.READ
+
+
+UNITS: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "ids": {"privacy_unit": {"id": "id", "max_groups": 2, "max_rows_per_group": 2}},
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    ("one", "other"), [("old", "old"), ("old", "OLD"), ("straße", "STRASSE"), ("é", "E\u0301")]
+)
+@pytest.mark.parametrize("read_as", ["key", "condition", "sum"])
+def test_names_of_computed_columns_that_are_one_to_the_engine(
+    unit: str, one: str, other: str, read_as: str
+) -> None:
+    """Each query means its own column, however alike it is called."""
+    declared = declare({"id": {"type": "integer"}, **COLUMNS}, **UNITS[unit])
+    queries = []
+    for i, (name, least) in enumerate([(one, 1), (other, 4), (one, 9)]):
+        kind = (
+            {"type": "integer", "lower": 0, "upper": 2} if read_as == "sum" else {"type": "boolean"}
+        )
+        text = (
+            f"CASE WHEN age >= {least} THEN 1 ELSE 0 END" if read_as == "sum" else f"age >= {least}"
+        )
+        columns = {"n": {"count": "*"}} | ({"s": {"sum": name}} if read_as == "sum" else {})
+        query = ask(
+            declared, columns, [name] if read_as == "key" else [],
+            f'"{name}"' if read_as == "condition" else None,
+            derive={name: {**kind, "expression": text}},
+        )  # fmt: skip
+        queries.append(replace(query, name=f"q{i}"))
+    ages = [0, 1, 3, 4, 9, None, 4]
+    frame = pa.table({"id": list(range(7)), "age": pa.array(ages, pa.int32())})
+    assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
+
+
+def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells for rows that a key drops are planned only where a table without it needs them."""
+    monkeypatch.setattr(joint, "MOST_NUMBERS", 4 * 2**8)
+    flags = {f"b{i}": {"type": "boolean"} for i in range(8)}
+    declared = declare(flags)
+    queries = [
+        replace(ask(declared, {"n": {"count": "*"}}, list(flags)[:size]), name=f"q{size}")
+        for size in (8, 0, 4, 8)
+    ]
+    queries[-1] = replace(queries[-1], name="twin")
+    found, reasons = joint.scans(queries)
+    assert [{part.query.name for part in scan.parts} for scan in found] == [
+        {"q8", "twin"},
+        {"q4", "q0"},
+    ]
+    assert not reasons
+    frame = pa.table({name: [True, None, False, i > 4] for i, name in enumerate(flags)})
+    assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
+
+
+NAN = float("nan")
+
+
+WAYS = ("one file", "groups of rows", "two files", "two types", "no statistics", "a database")
+
+
+def stored(way: str, first: list[float | None], folder: Path) -> dict[str, str]:
+    """Return the source of these numbers and of NaN, 0.25 and 7, stored in one of the ways."""
+    parts = [
+        (first, pa.int32()),
+        ([NAN, 0.25, 7.0], pa.float64() if way == "two types" else pa.int32()),
+    ]
+    tables = [
+        pa.table({"pay": pa.array(rows, pa.float64()), "age": pa.array([1] * len(rows), kind)})
+        for rows, kind in parts
+    ]
+    if way in ("two files", "two types"):
+        for i, table in enumerate(tables):
+            pq.write_table(table, folder / f"{i}.parquet")
+    elif way == "a database":
+        with duckdb.connect(folder / "t.duckdb") as link:
+            link.register("rows", pa.concat_tables(tables))
+            link.execute("CREATE TABLE t AS SELECT * FROM rows")
+        return {"path": str(folder / "t.duckdb"), "table": "t"}
+    else:
+        size = max(1, len(first)) if way == "groups of rows" else None
+        whole, kept = pa.concat_tables(tables).combine_chunks(), way != "no statistics"
+        pq.write_table(whole, folder / "0.parquet", row_group_size=size, write_statistics=kept)
+    return {"path": str(folder / "*.parquet")}
+
+
+@pytest.mark.parametrize("first", [[0.5, 0.5], [NAN, 0.5], [NAN], [None], []])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_missing_does_not_depend_on_other_rows(
+    way: str, first: list[float | None], tmp_path: Path
+) -> None:
+    """No statistics of a file say of a value that it is no NaN."""
+    declared = declare(COLUMNS, source=stored(way, first, tmp_path))
+    wanted = 2 + sum(value == 0.5 for value in first)
+    for where, least in ((None, wanted), ("pay > 1", 1)):
+        queries = [asked(declared, f"q{i}", (), ("known", "old"), where) for i in range(2)]
+        for found in (answers(queries, None, together=together) for together in (True, False)):
+            assert [one["known"] for one in found] == [[least]] * 2
 
 
 def test_columns_that_are_called_as_the_statement_calls_its_own(tmp_path: Path) -> None:
