@@ -61,7 +61,7 @@ def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     # Nor what only other releases do: with ids, ledgers, choices, single records, many cells.
     assert not found & {
         "concurrent.futures",
-        "dprelease.exact.bounding_in_memory",
+        "dprelease.exact.bounding.bounding_in_memory",
         "dprelease.exact.true_records",
         "dprelease.ledger.ledger",
         "dprelease.mechanisms.selection.exponential",

@@ -21,7 +21,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         return [_alone(query.name, [RECORD_BY_RECORD]) for query in queries]
     if spec.engine != "duckdb":
         return [_alone(query.name, [BY_ITSELF]) for query in queries]
-    from dprelease.query.joint import bounded_together, scans
+    from dprelease.query.scans.joint import bounded_together, scans
 
     together, reasons = scans(queries)
     objects = []

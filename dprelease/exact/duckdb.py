@@ -41,14 +41,14 @@ from dprelease.statements.physical import FLOATS, base_type
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
-    from dprelease.exact.held_rows import HeldRows, SharedRows
+    from dprelease.exact.bounding.held_rows import HeldRows, SharedRows
     from dprelease.exact.scanned import Scanned, ScannedTables
     from dprelease.exact.true_records import ExactRecords
-    from dprelease.query.joint import Scan
     from dprelease.query.records import Records
-    from dprelease.query.together import Together
+    from dprelease.query.scans.joint import Scan
+    from dprelease.query.scans.together import Together
     from dprelease.statements.record_statements import CompiledRecords
-    from dprelease.statements.rows import CompiledRows
+    from dprelease.statements.rows_of_ids import CompiledRows
 
 Result = TypeVar("Result")
 
@@ -159,7 +159,7 @@ class Engine:
 
         self._tables = ScannedTables(queries, self._read, self._scan)
         if any(query.unit.id is not None for query in queries):
-            from dprelease.exact.held_rows import SharedRows
+            from dprelease.exact.bounding.held_rows import SharedRows
 
             self._rows = SharedRows(queries, self._held)
 
@@ -206,7 +206,7 @@ class Engine:
 
     def _bounded(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
-        from dprelease.exact import bounding_in_memory as bounding
+        from dprelease.exact.bounding import bounding_in_memory as bounding
 
         sql, compiled = compile_kept(query, self.physical, self.joined)
         unit, cells = query.unit, query.keys.size
@@ -232,8 +232,8 @@ class Engine:
 
         `taken`: bytes of rows that are held already.
         """
-        from dprelease.exact.held_rows import HeldRows
-        from dprelease.statements.rows import compile_rows
+        from dprelease.exact.bounding.held_rows import HeldRows
+        from dprelease.statements.rows_of_ids import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined)
         for table in compiled.key_tables:

@@ -1,4 +1,4 @@
-"""True tables of several queries from one scan of the rows: `query.joint` says which."""
+"""True tables of several queries from one scan of the rows: `query.scans.joint` says which."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.true_table import DenseProfile, ExactTable, Held, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS
-from dprelease.query.joint import Part, Scan, parts_of, scans
 from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
+from dprelease.query.scans.joint import Part, Scan, parts_of, scans
 from dprelease.statements.scan import Filled
 
 Scanned = list[tuple[Filled, dict[object, Integers]]]

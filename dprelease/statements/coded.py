@@ -5,7 +5,7 @@ from __future__ import annotations
 from dprelease.query import quoting
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
-from dprelease.query.together import Together
+from dprelease.query.scans.together import Together
 from dprelease.query.used_columns import Predicate
 from dprelease.statements.compiler import Compiler, KeyTable
 from dprelease.statements.row_values import row_value, same_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.joint import Joint, Scan
+from dprelease.query.scans.joint import Joint, Scan
 from dprelease.statements.coded import Coded
 from dprelease.statements.compiler import Compiler, KeyTable
 

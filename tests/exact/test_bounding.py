@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact import bounding_in_memory as bounding
-from dprelease.exact import kept
+from dprelease.exact.bounding import bounding_in_memory as bounding
+from dprelease.exact.bounding import kept
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples, thinned

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dprelease.exact import bounding_in_memory as bounding
-from dprelease.exact import held_rows
+from dprelease.exact.bounding import bounding_in_memory as bounding
+from dprelease.exact.bounding import held_rows
 from dprelease.exact.duckdb import Engine
-from dprelease.query import joint
 from dprelease.query.resolve import Query
+from dprelease.query.scans import joint
 from tests.exact.build import ask, declare
 from tests.exact.test_scanned import numbers
 

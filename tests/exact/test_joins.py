@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact import bounding_in_memory as bounding
 from dprelease.exact import duckdb as engine_module
+from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.duckdb import Engine
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query

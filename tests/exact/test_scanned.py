@@ -20,9 +20,9 @@ from dprelease.errors import DataError, State
 from dprelease.exact import scanned, vectors
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
-from dprelease.query import joint
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.resolve import Query
+from dprelease.query.scans import joint
 from dprelease.schema.load import Declared
 from tests.exact.build import ask, declare
 

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError
-from dprelease.exact import bounding_in_memory as bounding
-from dprelease.exact import kept
+from dprelease.exact.bounding import bounding_in_memory as bounding
+from dprelease.exact.bounding import kept
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.settings import SCRATCH, Settings
 from dprelease.release.pipeline import run

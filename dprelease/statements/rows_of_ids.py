@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.together import Together
+from dprelease.query.scans.together import Together
 from dprelease.statements.coded import Coded
 from dprelease.statements.compiler import Compiler, KeyTable
 from dprelease.statements.layers import typed_column

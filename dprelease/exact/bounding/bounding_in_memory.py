@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
+from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
 from dprelease.exact.true_table import Integers
 from dprelease.exact.vectors import BATCH
 from dprelease.privacy.unit import PrivacyUnit

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact import bounding_in_memory as bounding
 from dprelease.exact.arrow_numbers import numbers_of, places_of
-from dprelease.exact.kept import Bounds, Rows, keep
+from dprelease.exact.bounding import bounding_in_memory as bounding
+from dprelease.exact.bounding.kept import Bounds, Rows, keep
 from dprelease.exact.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.query.joint import bounded_together
 from dprelease.query.resolve import Query
-from dprelease.query.together import Together
-from dprelease.statements.rows import Columns, CompiledRows
+from dprelease.query.scans.joint import bounded_together
+from dprelease.query.scans.together import Together
+from dprelease.statements.rows_of_ids import Columns, CompiledRows
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
 """Columns that `ROW_BYTES` counts on, and what another one takes of each row that is held."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.query.together import Together
+from dprelease.query.scans.together import Together
 from dprelease.query.used_columns import Predicate
 
 MOST_CELLS = 2**18
