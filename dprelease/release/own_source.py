@@ -137,7 +137,7 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
 def _split(path: str) -> tuple[str, list[str]]:
     """Return the longest part of a path that is there, and the names after it."""
     missing: list[str] = []
-    while not os.path.lexists(path):
+    while not os.path.lexists(path) and os.path.dirname(path) != path:  # what denies even its root
         path, name = os.path.split(path)
         missing.insert(0, name)
     return path, missing

@@ -219,3 +219,14 @@ def test_joined_tables_count_and_frames_do_not(tmp_path: Path) -> None:
         "table: codes\npublic: true\nsource: {frame: codes}\ncolumns: {code: {type: text}}\n"
     )
     assert not refused(read_declaration(release))
+
+
+def test_a_system_that_denies_every_look_ends_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even the root of all folders is there then."""
+    monkeypatch.setattr(os.path, "lexists", lambda _path: False)
+    end = str(tmp_path / "out" / "people")
+    there, missing = own_source._split(end)
+    assert there == os.path.abspath(os.sep)
+    assert missing == list(Path(end).parts[1:])
