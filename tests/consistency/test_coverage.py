@@ -59,7 +59,10 @@ def coverages(seed=0):
     structure, truth, counts = forest(rng)
     measured = noised(structure, rng, truth)
     known = Variances(structure)
-    read = lambda level, table, start, stop: measured[level, table][start:stop]  # noqa: E731
+
+    def read(level, table, start, stop):
+        return measured[level, table][start:stop]
+
     estimated = [[] for _ in counts]
     whole = [[] for _ in counts]
     for piece in whole_pieces(known, read, refinement(known, (0, 1)), cells_at_most=1 << 14):

@@ -101,7 +101,10 @@ def check_random(seed):
             )
             chain = [tuple(sorted(order[:n].tolist())) for n in cut]
             chains.append(chain if chain[-1] == finest else [*chain, finest])
-    how = lambda known: refinement(known, finest, zeros, chains)  # noqa: E731
+
+    def how(known):
+        return refinement(known, finest, zeros, chains)
+
     _estimates, whole = gathered(case, how, cells_at_most=int(rng.integers(1, 300)))
     holds(case, zeros, truth, whole)
     _estimates, again = gathered(case, how)
