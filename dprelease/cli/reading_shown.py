@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dprelease.schema.release import ReleaseSpec
 
 BY_ITSELF = "this engine reads each table by itself"
+BOUNDED = "if memory holds the rows, they are read, and ids numbered, once"
 RECORD_BY_RECORD = "records are noised one by one"
 
 
@@ -38,7 +39,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         objects.append({"tables": tables, "joint_tables": joints})
     for bounded in bounded_together(queries):
         names = [query.name for query in bounded.queries]
-        objects.append({"tables": names, "bounded": "rows are read, and ids numbered, once"})
+        objects.append({"tables": names, "bounded": BOUNDED})
         reasons = {name: why for name, why in reasons.items() if name not in names}
     return objects + [_alone(name, why) for name, why in reasons.items()]
 

@@ -192,7 +192,7 @@ def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     assert "reads" not in json.loads(call("plan", str(path), "--json")[1])
     (tmp_path / "people.yaml").write_text(SCHEMA)
     out = call("plan", str(path), "--explain")[1]
-    once = "  one scan    cities, kinds, pay: rows are read, and ids numbered, once, then bounded"
+    once = "  one scan    cities, kinds, pay: if memory holds the rows, they are read, and ids"
     assert once in out
     path.write_text(ROWS_ASKED + "engine: spark\n")
     assert "by itself" not in out
