@@ -57,8 +57,8 @@ def spaces_of(sizes: tuple[int, ...], table: Table) -> list[Table]:
 
 def residual_spaces(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Table]:
     """Return the residual spaces of which `tables` are made, smallest first."""
-    found = {space for table in tables for space in spaces_of(sizes, table)}
-    return sorted(found, key=lambda space: (len(space), space))
+    spaces = {space for table in tables for space in spaces_of(sizes, table)}
+    return sorted(spaces, key=lambda space: (len(space), space))
 
 
 def cells(sizes: tuple[int, ...], table: Iterable[int]) -> int:
@@ -162,12 +162,12 @@ def squared_lengths(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fractio
     query
         (n_1, ..., n_k) whole weights. Python's whole numbers: nothing can overflow.
     """
-    found: dict[Table, Fraction] = {}
+    lengths: dict[Table, Fraction] = {}
     for space in spaces_of(sizes, tuple(range(len(sizes)))):
         part = query.astype(object)
         for i, n in enumerate(sizes):
             total = part.sum(axis=i, keepdims=True)
             part = n * part - total if i in space else total + 0 * part
         projected = (query.astype(object) * part).sum()  # q' P_T q = |P_T q|^2
-        found[space] = Fraction(int(projected), math.prod(sizes))
-    return found
+        lengths[space] = Fraction(int(projected), math.prod(sizes))
+    return lengths

@@ -54,9 +54,9 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
     Sums stay below n * 2**bits times the total (with caps: 2**bits times their sum). Rows for which
     that passes 2**61 are solved in a coarser unit: x is then the optimum for z rounded down to it.
     """
-    found = np.zeros(z.shape, np.int64)
+    shares = np.zeros(z.shape, np.int64)
     if not z.size:
-        return found
+        return shares
     if cap is None:
         lengths = _lengths(total) + _lengths(valid.sum(axis=1))  # its own entries, not its padding
     else:
@@ -69,14 +69,14 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
         raise FixedPointRangeError
     for shift in np.unique(excess):
         rows = excess == shift
-        found[rows] = _solved(
+        shares[rows] = _solved(
             z[rows] >> shift,
             valid[rows],
             total[rows],
             bits - int(shift),
             None if cap is None else cap[rows],
         )
-    return found
+    return shares
 
 
 def _lengths(x: Whole) -> Whole:
@@ -90,23 +90,23 @@ def _solved(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -
         level, z = _simplex_level(z, valid, aim)
     else:
         level = _capped_level(z, valid, aim, cap << bits)
-    found = z - level[:, None]
-    found >>= bits
-    np.maximum(found, 0, out=found)
+    shares = z - level[:, None]
+    shares >>= bits
+    np.maximum(shares, 0, out=shares)
     if cap is not None:
-        np.minimum(found, cap, out=found)
-    found[~valid] = 0
-    left = total - found.sum(axis=1)
+        np.minimum(shares, cap, out=shares)
+    shares[~valid] = 0
+    left = total - shares.sum(axis=1)
     while left.any():
         rows = np.flatnonzero(left)
-        room = valid[rows] if cap is None else valid[rows] & (found[rows] < cap[rows])
-        gain = z[rows] - level[rows, None] - (found[rows] << bits)
+        room = valid[rows] if cap is None else valid[rows] & (shares[rows] < cap[rows])
+        gain = z[rows] - level[rows, None] - (shares[rows] << bits)
         taken = _largest(np.where(room, gain, _NEVER), room, left[rows])
         if not taken.any(axis=1).all():
             raise ValueError("what can be allotted does not reach the total")
-        found[rows] += taken
+        shares[rows] += taken
         left[rows] -= taken.sum(axis=1)
-    return found
+    return shares
 
 
 def _simplex_level(z: Whole, valid: Mask, aim: Whole) -> tuple[Whole, Whole]:
@@ -141,8 +141,8 @@ def _capped_level(z: Whole, valid: Mask, aim: Whole, cap: Whole) -> Whole:
     before = np.maximum(at - 1, 0)[:, None]
     slope = np.maximum(np.take_along_axis(slopes, before, axis=1)[:, 0], 1)
     missing = aim - np.take_along_axis(given, before, axis=1)[:, 0]
-    found: Whole = top - np.take_along_axis(marks, before, axis=1)[:, 0] - missing // slope
-    return found
+    level: Whole = top - np.take_along_axis(marks, before, axis=1)[:, 0] - missing // slope
+    return level
 
 
 def _largest(gain: Whole, room: Mask, number: Whole) -> Whole:

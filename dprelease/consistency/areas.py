@@ -113,17 +113,17 @@ def _above(
     known = np.maximum(upward, 0)
     total = one.summed[level][parents]
     moved = np.add.reduceat(whole(known.astype(np.float64) * slopes), starts)
-    found = moved.astype(np.float64) / np.maximum(total, 1).astype(np.float64)
+    above = moved.astype(np.float64) / np.maximum(total, 1).astype(np.float64)
     for at in np.flatnonzero(total == UNKNOWN):  # parents with a child that nothing measures
         here = slice(starts[at], starts[at] + sizes[at])
-        found[at], total[at] = _free(
+        above[at], total[at] = _free(
             one, level, int(parents[at]), upward[here], slopes[here], terms
         )
     scale = math.ldexp(1.0, -one.bits[level + 1])
-    terms.add(slopes - np.repeat(found, sizes), scale * known.astype(np.float64))
+    terms.add(slopes - np.repeat(above, sizes), scale * known.astype(np.float64))
     rest = total - np.add.reduceat(known, starts)  # the children that the area doesn't touch
-    terms.add(found, scale * rest.astype(np.float64))
-    return parents, found
+    terms.add(above, scale * rest.astype(np.float64))
+    return parents, above
 
 
 def _free(

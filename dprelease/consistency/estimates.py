@@ -118,7 +118,7 @@ def _tables(
 ) -> tuple[list[dict[Table, Whole]], dict[Table, Carried]]:
     """Return the cells of each level of a piece, and what its lowest level carries."""
     structure = variances.structure
-    found: list[dict[Table, Whole]] = []
+    levels: list[dict[Table, Whole]] = []
     carried: dict[Table, Carried] = {}
     if given is None:
         alone = np.arange(ranges[0][1] + 1)
@@ -127,7 +127,7 @@ def _tables(
             carried[table] = carried_cells(structure, table, final[0], alone, before)
     else:
         carried = given
-    found.append({table: one.values for table, one in carried.items()})
+    levels.append({table: one.values for table, one in carried.items()})
     for at in range(level + 1, level + len(ranges)):
         start, stop = ranges[at - level - 1]
         families = structure.tree.starts[at - 1][start : stop + 1]
@@ -137,8 +137,8 @@ def _tables(
             )
             for table in published[at]
         }
-        found.append({table: one.values for table, one in carried.items()})
-    return found, carried
+        levels.append({table: one.values for table, one in carried.items()})
+    return levels, carried
 
 
 def whole_tree(
@@ -149,16 +149,16 @@ def whole_tree(
 ) -> list[dict[Table, Whole]]:
     """Return the estimates of every level at once; parameters and errors as `pieces`."""
     tree = variances.structure.tree
-    found: list[dict[Table, list[Whole]]] = [{t: [] for t in level} for level in published]
+    parts_of: list[dict[Table, list[Whole]]] = [{t: [] for t in level} for level in published]
     for piece in pieces(variances, read, published, cells_at_most):
         for at, tables in enumerate(piece.tables[0 if piece.top else 1 :]):
             for table, values in tables.items():
-                found[piece.level + at + (not piece.top)][table].append(values)
+                parts_of[piece.level + at + (not piece.top)][table].append(values)
     shapes = variances.structure.sizes
     empty = [
         {t: np.zeros((0, *(shapes[i] for i in t)), np.int64) for t in level} for level in published
     ]
     return [
         {t: np.concatenate([none[t], *parts]) for t, parts in level.items()}
-        for level, none in zip(found, empty, strict=True)
+        for level, none in zip(parts_of, empty, strict=True)
     ][: tree.levels]

@@ -50,7 +50,7 @@ def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop
     table, or with exact ones, nothing is rounded.
     """
     structure = variances.structure
-    found: Contrasts = {}
+    own: Contrasts = {}
     first: Contrasts = {}
     for table, law in structure.laws[level].items():
         parts = contrasts(structure.sizes, table, read(level, table, start, stop))
@@ -61,12 +61,12 @@ def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop
             scaled = within(part, structure.limit(space) >> structure.bits) << structure.bits
             if not space and law.mean:
                 scaled -= round(law.mean * cells(structure.sizes, table) * 2**structure.bits)
-            if space not in found:
-                found[space], first[space] = scaled, scaled
+            if space not in own:
+                own[space], first[space] = scaled, scaled
             else:
                 apart = within(scaled - first[space], structure.limit(space))
-                found[space] = found[space] + whole(weights[table] * apart.astype(np.float64))
-    return found
+                own[space] = own[space] + whole(weights[table] * apart.astype(np.float64))
+    return own
 
 
 def upward(

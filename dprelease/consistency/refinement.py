@@ -39,12 +39,12 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
             raise ValueError("an exact table of a level needs every area above its leaves")
         if exact.all():
             known.add(space)
-    found = [
+    tables = [
         table
         for table in subtables(tuple(range(len(structure.sizes))))
         if set(spaces_of(structure.sizes, table)) <= known
     ]
-    return [t for t in found if not any(set(t) < set(other) for other in found)]
+    return [t for t in tables if not any(set(t) < set(other) for other in tables)]
 
 
 def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
@@ -64,7 +64,7 @@ def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
     sizes, tree = variances.structure.sizes, variances.structure.tree
     if not all(variances.publishable([finest])):
         raise ValueError("the finest table can't be estimated at every level")
-    found = []
+    chains = []
     for level in range(tree.levels):
         worst = {t: _worst(variances, t, level) for t in subtables(finest)}
         exact = sorted(
@@ -88,8 +88,8 @@ def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
             if not coarser:
                 break
             chain.insert(0, coarser[-1])
-        found.append(chain)
-    return found
+        chains.append(chain)
+    return chains
 
 
 def _worst(variances: Variances, table: Table, level: int) -> float:

@@ -47,11 +47,11 @@ def product_coefficients(
         total = Fraction(sum(a))
         inside.append(sum((Fraction(x) ** 2 for x in a), Fraction(0)) - total**2 / n)
         outside.append((total / n) ** 2)
-    found = {
+    coefficients = {
         space: math.prod(inside[i] if i in space else outside[i] for i in range(len(sizes)))
         for space in spaces_of(sizes, tuple(range(len(sizes))))
     }
-    return {space: Fraction(c) for space, c in found.items() if c}
+    return {space: Fraction(c) for space, c in coefficients.items() if c}
 
 
 def cell_coefficients(sizes: tuple[int, ...], table: Table) -> dict[Table, Fraction]:

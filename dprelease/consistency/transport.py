@@ -73,21 +73,21 @@ def _projected(z: Whole, rows: Whole, columns: Whole, bits: int) -> Whole:
     """Return max(0, z + a + b) with nearly the margins, 0 where a margin is."""
     open_ = (rows > 0)[:, :, None] & (columns > 0)[:, None, :]
     never = -(1 << 60)
-    found = np.where(open_, z, never)
+    moved = np.where(open_, z, never)
     entries = (rows > 0).sum(axis=1) + (columns > 0).sum(axis=1)  # a problem's own, not its padding
     enough = np.maximum(1 << max(0, bits - _FINE - 2), entries)
     left = np.arange(len(z))  # problems go on by themselves: what stops one is its own margins
     for _ in range(_ROUNDS):
-        y, shut = found[left], ~open_[left]
+        y, shut = moved[left], ~open_[left]
         for axis, aim in ((2, rows[left] << bits), (1, columns[left] << bits)):
             y += np.expand_dims(_newton(y, axis, aim), axis)
             y[shut] = never
-        found[left] = y
+        moved[left] = y
         off = np.abs(np.maximum(y, 0).sum(axis=2) - (rows[left] << bits)).max(axis=1)
         left = left[off > enough[left]]
         if not len(left):
             break
-    return np.maximum(found, 0)
+    return np.maximum(moved, 0)
 
 
 def _newton(y: Whole, axis: int, aim: Whole) -> Whole:
@@ -172,5 +172,5 @@ def _turns(column_mate: Whole, apart: Whole) -> Mask:
     cost = np.add.reduceat(np.where(first, apart, -apart)[order], starts)
     gains = np.empty(len(here), bool)
     gains[order] = np.repeat(cost <= 0, np.diff(np.append(starts, len(here))))
-    found: Mask = first == gains
-    return found
+    taken: Mask = first == gains
+    return taken

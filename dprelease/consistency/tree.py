@@ -62,11 +62,11 @@ class Tree:
 
     def below(self, level: int, start: int, stop: int) -> Ranges:
         """Return the areas from start to stop of a level and all that lies below them, by level."""
-        found = [(start, stop)]
+        ranges = [(start, stop)]
         for starts in self.starts[level:]:
             start, stop = int(starts[start]), int(starts[stop])
-            found.append((start, stop))
-        return found
+            ranges.append((start, stop))
+        return ranges
 
     def subtrees(self, cells_at_most: int, cells: int) -> tuple[int, list[int]]:
         """Return a level, and cuts between its areas, such that pieces fit a memory.

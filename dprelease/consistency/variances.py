@@ -165,8 +165,8 @@ class SpaceVariances:
         kept = self._conditional(level, parents, upward, total)
         above = self.final[level - 1][parents]
         passed = np.multiply(gain * gain, above, out=np.zeros(len(gain)), where=gain > 0)
-        found: Floats = kept + passed
-        return found
+        final: Floats = kept + passed
+        return final
 
     def _conditional(self, level: int, parents: Whole, upward: Whole, total: Whole) -> Floats:
         """Return the variance of each child given its parent: V (U - V) / U, or its limits."""
@@ -245,9 +245,9 @@ class Variances:
         """
         sizes = self.structure.sizes
         wanted = list(tables)
-        found = []
+        by_level = []
         for level in range(self.structure.tree.levels):
             spaces = self.estimable(level)
             wanted = [table for table in wanted if set(spaces_of(sizes, table)) <= spaces]
-            found.append(wanted)
-        return found
+            by_level.append(wanted)
+        return by_level

@@ -129,10 +129,10 @@ def _classes(*sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     yield from (part for part in np.split(order, cuts) if len(part))
 
 
-def _batches(found: NDArray[np.int64], entries: int) -> Iterator[NDArray[np.int64]]:
+def _batches(problems: NDArray[np.int64], entries: int) -> Iterator[NDArray[np.int64]]:
     per = max(1, _BATCH // max(1, entries))
-    for start in range(0, len(found), per):
-        yield found[start : start + per]
+    for start in range(0, len(problems), per):
+        yield problems[start : start + per]
 
 
 def _members(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
@@ -164,7 +164,7 @@ def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
     aims = level.margin(level.parents, table, before)
     if z.shape[2] == 2:
         return _halved(level, z, aims[:, :, 0], made)
-    found = np.zeros(z.shape, np.int64)
+    refined = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(aims.any(axis=2) & (level.fan > 0)[:, None])
     open_ = aims[parent, cell] > 0
     filled = sibling_sums((made > 0).astype(np.int64), level.families)[parent, cell]
@@ -184,8 +184,8 @@ def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
             x = transported(z[at], there, margin, below, level.bits)
             shape = (*there.shape, parts)
             real = np.broadcast_to(there[:, :, None], shape)
-            found[tuple(np.broadcast_to(i, shape)[real] for i in at)] = x[real]
-    return found
+            refined[tuple(np.broadcast_to(i, shape)[real] for i in at)] = x[real]
+    return refined
 
 
 def _halved(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
@@ -195,7 +195,7 @@ def _halved(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
     halved.
     """
     middle = z[:, :, 0] - z[:, :, 1] + (made << level.bits)  # in units of 2**-(bits + 1)
-    found = np.zeros(z.shape, np.int64)
+    halves = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(first * (level.fan > 0)[:, None])
     for some in _classes(level.fan[parent]):
         for batch in _batches(some, 2 * int(level.fan[parent[some]].max())):
@@ -204,9 +204,9 @@ def _halved(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
             caps = np.where(there, made[at], 0)
             sums = first[parent[batch], cell[batch]]
             x = allotted(middle[at], there, sums, level.bits + 1, caps)
-            found[at[0][there], at[1][there], 0] = x[there]
-    found[:, :, 1] = made - found[:, :, 0]
-    return found
+            halves[at[0][there], at[1][there], 0] = x[there]
+    halves[:, :, 1] = made - halves[:, :, 0]
+    return halves
 
 
 def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np.bool_]) -> Whole:

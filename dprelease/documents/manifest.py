@@ -9,9 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dprelease.documents.computed_columns import computed_and_joined
 from dprelease.documents.encoding import digest_of, pieces
 from dprelease.documents.file_records import Written, family_records, file_records
-from dprelease.documents.treatments import computed_and_joined
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words
 from dprelease.planning.family_plan import families_of

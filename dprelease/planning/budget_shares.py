@@ -9,7 +9,7 @@ from fractions import Fraction
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.calibration import Draft, Factors, priced, solve
+from dprelease.planning.calibration import Factors, UnscaledNoise, priced, solve
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -133,7 +133,7 @@ def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share])
 
 def spend(
     share: Share,
-    drafts: Sequence[Draft],
+    noises: Sequence[UnscaledNoise],
     budget: Budget,
     *,
     unlimited: bool = False,
@@ -152,23 +152,23 @@ def spend(
         DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape that has no law.
     """
     by_column: dict[int, Randomizer] = {}
-    _settle(share, drafts, budget, by_column, unlimited, {} if known is None else known, rough)
-    return [by_column[i] for i in range(len(drafts))]
+    _settle(share, noises, budget, by_column, unlimited, {} if known is None else known, rough)
+    return [by_column[i] for i in range(len(noises))]
 
 
 def _settle(
     share: Share,
-    drafts: Sequence[Draft],
+    noises: Sequence[UnscaledNoise],
     budget: Budget,
     by_column: dict[int, Randomizer],
     unlimited: bool,
     known: Factors,
     rough: bool,
 ) -> None:
-    for part in _own_amounts(share, drafts):
-        place = drafts[next(part.columns())].place
-        if part.column is not None and drafts[part.column].width is not None:
-            by_column[part.column] = drafts[part.column].accurate()
+    for part in _own_amounts(share, noises):
+        place = noises[next(part.columns())].place
+        if part.column is not None and noises[part.column].width is not None:
+            by_column[part.column] = noises[part.column].accurate()
             continue
         if part.amount is not None:
             if part.in_rho is not (budget.variant is Variant.ZERO_CONCENTRATED):
@@ -179,54 +179,54 @@ def _settle(
                 )
             # Not roughly: what has an amount of its own is held to it below.
             inner = budget.but(part.amount)
-            _settle(replace(part, amount=None), drafts, inner, by_column, False, known, False)
-    rest = list(_weights(share, drafts, share.size))
+            _settle(replace(part, amount=None), noises, inner, by_column, False, known, False)
+    rest = list(_weights(share, noises, share.size))
     settled = [i for i in share.columns() if i in by_column]
     if rest and unlimited:
-        place = drafts[rest[0][0]].place
+        place = noises[rest[0][0]].place
         raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
-    fixed = [priced(by_column[i], drafts[i].sensitivity) for i in settled]
+    fixed = [priced(by_column[i], noises[i].sensitivity) for i in settled]
     if settled and not unlimited:
         price = budget.price(fixed)
         if price > budget.amount or (rest and price >= budget.amount):
             refusal = BudgetError(
                 "DP-BUDGET-007",
-                place=drafts[settled[0]].place,
+                place=noises[settled[0]].place,
                 price=f"{price:.6g}",
                 amount=plain_text(budget.amount),
                 name=share.name,
-                columns=", ".join(drafts[i].place.key for i in settled[:5]),
+                columns=", ".join(noises[i].place.key for i in settled[:5]),
             )
             refusal.price = float(price)
             raise refusal
     if rest:
-        weighted = [replace(drafts[i], weight=weight) for i, weight in rest]
+        weighted = [replace(noises[i], weight=weight) for i, weight in rest]
         laws = solve(weighted, budget, fixed, known=known, rough=rough)
         by_column.update({i: law for (i, _), law in zip(rest, laws, strict=True)})
 
 
-def _own_amounts(share: Share, drafts: Sequence[Draft]) -> Iterator[Share]:
+def _own_amounts(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Share]:
     """Yield the outermost parts, below `share` or itself, that settle themselves."""
     if share.column is not None:
-        if share.amount is not None or drafts[share.column].width is not None:
+        if share.amount is not None or noises[share.column].width is not None:
             yield share
         return
     for part in share.parts:
         if part.amount is not None:
             yield part
         else:
-            yield from _own_amounts(part, drafts)
+            yield from _own_amounts(part, noises)
 
 
 def _weights(
-    share: Share, drafts: Sequence[Draft], size: Fraction
+    share: Share, noises: Sequence[UnscaledNoise], size: Fraction
 ) -> Iterator[tuple[int, Fraction]]:
     """Yield (place, weight) of the columns that share what is left."""
     if share.column is not None:
-        if share.amount is None and drafts[share.column].width is None:
+        if share.amount is None and noises[share.column].width is None:
             yield share.column, size
         return
     open_parts = [part for part in share.parts if part.amount is None]
     total = sum((part.size for part in open_parts), Fraction(0))
     for part in open_parts:
-        yield from _weights(part, drafts, size * part.size / total)
+        yield from _weights(part, noises, size * part.size / total)

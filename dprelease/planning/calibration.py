@@ -27,14 +27,14 @@ NO_MEAN = 1000.0
 Shape = Mapping[str, str | float]
 
 Factors = dict[object, tuple[float, float]]
-"""Factors of drafts that were solved, by their families and shapes: where to look for the next.
+"""Factors of noises that were solved, by their families and shapes: where to look for the next.
 
 With each about the slope of the price there, in logarithms.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnscaledNoise:
     """One vector with its family and shape; only the scale is open."""
 
     kind: type[Randomizer]
@@ -142,7 +142,7 @@ def typical_error(mechanism: Randomizer) -> float:
 
 
 def solve(
-    drafts: Sequence[Draft],
+    noises: Sequence[UnscaledNoise],
     budget: Budget,
     fixed: Sequence[Priced] = (),
     *,
@@ -151,8 +151,8 @@ def solve(
 ) -> list[Randomizer]:
     """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
 
-    Pure budgets: each draft spends its share of what is left, by its weight over the sum of
-    weights. Otherwise one common factor for all: each draft's scale is factor x base. `known` is
+    Pure budgets: each noise spends its share of what is left, by its weight over the sum of
+    weights. Otherwise one common factor for all: each noise's scale is factor x base. `known` is
     where the search starts, and learns of what is found. `rough`: only near the budget, on either
     side, to compare candidates by.
 
@@ -164,24 +164,24 @@ def solve(
     """
     if budget.variant is Variant.PURE:
         left = budget.amount - (pure_epsilon(fixed) or 0)
-        total = sum((draft.weight for draft in drafts), Fraction(0))
-        return [_pure(draft, left * draft.weight / total) for draft in drafts]
+        total = sum((noise.weight for noise in noises), Fraction(0))
+        return [_pure(noise, left * noise.weight / total) for noise in noises]
 
     @cache
     def price(factor: float) -> float:
         try:
-            vectors = [priced(draft.at(factor), draft.sensitivity) for draft in drafts]
+            vectors = [priced(noise.at(factor), noise.sensitivity) for noise in noises]
         except BudgetError:
             return math.inf  # beyond the scales that are certified
         return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
 
     known = {} if known is None else known
-    families = (budget, tuple(draft.kind.name for draft in drafts))
-    exact = (families, tuple(tuple(sorted(draft.shape.items())) for draft in drafts))
+    families = (budget, tuple(noise.kind.name for noise in noises))
+    exact = (families, tuple(tuple(sorted(noise.shape.items())) for noise in noises))
     goal = round_down(budget.amount)
-    start = known.get(exact) or known.get(families) or _start(drafts, budget, known)
+    start = known.get(exact) or known.get(families) or _start(noises, budget, known)
     if budget.needs_concentration:
-        _check_concentration(drafts, start[0])
+        _check_concentration(noises, start[0])
     if rough:
         solved = near_factor(price, goal, *start)
     else:
@@ -189,9 +189,9 @@ def solve(
         nudge = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
         solved = _fine_factor(price, goal, start[0] * nudge, searched=exact in known)
     if solved is None:
-        _explain(drafts, start[0])
+        _explain(noises, start[0])
     known[exact] = known[families] = solved
-    return [draft.at(solved[0]) for draft in drafts]
+    return [noise.at(solved[0]) for noise in noises]
 
 
 def _fine_factor(
@@ -204,64 +204,64 @@ def _fine_factor(
     return nearer_factor(price, goal, factor) if searched else factor, -1.0
 
 
-def _start(drafts: Sequence[Draft], budget: Budget, known: Factors) -> tuple[float, float]:
+def _start(noises: Sequence[UnscaledNoise], budget: Budget, known: Factors) -> tuple[float, float]:
     """Return where to begin: of mixed families, at the largest factor of what they have alone.
 
     Prices of too much noise take the least time.
     """
-    alone = ((budget, (name,) * len(drafts)) for name in {draft.kind.name for draft in drafts})
+    alone = ((budget, (name,) * len(noises)) for name in {noise.kind.name for noise in noises})
     factors = [known[families][0] for families in alone if families in known]
-    return (max(factors) if factors else _guess(drafts, budget)), -1.0
+    return (max(factors) if factors else _guess(noises, budget)), -1.0
 
 
-def _guess(drafts: Sequence[Draft], budget: Budget) -> float:
+def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
     """Return about the factor: losses of weight / factor, that add up like normal ones."""
     amount = float(budget.amount)
-    squares = float(sum((draft.weight**2 for draft in drafts), Fraction(0)))
+    squares = float(sum((noise.weight**2 for noise in noises), Fraction(0)))
     if budget.variant is Variant.ZERO_CONCENTRATED:
         return math.sqrt(squares / (2 * amount))
     start = math.sqrt(squares * (amount + 2 * math.log(1 / float(budget.delta)))) / amount
-    if any(draft.kind.norm != 1 for draft in drafts):
+    if any(noise.kind.norm != 1 for noise in noises):
         return start
     # At this factor losses of shift / scale add up to epsilon.
-    total = sum((draft.weight for draft in drafts), Fraction(0))
+    total = sum((noise.weight for noise in noises), Fraction(0))
     return min(float(total / budget.amount), start)
 
 
-def _pure(draft: Draft, share: Fraction) -> Randomizer:
+def _pure(noise: UnscaledNoise, share: Fraction) -> Randomizer:
     def price(factor: float) -> float:
         try:
-            epsilon = pure_epsilon([priced(draft.at(factor), draft.sensitivity)])
+            epsilon = pure_epsilon([priced(noise.at(factor), noise.sensitivity)])
         except BudgetError:
             return math.inf
         return math.inf if epsilon is None else round_up(epsilon)
 
     goal = round_down(share / Fraction(ROOM))
-    start = round_up(draft.weight / Fraction(goal)) * ROOM
+    start = round_up(noise.weight / Fraction(goal)) * ROOM
     factor = least_factor(price, goal, start)
     if factor is None:
-        _explain([draft], start)
-    return draft.at(factor)
+        _explain([noise], start)
+    return noise.at(factor)
 
 
-def _check_concentration(drafts: Sequence[Draft], factor: float) -> None:
-    """Raise BudgetError DP-BUDGET-010 for a draft whose law has no rho, whatever its scale."""
-    kinds = {(draft.kind, tuple(sorted(draft.shape.items()))): draft for draft in drafts}
-    for draft in kinds.values():
-        if draft.kind.pure:
+def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
+    """Raise BudgetError DP-BUDGET-010 for a noise whose law has no rho, whatever its scale."""
+    kinds = {(noise.kind, tuple(sorted(noise.shape.items()))): noise for noise in noises}
+    for noise in kinds.values():
+        if noise.kind.pure:
             continue
         try:
-            law = draft.at(factor)
+            law = noise.at(factor)
         except BudgetError:
             continue  # another scale may have a law
-        if not has_rho(priced(law, draft.sensitivity)):
-            column = draft.place.key.rpartition(".")[2]
-            raise BudgetError("DP-BUDGET-010", place=draft.place, column=column, mechanism=law.name)
+        if not has_rho(priced(law, noise.sensitivity)):
+            column = noise.place.key.rpartition(".")[2]
+            raise BudgetError("DP-BUDGET-010", place=noise.place, column=column, mechanism=law.name)
 
 
-def _explain(drafts: Sequence[Draft], factor: float) -> NoReturn:
+def _explain(noises: Sequence[UnscaledNoise], factor: float) -> NoReturn:
     """Raise the reason why no factor fits: a law's own one if there is one."""
-    for draft in drafts:
-        draft.at(factor)
+    for noise in noises:
+        noise.at(factor)
     reason = "delta is below what the composition can certify, or epsilon is too small"
-    raise BudgetError("DP-BUDGET-004", place=drafts[0].place, reason=reason)
+    raise BudgetError("DP-BUDGET-004", place=noises[0].place, reason=reason)

@@ -10,9 +10,9 @@ from typing import Any
 from dprelease.errors import BudgetError, Place, raise_all
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.auto.mechanism_choice import drafts_of
+from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.budget_shares import flat, shares_of_records, spend
-from dprelease.planning.calibration import Draft
+from dprelease.planning.calibration import UnscaledNoise
 from dprelease.planning.guarantees import (
     budget_findings,
     budget_of,
@@ -128,9 +128,9 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
         name = requests[0][1].name
         raise BudgetError("DP-BUDGET-006", place=declaration.place("budget"), column=name)
     budget = budget_of(spec)
-    drafts, how = _drafts([request for *_, request in requests], budget)
+    noises, how = _noises([request for *_, request in requests], budget)
     share = shares_of_records(declaration.spec, [part.query for part in records])
-    laws = spend(share, drafts, budget)
+    laws = spend(share, noises, budget)
     columns = tuple(
         LocalColumn(part.query, column.measurement, law, chosen, column)
         for (part, column, _), law, chosen in zip(requests, laws, how, strict=True)
@@ -152,31 +152,33 @@ def _warnings(guarantee: Guarantee) -> tuple[str, ...]:
     return (f"epsilon {guarantee.epsilon:.4g} promises little to a single record.",)
 
 
-def _drafts(requests: Sequence[NoiseRequest], budget: Budget) -> tuple[list[Draft], list[str]]:
-    """Return one draft for each column, and how it was chosen.
+def _noises(
+    requests: Sequence[NoiseRequest], budget: Budget
+) -> tuple[list[UnscaledNoise], list[str]]:
+    """Return one noise for each column, and how it was chosen.
 
     Families of numbers are chosen as if numbers had their weights' part of the budget alone; the
     scales are solved afterwards for all columns together.
     """
-    drafts = [_response(request) if _is_response(request) else None for request in requests]
+    noises = [_response(request) if _is_response(request) else None for request in requests]
     how = ["declared"] * len(requests)
-    places = [i for i, draft in enumerate(drafts) if draft is None]
+    places = [i for i, noise in enumerate(noises) if noise is None]
     if places:
         numbers = [requests[i] for i in places]
         weights = [request.measurement.weight for request in numbers]
         total = sum((request.measurement.weight for request in requests), Fraction(0))
         part = budget.but(budget.amount * sum(weights, Fraction(0)) / total)
-        for i, draft, why in zip(places, *drafts_of(numbers, flat(weights), part), strict=True):
-            drafts[i], how[i] = draft, why
-    return [draft for draft in drafts if draft is not None], how
+        for i, noise, why in zip(places, *noises_of(numbers, flat(weights), part), strict=True):
+            noises[i], how[i] = noise, why
+    return [noise for noise in noises if noise is not None], how
 
 
 def _is_response(request: NoiseRequest) -> bool:
     return request.measurement.mechanism.name == RandomizedResponse.name
 
 
-def _response(request: NoiseRequest) -> Draft:
-    """Return the draft of randomized response among a column's values."""
+def _response(request: NoiseRequest) -> UnscaledNoise:
+    """Return the noise of randomized response among a column's values."""
     measurement = request.measurement
     for name in measurement.mechanism.shape:
         raise BudgetError(
@@ -189,6 +191,6 @@ def _response(request: NoiseRequest) -> Draft:
     aggregate = measurement.aggregate
     count = getattr(aggregate, "upper", 0) - getattr(aggregate, "lower", 0) + 1
     shape = {"values": repr(float(count))}
-    return Draft(
+    return UnscaledNoise(
         RandomizedResponse, shape, measurement.sensitivity, measurement.weight, request.place
     )

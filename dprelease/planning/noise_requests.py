@@ -12,7 +12,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
-from dprelease.planning.calibration import Draft, Shape, typical_error
+from dprelease.planning.calibration import Shape, UnscaledNoise, typical_error
 from dprelease.privacy.budget import Budget
 from dprelease.query.measurement import Measurement
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
@@ -103,15 +103,15 @@ class NoiseRequest:
     def _at(self, key: str) -> Place:
         return self.place if self.inside is None else self.inside(key)
 
-    def fixes(self, draft: Draft) -> bool:
-        """Return whether the declaration leaves nothing of a draft's family and shape open."""
-        searched = {name for shape in draft.kind.search for name in shape}
+    def fixes(self, noise: UnscaledNoise) -> bool:
+        """Return whether the declaration leaves nothing of a noise's family and shape open."""
+        searched = {name for shape in noise.kind.search for name in shape}
         return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
-    def draft(self, family: str, shape: Shape) -> Draft:
-        """Return the draft of a family and a shape."""
+    def noise(self, family: str, shape: Shape) -> UnscaledNoise:
+        """Return the noise of a family and a shape, whose scale is open."""
         measurement = self.measurement
-        return Draft(
+        return UnscaledNoise(
             registry.randomizer(family, self.place),
             shape,
             measurement.sensitivity,

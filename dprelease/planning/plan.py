@@ -14,7 +14,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.ledger_cost import Charged, beside
-from dprelease.planning.auto.mechanism_choice import drafts_of
+from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import bounded_words
 from dprelease.planning.budget_shares import Share, flat, spend
 from dprelease.planning.calibration import Factors, priced
@@ -254,7 +254,7 @@ def make_plan(
     share = share or flat([request.measurement.weight for _, request in requests])
     limit, is_open = budget_of(budget), unlimited(budget)
     known: Factors = {}
-    drafts, how = drafts_of(
+    noises, how = noises_of(
         [request for _, request in requests],
         share,
         limit,
@@ -262,7 +262,7 @@ def make_plan(
         charged=beside(charged, limit),
         known=known,
     )
-    mechanisms = spend(share, drafts, limit, unlimited=is_open, known=known)
+    mechanisms = spend(share, noises, limit, unlimited=is_open, known=known)
     columns = []
     for (query, request), chosen, mechanism in zip(requests, how, mechanisms, strict=True):
         columns.append(PlannedColumn(query, request.measurement, mechanism, chosen))

@@ -20,6 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
+from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import (
     assumed_joined,
     assumed_types,
@@ -30,7 +31,6 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.partition_counts import partition
 from dprelease.statements.row_values import row_value, same_values
-from dprelease.statements.treatment import steps
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""

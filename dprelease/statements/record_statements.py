@@ -13,10 +13,10 @@ from dprelease.query import quoting
 from dprelease.query.keys import Key
 from dprelease.query.records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
+from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import SOURCE, cut_case
 from dprelease.statements.meanings import typed
 from dprelease.statements.physical import DECLARED_AS
-from dprelease.statements.treatment import steps
 
 
 @dataclass(frozen=True, slots=True)

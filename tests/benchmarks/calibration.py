@@ -9,7 +9,7 @@ from fractions import Fraction
 from dprelease.errors import Place
 from dprelease.mechanisms import registry
 from dprelease.planning.auto.single_mechanism import shapes_of
-from dprelease.planning.calibration import Draft, solve
+from dprelease.planning.calibration import UnscaledNoise, solve
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -46,7 +46,7 @@ def _solve(name: str, epsilon: Fraction) -> None:
     kind = registry.get(name)
     shape = next(iter(shapes_of(kind, DELTA, SENSITIVITY)))
     budget = Budget.of(epsilon=epsilon, delta=DELTA)
-    solve([Draft(kind, shape, SENSITIVITY, Fraction(1), Place())], budget)
+    solve([UnscaledNoise(kind, shape, SENSITIVITY, Fraction(1), Place())], budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def plan_many() -> list[Planning]:
     budget = Budget.of(epsilon=Fraction(1), delta=DELTA)
     found = []
     for title, columns, kinds in (("100 different", 100, 100), ("1,000 of 5 kinds", 1000, 5)):
-        drafts = [
-            Draft(
+        noises = [
+            UnscaledNoise(
                 registry.get(names[i % 5]),
                 {},
                 Sensitivity(3, (Move(1 + 7 * (i % kinds), 1),)),
@@ -74,7 +74,7 @@ def plan_many() -> list[Planning]:
             for i in range(columns)
         ]
         start = time.perf_counter()
-        solve(drafts, budget)
+        solve(noises, budget)
         found.append(Planning(title, time.perf_counter() - start))
         print(f"plan {title:<31}{found[-1].seconds:>10.2f} s")
     return found

@@ -21,7 +21,7 @@ from dprelease.planning.auto.candidates import (
 from dprelease.planning.auto.expected_error import Pricing
 from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.budget_shares import Share
-from dprelease.planning.calibration import Draft, Factors
+from dprelease.planning.calibration import Factors, UnscaledNoise
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
@@ -45,7 +45,7 @@ CLOSE, MOST_CLOSE = 1.01, 5
 """Choices that roughly are within this of the best are priced truly, up to so many."""
 
 
-def drafts_of(
+def noises_of(
     requests: Sequence[NoiseRequest],
     share: Share,
     budget: Budget,
@@ -53,8 +53,8 @@ def drafts_of(
     unlimited: bool = False,
     charged: Charged | None = None,
     known: Factors | None = None,
-) -> tuple[list[Draft], list[str]]:
-    """Return the drafts of least expected error, and how each was chosen.
+) -> tuple[list[UnscaledNoise], list[str]]:
+    """Return the noises of least expected error, and how each was chosen.
 
     Columns of a kind share one candidate. For each promising family, one shape for all open
     columns, then one for each kind, then finer ones between; the least error is that whose sum over
@@ -64,7 +64,7 @@ def drafts_of(
 
     Candidates are compared by rough prices; those that are close, by true ones, and what can't be
     made is none. `charged`: what a ledger counts, see `Pricing`; `known` learns where the factor of
-    the drafts is.
+    the noises is.
 
     Raises
     ------
@@ -82,9 +82,9 @@ def drafts_of(
             if charged is None:
                 raise
             # What a ledger can't count is left to a first release, which may take the whole of it.
-            return drafts_of(requests, share, budget, unlimited=unlimited, known=known)
-    drafts = search.pricing.drafts(search.columns(search.chosen))
-    return drafts, [search.how(i, draft) for i, draft in enumerate(drafts)]
+            return noises_of(requests, share, budget, unlimited=unlimited, known=known)
+    noises = search.pricing.noises(search.columns(search.chosen))
+    return noises, [search.how(i, noise) for i, noise in enumerate(noises)]
 
 
 DECLARED = "declared; its shape: least expected error"
@@ -388,9 +388,9 @@ class _Search:
         chosen = _with(self.chosen, instead)
         return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
 
-    def how(self, i: int, draft: Draft) -> str:
+    def how(self, i: int, noise: UnscaledNoise) -> str:
         """Return how a column's mechanism was chosen."""
-        if self.requests[i].fixes(draft):
+        if self.requests[i].fixes(noise):
             return "declared"
         place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
         return self._notes.get(-1 if place is None else place, DECLARED)

@@ -12,7 +12,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import exact, round_down
 from dprelease.planning.auto.candidates import delta_of_cell
-from dprelease.planning.calibration import Draft, Shape, solve, typical_error
+from dprelease.planning.calibration import Shape, UnscaledNoise, solve, typical_error
 from dprelease.planning.guarantees import check_budget
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
@@ -88,8 +88,8 @@ def solved(
     kind: type[Mechanism], shape: Shape, budget: Budget, sensitivity: Sensitivity
 ) -> Mechanism:
     """Return the mechanism of one shape that spends the budget; raises as `solve`."""
-    draft = Draft(kind, shape, sensitivity, Fraction(1), Place())
-    (law,) = solve([draft], budget)
+    noise = UnscaledNoise(kind, shape, sensitivity, Fraction(1), Place())
+    (law,) = solve([noise], budget)
     if not isinstance(law, Mechanism):
         raise TypeError("only noise is calibrated alone")
     return law
