@@ -12,6 +12,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from dprelease.errors import UsageError
+from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     from dprelease.accessor.chosen import Chosen
@@ -28,6 +29,15 @@ NAMES = ("by", "columns")
 WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
 
 Asking = TypeVar("Asking", bound=Callable[..., object])
+
+
+def plain(value: object) -> Plain:
+    """Return a declaration as YAML would have it: texts, lists and mappings."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class KnowsTable(Protocol):

@@ -7,19 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 from dprelease.accessor.chosen import Chosen
-from dprelease.accessor.counted import Counted
-from dprelease.accessor.given import refuse_cells
+from dprelease.accessor.given import plain, refuse_cells
 from dprelease.accessor.groups import Grouped
 from dprelease.accessor.session import Session
+from dprelease.accessor.systems import Systems
 from dprelease.accessor.terms import QUESTIONS, Name
 from dprelease.errors import SessionError, UsageError
-from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Questions(Counted):
+class Questions(Systems):
     """Every question, and the ways to choose rows and columns before one is asked."""
 
     __slots__ = ()
@@ -64,7 +63,7 @@ class Questions(Counted):
         """
         chosen = self._chosen()
         refuse_cells(self, columns)
-        more = {name: _plain(declared) for name, declared in columns.items()}
+        more = {name: plain(declared) for name, declared in columns.items()}
         return Rows(replace(chosen, derived={**chosen.derived, **more}))
 
     @overload
@@ -139,12 +138,3 @@ class Rows(Questions):
 
     def _chosen(self) -> Chosen:
         return self._rows
-
-
-def _plain(value: object) -> Plain:
-    """Return a declaration as YAML would have it: texts, lists and mappings."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return str(value)

@@ -16,7 +16,7 @@ Noise = str | Mapping[str, str | float | bool | Sequence[str]]
 
 Name = Literal[
     "count", "count_distinct", "sum", "mean", "variance", "stddev", "quantile", "median",
-    "min", "max", "mode", "histogram", "value_counts", "crosstab", "describe", "sql",
+    "min", "max", "mode", "histogram", "value_counts", "crosstab", "describe", "tables", "sql",
 ]  # fmt: skip
 QUESTIONS: tuple[str, ...] = get_args(Name)
 

@@ -49,6 +49,12 @@ NEEDED: dict[str, Any] = {
     "statement": "SELECT COUNT(*) AS n FROM people", "functions": "mean", "sort": True,
     "closed": "left", "epsilon": 1,
 }  # fmt: skip
+OWN_NEEDED: dict[str, dict[str, Any]] = {
+    "tables": {
+        "columns": {"n": {"count": "*"}}, "marginals": None, "cube": ["state"], "rollup": None,
+        "hierarchy": None, "consistent": False,
+    },
+}  # fmt: skip
 ASKED: dict[str, Callable[[Any], Any]] = {
     "": lambda dp: dp,
     "groups": lambda dp: dp.groupby("state"),
@@ -95,7 +101,8 @@ def test_no_question_quotes_the_cells_of_what_it_is_given(
             continue  # edges and levels may be an array
         ask = inspect.signature(getattr(ASKED[way](FRAME.dp), name))
         own = [p for p in ask.parameters if p not in TERMS]
-        given = {p: NEEDED[p] for p in [*own, "epsilon"]} | {argument: cells}
+        needed = NEEDED | OWN_NEEDED.get(name, {})
+        given = {p: needed[p] for p in [*own, "epsilon"]} | {argument: cells}
         refused(lambda dp, given=given: getattr(ASKED[way](dp), name)(**given), session)
 
 

@@ -23,7 +23,11 @@ from tests.replay import Keyed
 
 PANDAS = {"count_distinct": "nunique", "variance": "var", "stddev": "std"}
 """What a question is called by pandas, if it has another name there."""
-BY_NATURE = {"crosstab": "has two keys of its own", "sql": "says its own keys"}
+BY_NATURE = {
+    "crosstab": "has two keys of its own",
+    "tables": "has keys for each table",
+    "sql": "says its own keys",
+}
 ARGUMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "count_distinct": ("city", ()),
     "mode": ("city", ()),

@@ -90,7 +90,7 @@ def test_help_names_every_parameter(kind: type, name: str, method: Any) -> None:
     if name != "use":
         assert "\nReturns\n-------\n" in doc
     if name in QUESTIONS and kind is DpAccessor:
-        by = set(TERMS) - ({"by"} if name in ("crosstab", "sql") else set())
+        by = set(TERMS) - ({"by"} if name in ("crosstab", "tables", "sql") else set())
         assert by <= set(signature.parameters)
         assert "\nRaises\n------\n" in doc
 

@@ -303,6 +303,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "histogram": ("age", [0, 4, 8]),
     "sql": (statement(["count", "median"]),),
     "describe": (["pay", "age"],),
+    "tables": ({"n": {"count": "*"}, "pay": {"sum": "pay"}},),
 }
 """Arguments of questions that are about anything but one column of numbers."""
 
@@ -326,7 +327,7 @@ def test_questions(
     monkeypatch.setattr(Entropy, "words", looked)
     groups = copied.groupby("city2")
     asked = [(asks, q) for asks in (copied, groups) for q in QUESTIONS if hasattr(asks, q)]
-    assert len(asked) == 2 * len(QUESTIONS) - 2  # statements and crosstabs have their own keys
+    assert len(asked) == 2 * len(QUESTIONS) - 3  # statements, crosstabs, tables have their own keys
     for number, (asks, question) in enumerate(asked, 1):
         at_first_word.clear()
         rows = question == "count" and asks is copied

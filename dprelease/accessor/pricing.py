@@ -1,0 +1,137 @@
+"""What a question costs: its terms checked, its plan priced, its session and ledger charged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+
+from dprelease.accessor.session import Session, Spending, amount, spending
+from dprelease.accessor.terms import Noise, Terms
+from dprelease.errors import BudgetError, RunState, SessionError, UsageError
+from dprelease.errors import Charge as Spent
+from dprelease.planning.auto.ledger_cost import counted_by
+from dprelease.planning.plan import Plan, make_plan
+from dprelease.privacy.renyi import rho_of
+from dprelease.query.resolve import Query
+from dprelease.release.charging import charges_of
+from dprelease.schema.asked import CHOSEN
+from dprelease.schema.release import BudgetSpec
+from dprelease.schema.yaml_text.reader import Plain
+
+TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
+    ("by", "a column or a list of columns", (str, Iterable)),
+    ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
+    ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
+)
+"""What terms take, in words and in types; budgets are checked as numbers."""
+
+
+def check_terms(terms: Terms, call: str) -> None:
+    """Raise for terms of other kinds, as Python does, and for a question without a price.
+
+    Raises
+    ------
+    UsageError
+        DP-SESSION-015 without epsilon and rho, 016 for a term of another kind.
+    """
+    for name, wanted, kinds in TAKEN:
+        given = terms.get(name)
+        if given is not None and not isinstance(given, kinds):
+            kind = type(given).__name__
+            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+    if terms.get("epsilon") is None and terms.get("rho") is None:
+        raise UsageError("DP-SESSION-015", what=f"{call}()")
+
+
+def budget_of(session: Session, terms: Terms) -> BudgetSpec:
+    """Return the budget of one question."""
+    delta = amount(terms.get("delta", 0), "delta", zero=True)
+    asked = spending("A question", terms.get("epsilon"), delta, terms.get("rho"))
+    if asked.rho is None:
+        return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
+    if session.budget.rho is None:
+        given = "a rho, in a session that counts epsilon"
+        raise SessionError("DP-SESSION-011", what="A question", found=given)
+    told = delta or session.delta
+    return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
+
+
+def priced(session: Session, queries: Sequence[Query], terms: Terms) -> tuple[Plan, Spending]:
+    """Return the plan of queries that are paid for together, and their price as sessions count.
+
+    Where a session in rho is asked for an epsilon, the price is the rho of the noise itself, at
+    most epsilon^2 / 2 for a pure one.
+
+    Raises BudgetError DP-BUDGET-010 if the noise has no rho.
+    """
+    budget = budget_of(session, terms)
+    pure = budget.rho is None and budget.delta == 0
+    ledger = session.ledger
+    charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
+    plan = make_plan(queries, budget, charged=charged)
+    if session.budget.rho is None:
+        return plan, Spending(budget.epsilon or Fraction(0), budget.delta)
+    if budget.rho is not None:
+        return plan, Spending(rho=budget.rho)
+    for column in plan.columns:
+        if math.isinf(rho_of([column.priced])):
+            name, mechanism = column.measurement.name, column.mechanism.name
+            raise BudgetError("DP-BUDGET-010", column=name, mechanism=mechanism)
+    return plan, Spending(rho=Fraction(rho_of([column.priced for column in plan.columns])))
+
+
+@contextmanager
+def charged_for(
+    session: Session, plan: Plan, price: Spending, what: str, state: RunState
+) -> Iterator[None]:
+    """Charge the session, and its ledger if it has one, for good before the answer is drawn.
+
+    Whoever asks shares a process with the noise, and could end it after a look: from the first draw
+    on nothing is given back. `state` tells what stays charged, whatever ends the block.
+    """
+    ledger = session.ledger
+    if ledger is None:
+        session.charge(price, what, state)
+        state.rows = True
+        yield
+        return
+    queries = {column.query.name: column.query for column in plan.columns}
+    charges = charges_of(list(queries.values()), plan)
+    own = RunState()  # of the session's charge, which follows the ledger's
+    try:
+        with ledger.reserved(charges, what, state) as reservation:
+            session.charge(price, what, own)
+            ledger.read(reservation)
+            state.charge, state.rows = Spent.SPENT, True
+            yield
+            ledger.commit(reservation, "")
+    except BaseException:
+        if own.charge is Spent.SPENT and state.charge is Spent.NONE:
+            session.give_back(price)
+        raise
+
+
+def column_of(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
+    """Return a column as a release file would hold it, with its noise and its margin."""
+    column = dict(spec)
+    noise = terms.get("mechanism", "auto")
+    chosen = bool(column.keys() & CHOSEN)
+    if not chosen or noise != "auto":
+        column["mechanism"] = _noise(noise)
+    if not chosen:
+        column["margin"] = repr(float(terms.get("confidence", 0.95)))
+    return column
+
+
+def _noise(noise: Noise) -> Plain:
+    """Return the asked mechanism as a release file would hold it."""
+    return noise if isinstance(noise, str) else {key: _text(value) for key, value in noise.items()}
+
+
+def _text(value: str | float | bool | Sequence[str]) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,161 @@
+"""Several tables of one session, asked and paid for together: marginals, cubes, hierarchies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.accessor.answer import ATTRIBUTE, to_pandas
+from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, priced
+from dprelease.accessor.session import Session, Spending
+from dprelease.accessor.terms import Terms
+from dprelease.errors import RunState
+from dprelease.planning.family_plan import families_of, refuse_families
+from dprelease.planning.plan import Plan
+from dprelease.postprocess.families import MEASURED, Family
+from dprelease.query.resolve import resolve
+from dprelease.release import execute
+from dprelease.schema.load import Declaration
+from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.yaml_text.reader import Document, Plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "tables"
+"""What the query is called, which the names of its tables begin with."""
+
+
+class Tables(Mapping[str, "pd.DataFrame"]):
+    """Published tables by name, coarsest first; each is indexed by its keys.
+
+    Names are the keys joined by "_", and "total" for the table without keys. Of a consistent
+    family, these are the tables that are meant to be read: whole ones where these were asked for,
+    else the estimates; `measurements` and `estimates` hold what they were made of.
+
+    `attrs` has the guarantee, the mechanisms and the price of all of them together.
+    """
+
+    def __init__(self, frames: Mapping[str, pd.DataFrame], attrs: Mapping[str, Any]) -> None:
+        parts: dict[str, dict[str, pd.DataFrame]] = {}
+        for path, frame in frames.items():
+            folder, _, name = path.rpartition("/")
+            parts.setdefault(folder, {})[_short(name)] = frame
+        self.attrs = dict(attrs)
+        self.measurements: Mapping[str, pd.DataFrame] = parts.pop(MEASURED, {})
+        self.estimates: Mapping[str, pd.DataFrame] = parts.get("estimates", {})
+        self._frames = parts[next(reversed(parts))]
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __repr__(self) -> str:
+        rows = "\n".join(
+            f"  {name!r}: {len(frame):,} rows of {', '.join(map(str, frame.columns))}"
+            for name, frame in self._frames.items()
+        )
+        return f"<{len(self)} tables\n{rows}\n>"
+
+
+def _short(name: str) -> str:
+    return "total" if name == NAME else name.removeprefix(f"{NAME}_")
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Tables that are asked together.
+
+    `columns`: aggregates by name, as a release file has them. `keys`: which tables, likewise.
+    """
+
+    columns: Mapping[str, Mapping[str, Plain]]
+    keys: Mapping[str, Plain]
+    predicates: tuple[str, ...] = ()
+    derive: Mapping[str, Plain] = field(default_factory=dict)
+
+
+def answer_tables(
+    session: Session, frame: pd.DataFrame, asked: System, terms: Terms, state: RunState
+) -> Tables:
+    """Return all tables of a system; they are charged together, first.
+
+    `state` is advanced with every step.
+
+    Raises
+    ------
+    QueryError, BudgetError, DataError, SessionError
+        As `answer.answer`; what can't be had of a family, before anything is charged.
+    """
+    family, plan, price = planned_tables(session, asked, terms)
+    charged = charged_for(session, plan, price, "these tables", state)
+    drawn = execute.answers(family, plan.columns, frame, charged)
+    keys = {key.column for table in family.tables for key in table.query.key_columns}
+    frames = {name: _indexed(to_pandas(table), keys) for name, table in drawn.items()}
+    return Tables(frames, {ATTRIBUTE: _attributes(plan)})
+
+
+def _attributes(plan: Plan) -> dict[str, Any]:
+    """Return the guarantee of all tables, and of each what its measurements are, as JSON values."""
+    by_table: dict[str, dict[str, Any]] = {}
+    for column in plan.columns:
+        margins, mechanisms = by_table.setdefault(
+            _short(column.query.name), {"margins_95": {}, "mechanisms": {}}
+        ).values()
+        margins[column.measurement.name] = float(column.margin())
+        mechanisms[column.measurement.name] = column.mechanism.name
+    return {
+        "guarantee": plan.guarantee.to_json(),
+        "tables": by_table,
+        "bounded_rows": plan.bounded_rows(),
+    }
+
+
+def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Family, Plan, Spending]:
+    """Return the family of tables that is asked for, its plan, and what it will be charged."""
+    check_terms(terms, NAME)
+    _ = budget_of(session, terms)
+    declaration = _declared(session, asked, terms)
+    queries = resolve(declaration)
+    plan, price = priced(session, queries, terms)
+    refuse_families(declaration, plan.columns)
+    (family,) = families_of(declaration.spec, plan.columns)
+    return family, plan, price
+
+
+def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
+    """Return the release that the tables would be, of the session's table."""
+    described: dict[str, Plain] = {
+        name: column_of(spec, terms) for name, spec in asked.columns.items()
+    }
+    query: dict[str, Plain] = {
+        **asked.keys,
+        "from": session.table.name,
+        "where": " AND ".join(f"({predicate})" for predicate in asked.predicates) or None,
+        "derive": dict(asked.derive),
+        "private_keys": "true" if terms.get("private_keys") else "false",
+        "columns": described,
+    }
+    values: dict[str, Plain] = {
+        "title": NAME,
+        "tables": [NAME],
+        "budget": {"epsilon": "1"},  # the price is a term of the question
+        "queries": {NAME: query},
+        "output": NAME,
+    }
+    document = Document(Path(NAME), "", values, {})
+    spec = validate(ReleaseSpec, document, Files(read_beside(Path())))
+    return Declaration(spec, document, {session.table.name: session.declared})
+
+
+def _indexed(frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
+    named = [name for name in frame.columns if name in keys]
+    return frame.set_index(named) if named else frame

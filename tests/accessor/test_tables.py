@@ -1,0 +1,122 @@
+"""`df.dp.tables`: systems of tables from a session, by every way to name their keys."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.accessor.session import Spending
+from dprelease.errors import BudgetError, DpReleaseError, QueryError, UsageError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from tests.accessor.test_questions import EPSILON, SCHEMA, frame
+
+KEPT: list[Any] = []
+WAYS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "marginals": (
+        {"marginals": [[], ["state"], ["sex", "state"]]},
+        ["total", "state", "sex_state"],
+    ),
+    "cube": ({"cube": ["state", "sex"]}, ["total", "state", "sex", "state_sex"]),
+    "rollup": ({"rollup": ["state", "sex"]}, ["total", "state", "state_sex"]),
+    "hierarchy": ({"hierarchy": ["state", "sex"]}, ["total", "state", "sex"]),
+}
+
+
+def asked(**budget: object) -> pd.DataFrame:
+    session = dprelease.Session(SCHEMA, **(budget or {"epsilon": 10_000}))
+    rows = frame()
+    rows.dp.use(session)
+    KEPT.append(session)  # a frame holds its session by an id only
+    return rows
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_table_has_the_counts_of_its_keys(way: str) -> None:
+    keys, names = WAYS[way]
+    rows = asked()
+    tables = rows.dp.tables(**keys, epsilon=EPSILON)
+    assert list(tables) == names
+    for name, table in tables.items():
+        by = [] if name == "total" else name.split("_")
+        true = rows.groupby(by).size() if by else pd.Series([len(rows)])
+        assert [key for key in table.index.names if key is not None] == by
+        for key, n in true.items():
+            assert table["count"][key] == pytest.approx(n, abs=4)
+    told = tables.attrs["dprelease_answer"]
+    assert float(told["guarantee"]["epsilon"]) <= EPSILON
+    assert list(told["tables"]) == names
+    assert rows.dp.session.spent == Spending(Fraction(EPSILON), Fraction(0))
+
+
+def test_columns_conditions_and_computed_keys() -> None:
+    rows = asked()
+    chosen = rows.dp.where("age < 50").derive(band={"cut": "age", "edges": [0, 25, 50]})
+    columns = {"people": {"count": "*"}, "pay": {"sum": "pay"}}
+    tables = chosen.tables(columns, marginals=[["band"], ["band", "sex"]], epsilon=EPSILON)
+    assert list(tables["band"].columns) == ["people", "people_moe", "pay", "pay_moe"]
+    young = rows[rows["age"] < 25]
+    assert tables["band"]["people"].iloc[0] == pytest.approx(len(young), abs=4)
+    assert tables["band"]["pay"].iloc[0] == pytest.approx(young["pay"].sum(), abs=4000)
+
+
+def test_a_ledger_is_charged_once_for_all(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    schema = {**SCHEMA, "owner": "office"}
+    account = Account("office/people", "add_remove", "each row", Fraction(5), Fraction(0), None)
+    ledger.open_account(account)
+    session = dprelease.Session(schema, epsilon=5, ledger=ledger.path)
+    rows = frame()
+    rows.dp.use(session)
+    rows.dp.tables(cube=["state", "sex"], epsilon=2)
+    (reservation,) = ledger.state().reservations.values()
+    assert reservation.is_charged
+    assert session.spent.epsilon == 2
+    with pytest.raises(BudgetError):
+        rows.dp.tables(cube=["state", "sex"], epsilon=4)
+    assert session.spent.epsilon == 2
+
+
+def test_explaining_tells_of_every_table_and_spends_nothing() -> None:
+    rows = asked()
+    plan = rows.dp.explain("tables", cube=["state", "sex"], epsilon=1)
+    assert plan.index.names == ["table", "column"]
+    assert len(plan) == 4
+    assert plan["price_alone"].sum() == pytest.approx(1, rel=1e-3)
+    assert rows.dp.session.spent.epsilon == 0
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[DpReleaseError], str]] = {
+    "two ways": ({"cube": ["state"], "rollup": ["sex"]}, DpReleaseError, "DP-RELEASE-008"),
+    "a name for lists": ({"marginals": ["state"]}, UsageError, "DP-SESSION-016"),
+    "a text for a list": ({"cube": "state"}, UsageError, "DP-SESSION-016"),
+    "no mapping": ({"columns": ["count"]}, UsageError, "DP-SESSION-016"),
+    "no aggregate": ({"columns": {"n": "count"}}, UsageError, "DP-SESSION-016"),
+    "keys that are unknown": ({"cube": ["nothing"]}, QueryError, "DP-QUERY-001"),
+    "keys that are not public": ({"cube": ["job"]}, QueryError, "DP-QUERY-002"),
+    "keys of the terms": ({"cube": ["state"], "by": "sex"}, UsageError, "DP-SESSION-012"),
+    "private keys": (
+        {"marginals": [["job"]], "private_keys": True},
+        DpReleaseError,
+        "DP-BUDGET-011",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_tables_cost_nothing(case: str) -> None:
+    given, kind, code = REFUSED[case]
+    rows = asked()
+    with pytest.raises(kind, match=code):
+        rows.dp.tables(**given, epsilon=1)
+    assert rows.dp.session.spent.epsilon == 0
+
+
+def test_they_show_what_they_are() -> None:
+    tables = asked().dp.tables(rollup=["state"], epsilon=1)
+    assert repr(tables).startswith("<2 tables\n  'total': 1 rows of count")
