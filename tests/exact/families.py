@@ -161,7 +161,10 @@ def finest_cell(query: Query, row: Row) -> tuple[Any, ...] | None:
     assert query.finest is not None
     found_ = []
     for key in query.finest.keys:
-        code = key_cell(query, key, row)
+        if key.kind == "date":  # one beyond the bounds counts as missing
+            code = key.days.index(row["day"]) if row["day"] in key.days else key.nulls
+        else:
+            code = key_cell(query, key, row)
         if code is None:
             return None
         found_.append(key.values[code])
