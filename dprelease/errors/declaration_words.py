@@ -144,6 +144,33 @@ TEMPLATES: dict[str, Template] = {
         cause="The table declares {found} columns, more than {most}.",
         fix="declare those that are used; a source may have others.",
     ),
+    "DP-SCHEMA-016": Template(
+        cause="'{column}' can't lie within '{above}': {reason}.",
+        fix=(
+            "name another category of this table, and say in which of its values each one lies: by "
+            "a second column of the file, named as that category, or by `values` as lists, such as "
+            "{{BE: [Bern, Thun], ZH: [Uster]}}."
+        ),
+    ),
+    "DP-SCHEMA-017": Template(
+        cause="The value '{value}' of '{column}' lies in '{one}' and in '{other}'.",
+        fix=(
+            "let it lie in one area; where two areas have parts of one name, take codes that name "
+            "the area as well."
+        ),
+    ),
+    "DP-SCHEMA-018": Template(
+        cause="The value '{value}' of '{column}' lies {told}.",
+        fix="let every value lie in one of the declared areas, also what stands in for missing "
+        "values.",
+    ),
+    "DP-SCHEMA-019": Template(
+        cause="No value of '{column}' lies in '{area}', a value of '{above}'.",
+        fix=(
+            "give every area a part: a row lies where its part lies, so nothing could ever count "
+            "in this area."
+        ),
+    ),
     "DP-RELEASE-001": Template(
         cause="No table '{name}' is declared{nearest}.",
         fix="declared tables are: {known}.",

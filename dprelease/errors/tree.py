@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dprelease.errors import budget_words as budget
+from dprelease.errors import consistent_words as consistent
 from dprelease.errors import data_words as data
 from dprelease.errors import declaration_words as declaration
 from dprelease.errors import engine_words as engine
@@ -118,7 +119,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query.TEMPLATES | join.ASKED | local.TEMPLATES
+    templates = query.TEMPLATES | join.ASKED | consistent.ASKED | local.TEMPLATES
     exit_code = EXIT_INPUT
 
 

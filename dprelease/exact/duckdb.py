@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -12,6 +12,7 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
+from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
@@ -21,11 +22,13 @@ from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.table_reader import TableReader
 from dprelease.exact.true_table import ExactTable
 from dprelease.exact.vectors import batches, most_added
+from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiler import (
     KEPT,
     Compiled,
+    KeyTable,
     compile_kept,
     compile_partitions,
     compile_query,
@@ -73,6 +76,7 @@ class Engine:
         self._maker = Maker()
         self._connection = connected(scratch, settings)
         self._reader = TableReader(self._read_rows, scratch)
+        self._families = FinestTables(self._read_rows, self._register, self._bound, self._forget)
 
     @property
     def physical(self) -> dict[str, str]:
@@ -175,9 +179,14 @@ class Engine:
 
     def _read(self, query: Query) -> ExactTable:
         """Return the true table of one query by itself."""
-        compiled = self.compile(query)
-        bounded = self._bounded(query) if query.unit.id is not None else None
-        compiled = bounded or self._with_keys(compiled)
+        compiled, bounded = self.compile(query), None
+        if query.finest is not None:
+            compiled = self._families.compile(query, self.physical, self.joined)
+        elif query.unit.id is not None:
+            bounded = self._bounded(query)
+        if bounded is None:
+            self._register(compiled.key_tables)
+        compiled = bounded or compiled
         size = query.keys.size
         added = {m.name: most_added(m) for m in query.measurements}
         vectors = self._reader.vectors(compiled, added, size)
@@ -193,21 +202,18 @@ class Engine:
         from dprelease.statements.scan import compile_scan
 
         compiled = compile_scan(scan, self.physical, self.joined)
-        for table in compiled.key_tables:
-            self._register_keys(table.name, table.values)
+        self._register(compiled.key_tables)
 
         def filled(link: duckdb.DuckDBPyConnection) -> Scanned | None:
             with closing(batches(link, compiled.sql, compiled.wide)) as stream:
                 return fill(stream, compiled.filled)
 
-        scanned = self._attempt("DP-DATA-006", State.READ, filled)
+        scanned = self._read_rows(filled)
         self.refuse_change()
         return scanned
 
     def _bounded(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
-        from dprelease.exact.bounding import bounding_in_memory as bounding
-
         sql, compiled = compile_kept(query, self.physical, self.joined)
         unit, cells = query.unit, query.keys.size
         if not sql:  # nothing is asked of rows: their keys were found already
@@ -218,14 +224,17 @@ class Engine:
             rows, columns = shared
             self._connection.register(KEPT, rows.kept(self._connection, columns, unit, cells))
             return compiled
-        self._with_keys(compiled)
-        done = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: bounding.bounded(link, sql, unit, cells)
-        )
-        if done:
-            return compiled
-        self._forget()
-        return None
+        self._register(compiled.key_tables)
+        return compiled if self._bound(sql, unit, cells) else None
+
+    def _bound(self, sql: str, unit: PrivacyUnit, cells: int) -> bool:
+        """Make the table of the rows that count; False, with no table, if memory can't hold it."""
+        from dprelease.exact.bounding.bounding_in_memory import bounded
+
+        done = self._read_rows(lambda link: bounded(link, sql, unit, cells))
+        if not done:
+            self._forget()
+        return done
 
     def _held(self, sources: Together, taken: int) -> tuple[HeldRows, CompiledRows] | None:
         """Return the rows that several queries bound; None if there are too many to hold.
@@ -236,11 +245,8 @@ class Engine:
         from dprelease.statements.rows_of_ids import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined)
-        for table in compiled.key_tables:
-            self._register_keys(table.name, table.values)
-        rows = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: HeldRows.read(link, compiled, taken)
-        )
+        self._register(compiled.key_tables)
+        rows = self._read_rows(lambda link: HeldRows.read(link, compiled, taken))
         return None if rows is None else (rows, compiled)
 
     def refuse_change(self) -> None:
@@ -264,9 +270,7 @@ class Engine:
         """
         self.compile(query)
         sql = compile_partitions(query, self.physical, self.joined)
-        columns = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: link.execute(sql).fetchnumpy()
-        )
+        columns = self._read_rows(lambda link: link.execute(sql).fetchnumpy())
         self.refuse_change()
         return Partitions(list(columns["cell"]), np.asarray(columns["n"], dtype=np.int64))
 
@@ -299,26 +303,23 @@ class Engine:
         from dprelease.exact.true_records import exact_records
 
         compiled = self.compile_records(records)
-        read = self._attempt(
-            "DP-DATA-006", State.READ, lambda link: link.sql(compiled.sql).to_arrow_table()
-        )
+        read = self._read_rows(lambda link: link.sql(compiled.sql).to_arrow_table())
         self.refuse_change()
         return exact_records(records.name, compiled, read)
 
     def _read_rows(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         return self._attempt("DP-DATA-006", State.READ, work)
 
-    def _with_keys(self, compiled: Compiled) -> Compiled:
-        for table in compiled.key_tables:
-            self._register_keys(table.name, table.values)
-        return compiled
-
-    def _register_keys(self, name: str, values: tuple[str, ...]) -> None:
-        """Make a table (code, value) of public values, given as a parameter."""
+    def _register(self, tables: Iterable[KeyTable]) -> None:
+        """Make tables (code, value) of public values, given as parameters."""
         columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
-        sql = f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {columns}"
-        parameters = [list(values)]
-        self._attempt("DP-DATA-006", State.READ, lambda link: link.execute(sql, parameters))
+
+        def make(link: duckdb.DuckDBPyConnection) -> None:
+            for table in tables:
+                sql = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT {columns}"
+                link.execute(sql, [list(table.values)])
+
+        self._read_rows(make)
 
     def _attempt(
         self,

@@ -27,6 +27,12 @@ class Key:
 
     `nulls` and `others` are positions in `values`, or None: such rows are dropped. `rest`: they are
     kept in a cell behind the last one instead, for tables that are added up over this key.
+
+    `level`: that of a hierarchy of areas, from 1 on below the whole; 0 for every other key.
+    `parents`: of each area of a level, the position of the one that it lies in, one level up; all
+    0 at the first. They rise: the parts of an area stand side by side. `leaf`: the column of the
+    last level, from which alone rows are read: a row lies where its leaf lies. `ancestors`: for
+    each leaf, the position of the area of this level that it lies in; they rise as well.
     """
 
     column: str
@@ -35,6 +41,15 @@ class Key:
     nulls: int | None = None
     others: int | None = None
     rest: bool = False
+    level: int = 0
+    parents: Sequence[int] = ()
+    leaf: str = ""
+    ancestors: Sequence[int] = ()
+
+    @property
+    def read_from(self) -> str:
+        """Return the column that rows are read from."""
+        return self.leaf or self.column
 
     @property
     def size(self) -> int:

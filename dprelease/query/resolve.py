@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
 from dprelease.query.declared_columns import DeclaredColumns
+from dprelease.query.family_keys import FamilyKeys, family_keys
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement, Published
@@ -41,6 +42,10 @@ class Query:
     join: Join | None = None
     private: PrivateKeys | None = None
     """Keys that are not public; `keys` is empty until they have been selected."""
+    finest: KeySpace | None = None
+    """The finest cells of a family whose tables agree: the last level of areas, and every attribute
+    of any of its tables. Rows without a cell there count in none of them, ids are bounded by these
+    cells alone, and each cell of a table is a sum of them. None for a table by itself."""
 
     @property
     def cells(self) -> int | None:
@@ -88,13 +93,20 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
     queries = []
     views = Views(declaration.tables, errors)
     asked_by = spec.asked_by
+    families: dict[str, FamilyKeys] = {}
     for name, asked in spec.tables_asked.items():
-        place = _placer(declaration, asked_by[name], asked)
+        family = asked_by[name]
+        place = _placer(declaration, family, asked)
         before = len(errors)
         view = views.of(declaration.tables[asked.source], asked, place)
         if view is None:
             continue
         resolver = _Resolver(view, place, errors)
+        if asked.consistent is not None:
+            if family not in families:
+                found = family_keys(spec.queries[family], view.declared.table, resolver.refuse)
+                families[family] = found
+            resolver = replace(resolver, family=families[family])
         query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         if len(errors) == before:
             queries.append(query)
@@ -162,6 +174,7 @@ class _Resolver:
     view: View
     place: Placer
     errors: list[DpReleaseError]
+    family: FamilyKeys | None = None
 
     @property
     def declared(self) -> Declared:
@@ -179,8 +192,8 @@ class _Resolver:
         private = asked.private_keys
         keys = KeySpace(() if private else tuple(self._keys(asked)))
         if keys.size > limits.max_cells:
-            self._refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
-        declared = DeclaredColumns(table, self._refuse, asked.columns)
+            self.refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
+        declared = DeclaredColumns(table, self.refuse, asked.columns)
         answers = Answers(default, neighbours, UNKNOWN if private else keys.size, declared)
         if private is not None:
             answers.add_keys(private)
@@ -199,52 +212,55 @@ class _Resolver:
             formulas=self.view.formulas,
             join=self.view.join,
             private=None if private is None else self._private(asked),
+            finest=None if self.family is None else self.family.finest,
         )
 
-    def _refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
+    def refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
+        """Add a finding at a place of the query."""
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
     def _keys(self, asked: QuerySpec) -> list[Key]:
         table, keys = self.declared.table, []
         for i, column in enumerate(asked.group_by):
             if column in asked.group_by[:i]:
-                self._refuse("DP-QUERY-008", "group_by", i, column=column)
+                self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
                 self._unknown(column, "group_by", i)
             elif column == table.unit.id:
                 reason = "it names the privacy unit"
-                self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
+                self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
             else:
-                key = key_of(column, table.columns[column])
+                levels = {} if self.family is None else self.family.levels
+                key = levels.get(column) or key_of(column, table.columns[column])
                 if isinstance(key, Key):
                     keys.append(key)
                 else:
-                    self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
+                    self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
         return keys
 
     def _private(self, asked: QuerySpec) -> PrivateKeys:
         table, columns = self.declared.table, []
         if not asked.group_by:
             reason = "no key is named"
-            self._refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
+            self.refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
         for i, column in enumerate(asked.group_by):
             kind = None
             if column in table.columns and column != table.unit.id:
                 kind = private_kind(table.columns[column])
             if column in asked.group_by[:i]:
-                self._refuse("DP-QUERY-008", "group_by", i, column=column)
+                self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
                 self._unknown(column, "group_by", i)
             elif kind is None:
                 reason = "it names the unit, or its values hardly ever meet"
-                self._refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
+                self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
             else:
                 columns.append((column, kind))
         return PrivateKeys(tuple(columns))
 
     def _unknown(self, column: str, *keys: str | int) -> None:
         table = self.declared.table
-        self._refuse("DP-QUERY-001", *keys, **unknown_column(table, column))
+        self.refuse("DP-QUERY-001", *keys, **unknown_column(table, column))
 
     def _predicate(self, where: str | None) -> Predicate | None:
         if where is None:

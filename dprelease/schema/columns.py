@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
@@ -15,6 +13,8 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
     Tag,
     ValidationInfo,
     field_validator,
@@ -34,13 +34,13 @@ from dprelease.schema.field_types import (
     Whole,
     refuse,
     to_fraction,
+    to_text,
 )
-from dprelease.schema.model import A_TYPE, Files, Model, not_read, refuse_twins, shortened
-from dprelease.schema.yaml_text.reader import not_utf8
+from dprelease.schema.key_files import ValuesFrom, short_file, values_of
+from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
+from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie, once, parts_of_areas
 
 STEPS_LIMIT = 2**62
-MOST_VALUES = 1_000_000
-"""Values that one file may list for a column."""
 
 
 class Lattice(Model):
@@ -229,40 +229,60 @@ class TextColumn(Computable):
     type: Literal["text"]
 
 
-class ValuesFrom(Model):
-    """A CSV file of public keys; `column` may be left out if it has one column."""
-
-    file: Text
-    column: Text | None = None
-
-
-def _short_file(value: object) -> object:
-    return {"file": value} if isinstance(value, str) else value
+_BY_AREA = {"type": "object", "additionalProperties": {"type": "array", "items": TEXT_SCHEMA}}
 
 
 class CategoryColumn(Computable):
-    """Texts with a public, ordered list of values; the source's values are compared as text."""
+    """Texts with a public, ordered list of values; the source's values are compared as text.
+
+    `within`: another category, of whose values each is one area that values of this one lie in. A
+    second column of the file, named as that category, says in which; or `values` does, as lists by
+    area.
+    """
 
     type: Literal["category"]
-    values: tuple[Text, ...] | None = None
+    values: Annotated[tuple[Text, ...] | None, ShortForm(_BY_AREA)] = None
     values_from: (
-        Annotated[ValuesFrom, BeforeValidator(_short_file), ShortForm(TEXT_SCHEMA)] | None
+        Annotated[ValuesFrom, BeforeValidator(short_file), ShortForm(TEXT_SCHEMA)] | None
     ) = None
+    within: Text | None = None
     nulls: Text = DROP
     others: Text = DROP
+    _above: tuple[str, ...] = PrivateAttr(())
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _load(cls, given: object, info: ValidationInfo) -> object:
+    def _load(
+        cls, given: object, made: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
         if not isinstance(given, Mapping):
-            return given
+            return made(given)
         if "values" in given and "values_from" in given:
             keys = "values and values_from"
             refuse("DP-RELEASE-008", found=keys, key="values_from")
+        within = to_text(given["within"]) if "within" in given else None
+        pairs: list[list[str]] = []
         if "values_from" in given and isinstance(info.context, Files):
-            spec = ValuesFrom.model_validate(_short_file(given["values_from"]))
-            return {**given, "values": _values_of(spec, info.context)}
-        return given
+            spec = ValuesFrom.model_validate(short_file(given["values_from"]))
+            pairs = values_of(spec, info.context, within)
+        elif within is not None and "values" in given:
+            pairs = parts_of_areas(given["values"], within)
+        if within is not None:
+            once(pairs)
+        column = made({**given, "values": [pair[0] for pair in pairs]} if pairs else given)
+        column._above = () if within is None else tuple(pair[1] for pair in pairs)
+        return column
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Return the area that each value lies in; nothing if it lies within no other column."""
+        return self._above
+
+    def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
+        """Return the column with its values in another order, and where each of them lies."""
+        column = self.model_copy(update={"values": tuple(values)})
+        column._above = tuple(above)
+        return column
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -272,38 +292,6 @@ class CategoryColumn(Computable):
             refuse("DP-SCHEMA-003", column="this column")
         _stand_ins(self.nulls, self.others, self.values)
         return self
-
-
-def _values_of(spec: ValuesFrom, files: Files) -> list[str]:
-    try:
-        text = files.text(spec.file)
-    except UnicodeDecodeError as problem:
-        refuse("DP-SCHEMA-004", reason=f"'{shortened(spec.file)}' is {not_utf8(problem)}")
-    except (OSError, KeyError) as problem:
-        refuse("DP-SCHEMA-004", reason=not_read(spec.file, problem))
-    try:
-        return _column_of(csv.reader(io.StringIO(text), strict=True), spec.column)
-    except csv.Error:
-        refuse("DP-SCHEMA-004", reason="it is not a CSV file")
-
-
-def _column_of(rows: Iterator[list[str]], named: str | None) -> list[str]:
-    header = next(rows, [])
-    if named is None and len(header) != 1:
-        refuse("DP-SCHEMA-004", reason="it has more than one column and none is named")
-    column = named or header[0]
-    place = header.index(column) if header.count(column) == 1 else None
-    values: list[str] = []
-    for row in rows:
-        if place is None or len(row) not in (0, len(header)):
-            break
-        values += row[place : place + 1]
-        if len(values) > MOST_VALUES:
-            refuse("DP-SCHEMA-004", reason=f"it has more than {MOST_VALUES:,} values")
-    else:
-        if place is not None:
-            return values
-    refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")
 
 
 class CutColumn(Model):
@@ -380,8 +368,13 @@ def is_stored(column: Column) -> bool:
 
 
 def check_computed(columns: Mapping[str, Column]) -> None:
-    """Raise DP-DERIVE-001 for a column that is stored, DP-DECL-006 for names that are alike."""
+    """Raise DP-DERIVE-001 for a column that is stored, DP-DECL-006 for names that are alike.
+
+    DP-SCHEMA-016 for one that lies within another.
+    """
     refuse_twins(columns)
     for name, column in columns.items():
+        if isinstance(column, CategoryColumn) and column.within is not None:
+            cannot_lie(name, column.within, OF_ONE_QUERY)
         if is_stored(column):
             refuse("DP-DERIVE-001", column=name)

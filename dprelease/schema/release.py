@@ -20,6 +20,7 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
+from dprelease.schema.consistent import Consistent
 from dprelease.schema.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
 from dprelease.schema.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.field_types import (
@@ -137,7 +138,10 @@ class HistogramSpec(Model):
 
 
 class QuerySpec(Model):
-    """One table to publish: filtered rows of one source, grouped by public keys."""
+    """One table to publish: filtered rows of one source, grouped by public keys.
+
+    With `consistent`, all its tables agree: levels of a `hierarchy`, each with every marginal.
+    """
 
     source: Text = Field(alias="from")
     join: JoinSpec | None = None
@@ -153,6 +157,7 @@ class QuerySpec(Model):
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
     share: Share = ShareSpec()
     histogram: HistogramSpec | None = None
+    consistent: Consistent = None
     private_keys: Annotated[
         PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
     ] = None
@@ -171,14 +176,19 @@ class QuerySpec(Model):
 
         `cube`: all sets of its keys. `rollup`: its keys from the left, as far as each. `hierarchy`:
         each key by itself, for keys whose values already name those above (county names state).
+        With `consistent` it is a tree of areas: the whole and each level, with every marginal.
         """
+        levels = ((), *((key,) for key in self.hierarchy))
+        return tuple((*level, *keys) for level in levels for keys in self.attributes_asked)
+
+    @property
+    def attributes_asked(self) -> tuple[tuple[str, ...], ...]:
+        """Return the keys of every table that stands at each level, without those of areas."""
         if self.cube:
             sizes = range(len(self.cube) + 1)
             return tuple(keys for size in sizes for keys in combinations(self.cube, size))
         if self.rollup:
             return tuple(self.rollup[:size] for size in range(len(self.rollup) + 1))
-        if self.hierarchy:
-            return ((), *((key,) for key in self.hierarchy))
         return self.marginals or (self.group_by,)
 
     def place_of_key(self, column: str) -> tuple[str | int, ...]:
@@ -217,10 +227,19 @@ class QuerySpec(Model):
 
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
-        given = ("group_by", "marginals", "cube", "rollup", "hierarchy")
+        given = ["group_by", "marginals", "cube", "rollup", "hierarchy"]
         ways = [name for name in given if getattr(self, name)]
+        areas = self.hierarchy if self.consistent is not None else ()
+        if areas:
+            ways.remove("hierarchy")
         if len(ways) > 1:
-            refuse("DP-RELEASE-008", found=" and ".join(ways), key=ways[-1])
+            found = " and ".join(ways)
+            if "hierarchy" in ways:
+                found += ", which go together with `consistent: true` alone"
+            refuse("DP-RELEASE-008", found=found, key=ways[-1])
+        for key in {*areas} & {key for keys in self.attributes_asked for key in keys}:
+            problem = f"'{key}' is a level of the hierarchy already"
+            refuse("DP-DECL-003", problem=problem, key=ways[-1])
         if len(set(self.margins_asked)) < len(self.margins_asked):
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
         keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)

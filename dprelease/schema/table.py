@@ -30,6 +30,7 @@ from dprelease.schema.field_types import (
     refuse,
 )
 from dprelease.schema.model import Model, refuse_twins
+from dprelease.schema.nesting import nested
 from dprelease.schema.written import (
     COMPRESSED,
     UTC,
@@ -218,6 +219,8 @@ class Table(Model):
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_twins(self.columns)
+        for name, nested_column in nested(self.columns):
+            self.columns[name] = nested_column
         for name, column in self.columns.items():
             if isinstance(column, CutColumn):
                 cut = self.columns.get(column.cut)

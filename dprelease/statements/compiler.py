@@ -7,19 +7,20 @@ so the sensitivity holds for what leaves the database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.keys import Key, key_of
+from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
+from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import (
     assumed_joined,
@@ -77,8 +78,8 @@ class Compiled:
     @property
     def text(self) -> str:
         """Return all statements."""
-        profiles = (profile.grouped for profile in self.profiles.values())
-        return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *profiles))))
+        texts = (self.sql, *(profile.grouped for profile in self.profiles.values()))
+        return ";\n\n".join(dict.fromkeys(filter(None, texts)))
 
 
 def compile_query(
@@ -86,12 +87,8 @@ def compile_query(
 ) -> Compiled:
     """Return the SQL of a query, given the DuckDB type of every stored column that it reads.
 
-    `joined`: the types of the joined table's columns.
-
-    Raises
-    ------
-    DataError
-        DP-DATA-004 if a stored type can't be read as declared.
+    `joined`: the types of the joined table's columns. Raises DataError DP-DATA-004 if a stored type
+    can't be read as declared.
     """
     return Compiler(query, physical, joined or {}).compile()
 
@@ -132,6 +129,7 @@ class Compiler:
         bounded: bool = False,
     ) -> None:
         self.query, self.stored, self.joined = query, stored, joined
+        self.space = query.finest or query.keys
         self.source, self.unbounded = KEPT if bounded else "kept", ""
         self.physical = physical_of(query, stored, joined)
         self.columns = query.table.columns
@@ -148,7 +146,8 @@ class Compiler:
         if any(measurement.is_choice for measurement in self.query.measurements):
             profiles = self._profiles()
         names = tuple(measurement.name for measurement in self.vectors)
-        rows = "" if distinct or not self.vectors else self._by_row()
+        summed = distinct or self.query.finest is not None or not self.vectors
+        rows = "" if summed else self._by_row()
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
     def _statement(self, steps_: list[tuple[str, str]]) -> str:
@@ -188,7 +187,7 @@ class Compiler:
     def _rows(self, read: list[int]) -> str:
         """Return a SELECT of the cell of each row, maybe missing, and of its values."""
         self.joins = []
-        cell = self._cell([self._raw_key(key) for key in self.query.keys.keys])
+        cell = self._cell([self._raw_key(key) for key in self.space.keys])
         values = "".join(
             f", {row_value(self, self.query.measurements[j].aggregate)} AS v{j}" for j in read
         )
@@ -230,8 +229,7 @@ class Compiler:
         """Return the position of a key's cell; joins the key table of a text key."""
         if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
-        name = f"dp_keys_{len(self.key_tables)}"
-        self.key_tables.append(KeyTable(name, tuple(str(value) for value in key.values)))
+        name = self._key_table(key.values)
         self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.value")
         code = f"{name}.code"
         if key.others is not None:
@@ -242,7 +240,7 @@ class Compiler:
         return code
 
     def _cell(self, raws: list[str]) -> str:
-        keys, strides = self.query.keys.keys, self.query.keys.strides
+        keys, strides = self.space.keys, self.space.strides
         terms = [
             f"CAST({self._code(key, raw)} AS BIGINT) * {stride}"
             for key, raw, stride in zip(keys, raws, strides, strict=True)
@@ -279,10 +277,10 @@ class Compiler:
 
         The key tables are joined to the few groups instead of the many rows.
         """
-        keys, measurements = self.query.keys.keys, self.vectors
+        keys = self.space.keys
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
         sums = []
-        for j, measurement in enumerate(measurements):
+        for j, measurement in enumerate(self.vectors):
             total = "count(*)"
             if measurement.aggregate.reads_values:
                 total = f"sum({row_value(self, measurement.aggregate)})"
@@ -290,35 +288,54 @@ class Compiler:
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
-        columns = "".join(f", a{j}" for j in range(len(measurements)))
+        columns = "".join(f", a{j}" for j in range(len(sums)))
         placed = f"SELECT {cell} AS cell{columns} FROM grouped {' '.join(self.joins)}"
-        totals = [self._bounded(f"sum(a{j})", j) for j in range(len(measurements))]
-        last = f"SELECT cell, {', '.join(totals)}\nFROM placed WHERE cell IS NOT NULL GROUP BY cell"
-        return [("grouped", grouped), ("placed", placed), ("", last)]
+        totals = [f"sum(a{j})" for j in range(len(sums))]
+        last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
+        return [("grouped", grouped), ("placed", placed), *last]
+
+    @property
+    def _counted(self) -> bool:
+        """Whether a row that counts stands for n equal ones."""
+        measured = self.query.measurements
+        return self.query.unit.id is not None and not any(
+            m.aggregate.reads_values for m in measured
+        )
 
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
-        reads = any(m.aggregate.reads_values for m in self.query.measurements)
-        counted = self.query.unit.id is not None and not reads
-        places = [self.query.measurements.index(m) for m in self.vectors]
-        totals = [
-            self._bounded(_total(m, place, counted), j)
-            for j, (m, place) in enumerate(zip(self.vectors, places, strict=True))
-        ]
-        last = f"SELECT cell, {', '.join(totals)}\nFROM {self.source} GROUP BY cell"
-        return [*self._kept(), ("", last)]
+        totals = [_total(m, self.query.measurements.index(m), self._counted) for m in self.vectors]
+        return [*self._kept(), *self._added_up(totals, self.source)]
+
+    def _added_up(self, totals: list[str], rows: str) -> list[tuple[str, str]]:
+        """Return the last steps: all sums of each cell, maybe by way of the finest cells."""
+        if self.query.finest is None:
+            bounded = [self._bounded(total, j) for j, total in enumerate(totals)]
+            return [("", f"SELECT cell, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
+        sums = "".join(f", {total} AS a{j}" for j, total in enumerate(totals))
+        finest = f"SELECT cell{sums} FROM {rows} GROUP BY cell"
+        return [(FINEST, finest), ("", self.of_finest(self.query.finest))]
+
+    def of_finest(self, finest: KeySpace) -> str:
+        """Return a SELECT of each cell's sums over the finest cells that lie in it."""
+        cell, joins = coarser(finest, self.query.keys, self._key_table)
+        totals = [self._bounded(f"sum(a{j})", j) for j in range(len(self.vectors))]
+        return f"SELECT {cell} AS cell, {', '.join(totals)}\nFROM {FINEST}{joins} GROUP BY 1"
+
+    def _key_table(self, values: Iterable[object]) -> str:
+        """Return the name of a table (code, value) of public values."""
+        name = f"dp_keys_{len(self.key_tables)}"
+        self.key_tables.append(KeyTable(name, tuple(map(str, values))))
+        return name
 
     def _by_row(self) -> str:
         """Return the statement whose rows are what each row that counts adds to every vector."""
-        reads = any(m.aggregate.reads_values for m in self.query.measurements)
-        counted = self.query.unit.id is not None and not reads
         added: list[str] = []
-        for j, measurement in enumerate(self.query.measurements):
-            if measurement in self.vectors:
-                one = "n" if counted else "1"
-                if measurement.aggregate.reads_values:
-                    one = f"coalesce(v{j}, 0)"
-                added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
+        for measurement in self.vectors:
+            one = "n" if self._counted else "1"
+            if measurement.aggregate.reads_values:
+                one = f"coalesce(v{self.query.measurements.index(measurement)}, 0)"
+            added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         outside = self.query.keys.size
         last = f"SELECT coalesce(cell, {outside}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
@@ -355,9 +372,9 @@ class Compiler:
             bounded = [("kept", "SELECT * FROM coded")]
         elif read:
             names = [f"v{j}" for j in read]
-            bounded = kept_rows(unit, names, self.query.keys.size, text=self._text_ids())
+            bounded = kept_rows(unit, names, self.space.size, text=self._text_ids())
         else:
-            bounded = kept_counts(unit, self.query.keys.size, text=self._text_ids())
+            bounded = kept_counts(unit, self.space.size, text=self._text_ids())
         return [("coded", coded), *bounded]
 
     def _text_ids(self) -> bool:

@@ -61,7 +61,7 @@ def needs(query: Query) -> Needs:
 def _key_names(query: Query) -> list[str]:
     if query.private is not None:
         return [name for name, _ in query.private.columns]
-    return [key.column for key in query.keys.keys]
+    return [key.column for key in (query.finest or query.keys).keys]
 
 
 def _source(columns: Mapping[str, Column], name: str) -> str:

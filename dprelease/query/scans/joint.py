@@ -33,6 +33,9 @@ MOST_ADDED = 2**30
 """Steps that a row adds at most: fewer than 2^32 rows never reach 2^62, where sums are clamped."""
 
 
+FINEST_CELLS = "the finest cells of its family are added up once, and all its tables from these"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What is read of a query at once: all vectors, or the candidates of one column.
@@ -80,6 +83,8 @@ def parts_of(query: Query) -> list[Part]:
     """Return what is read of a query, part by part."""
     if query.private is not None:
         return [Part(query, "its keys are not public")]
+    if query.finest is not None:
+        return [Part(query, FINEST_CELLS)]
     if query.unit.id is not None:
         return [Part(query, "rows are bounded for each id by the cells of this table")]
     vectors = tuple(m for m in query.measurements if m.is_vector)
@@ -239,7 +244,7 @@ def bounded_together(queries: Iterable[Query]) -> list[Together]:
     """Return queries of id units whose rows are read and whose ids are numbered once."""
     groups: list[Together] = []
     for query in queries:
-        if query.unit.id is None or query.private is not None:
+        if query.unit.id is None or query.private is not None or query.finest is not None:
             continue
         for known in groups:
             if len(known.queries) < MOST_TABLES and known.admits(query):

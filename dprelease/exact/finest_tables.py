@@ -1,0 +1,58 @@
+"""Families of tables: their finest cells, added up once in a table of the engine's own.
+
+However many tables a family has, its rows are read once, and an id's are bounded once: by the
+finest cells, so that every table is a sum of the same rows. The engine holds one family at a time,
+on its disk if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dprelease.exact.table_reader import Attempt
+from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query.resolve import Query
+from dprelease.statements.coarser import FINEST
+from dprelease.statements.compiler import Compiled, KeyTable
+from dprelease.statements.finest_cells import compile_finest, compile_of_finest
+
+Types = Mapping[str, str]
+
+
+@dataclass
+class FinestTables:
+    """Statements over the finest cells of a family, which are made when its first table is asked.
+
+    `attempt` works on the connection, `register` makes tables of keys, `bound` a table of the rows
+    that count, if that can be done in memory, and `forget` drops these rows.
+    """
+
+    attempt: Attempt
+    register: Callable[[Iterable[KeyTable]], None]
+    bound: Callable[[str, PrivacyUnit, int], bool]
+    forget: Callable[[], None]
+    _made: object = None
+
+    def compile(self, query: Query, physical: Types, joined: Types) -> Compiled:
+        """Return the statements of one table, given the types of stored columns; raises as they."""
+        aggregates = [m.aggregate for m in query.measurements]
+        if self._made != (id(query.finest), aggregates):
+            self._made = None
+            self._make(query, physical, joined)
+            self._made = (id(query.finest), aggregates)
+        return compile_of_finest(query, physical)
+
+    def _make(self, query: Query, physical: Types, joined: Types) -> None:
+        unit, space = query.unit, query.finest or query.keys
+        cells = compile_finest(query, physical, joined)
+        self.register(cells.key_tables)
+        if unit.id is not None:
+            self.forget()  # what a query that failed has left
+            held = compile_finest(query, physical, joined, bounded=True)
+            if self.bound(held.unbounded, unit, space.size):
+                cells = held
+        sql = f"CREATE OR REPLACE TEMP TABLE {FINEST} AS {cells.sql}"
+        self.attempt(lambda link: link.execute(sql))
+        if unit.id is not None:
+            self.forget()

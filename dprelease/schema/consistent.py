@@ -1,0 +1,114 @@
+"""How a query asks that its tables agree: what is known of them, aimed at, and published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.field_types import (
+    TEXT_SCHEMA,
+    Exact,
+    Flag,
+    ShortForm,
+    Text,
+    refuse,
+    to_bool,
+    to_text,
+)
+from dprelease.schema.model import Model
+
+
+class PublishSpec(Model):
+    """What is published of all that is computed.
+
+    `down_to`: the finest level with estimates. `records`: the finest whole-number cells as rows.
+    """
+
+    down_to: Text | None = None
+    records: Flag = False
+
+
+class InvariantSpec(Model):
+    """A table that is published as it is at a level, outside the guarantee; no level is the whole.
+
+    `table`: its keys beside the level.
+    """
+
+    level: Text | None = None
+    table: tuple[Text, ...] = ()
+
+
+class TargetSpec(Model):
+    """How much the errors of a table at a level matter, or how large they may be."""
+
+    level: Text | None = None
+    table: tuple[Text, ...] = ()
+    weight: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    moe: Annotated[Exact | None, AfterValidator(above_zero)] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        at_most_one(self, "weight", "moe")
+        if self.weight is None and self.moe is None:
+            refuse("DP-DECL-003", problem="a `weight` or a `moe` is needed")
+        return self
+
+
+def _zero(value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping) or not value:
+        refuse("DP-DECL-003", problem="keys with values are needed, such as {sex: m, pregnant: y}")
+    found = {}
+    for key, values in value.items():
+        several = values if isinstance(values, list | tuple) else [values]
+        if not several:
+            refuse("DP-DECL-003", problem="a value is needed, or a list of some")
+        found[to_text(key)] = tuple(to_text(one) for one in several)
+    return found
+
+
+Zero = Annotated[
+    dict[str, tuple[str, ...]],
+    BeforeValidator(_zero),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {
+                "anyOf": [TEXT_SCHEMA, {"type": "array", "minItems": 1, "items": TEXT_SCHEMA}]
+            },
+        }
+    ),
+]
+"""Values of some keys that never meet: a value, or a list of them, by key."""
+
+
+class ConsistentSpec(Model):
+    """The tables of a query as one family: estimates that add up, by least squares.
+
+    `non_negative`: whole numbers from 0 up that add up as well. `zeros`: what can't be.
+    `invariants`: true values, outside the guarantee. `targets`: what the budget is shared for.
+    `composition`: how whole tables are made where totals are badly known.
+    """
+
+    non_negative: Flag = False
+    zeros: tuple[Zero, ...] = ()
+    publish: PublishSpec = PublishSpec()
+    invariants: tuple[InvariantSpec, ...] = ()
+    targets: tuple[TargetSpec, ...] = ()
+    composition: Literal["parent"] | None = None
+
+
+def _short(value: object) -> object:
+    if isinstance(value, bool) or value in ("true", "false"):
+        return {} if to_bool(value) else None
+    if isinstance(value, str):
+        refuse("DP-DECL-003", problem="true or false is needed, or keys with values")
+    return value
+
+
+Consistent = Annotated[
+    ConsistentSpec | None, BeforeValidator(_short), ShortForm({"type": "boolean"}), Field()
+]

@@ -1,0 +1,107 @@
+"""Areas inside of areas: columns whose values lie within those of another, and in its order.
+
+Where each value lies is public, as the values are: a file or the schema says so, never the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from dprelease.schema.field_types import refuse, to_text
+from dprelease.schema.model import shortened
+
+if TYPE_CHECKING:
+    from dprelease.schema.columns import CategoryColumn
+
+ColumnT = TypeVar("ColumnT")
+
+OF_ONE_QUERY = "columns of one query alone are no level of areas"
+
+
+def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
+    """Raise DP-SCHEMA-016 for a column that can't lie within another."""
+    refuse("DP-SCHEMA-016", column=column, above=shortened(above), reason=reason)
+
+
+def parts_of_areas(values: object, within: str) -> list[list[str]]:
+    """Return each value with the area that it lies in, of lists of values by area."""
+    if not isinstance(values, Mapping):
+        cannot_lie("this column", within, "nothing says where each of its values lies")
+    pairs: list[list[str]] = []
+    for area, parts in values.items():
+        if not isinstance(parts, list | tuple):
+            refuse("DP-DECL-003", problem="a list of values is needed for each area", key="values")
+        pairs += [[to_text(part), to_text(area)] for part in parts]
+    return pairs
+
+
+def once(pairs: Sequence[Sequence[str]]) -> None:
+    """Raise DP-SCHEMA-017 for a value that lies in two areas."""
+    lies: dict[str, str] = {}
+    for value, area in pairs:
+        if lies.setdefault(value, area) != area:
+            fields = {"value": shortened(value), "one": shortened(lies[value])}
+            refuse("DP-SCHEMA-017", column="this column", other=shortened(area), **fields)
+
+
+def nested(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, CategoryColumn]]:
+    """Yield the columns that lie within others, their values in the order of the areas above.
+
+    So the parts of an area stand side by side, in the order in which they were declared; that of
+    levels above is made first.
+
+    Raises
+    ------
+    PydanticCustomError
+        DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in those of the other.
+    """
+    from dprelease.schema.columns import CategoryColumn  # which asks this module for its values
+
+    inner = {
+        name: column
+        for name, column in columns.items()
+        if isinstance(column, CategoryColumn) and column.within is not None
+    }
+    done: dict[str, CategoryColumn] = {}
+    for name in inner:
+        for level in reversed(_upwards(name, columns, inner)):
+            if level not in done:
+                above = inner[level].within or ""
+                higher = done.get(above, columns[above])
+                if not isinstance(higher, CategoryColumn):
+                    cannot_lie(level, above, "that is no category")
+                done[level] = _in_order(level, inner[level], above, higher.values or ())
+    yield from done.items()
+
+
+def _upwards(
+    name: str, columns: Mapping[str, ColumnT], inner: Mapping[str, CategoryColumn]
+) -> list[str]:
+    """Return a column and those above that lie within others themselves, the highest last."""
+    path = [name]
+    while (above := inner[path[-1]].within or "") in inner:
+        if above in path:
+            cannot_lie(name, inner[name].within or "", "they would lie within themselves")
+        path.append(above)
+    if above not in columns:
+        cannot_lie(path[-1], above, "there is no such column")
+    return path
+
+
+def _in_order(
+    name: str, column: CategoryColumn, above: str, areas: Sequence[str]
+) -> CategoryColumn:
+    """Return a column with its values in the order of the areas that they lie in."""
+    position = {area: i for i, area in enumerate(areas)}
+    values, lies = column.values or (), column.above
+    for value, area in zip(values, lies, strict=True):
+        if area not in position:
+            told = f"in '{shortened(area)}', which is no value of '{above}'" if area else "nowhere"
+            refuse("DP-SCHEMA-018", column=name, value=shortened(value), told=told)
+    empty = position.keys() - set(lies)
+    if empty:
+        area = shortened(min(empty, key=position.__getitem__))
+        refuse("DP-SCHEMA-019", column=name, area=area, above=above)
+    order = sorted(range(len(values)), key=lambda i: position[lies[i]])
+    return column.lying([values[i] for i in order], [lies[i] for i in order])
