@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import pieces
@@ -42,7 +44,7 @@ class Measured:
         self.agreed, self.cap = agreed, LIMIT
         self._sizes = agreed.shape.sizes
         self._slices = {
-            (placed.level, placed.attributes): (placed, _Slices(_pieces(held, agreed)))
+            (placed.level, placed.attributes): (placed, Slices(_pieces(held, agreed)))
             for placed, held in zip(agreed.shape.placed, noised, strict=True)
         }
 
@@ -76,19 +78,21 @@ def _size(piece: Integers) -> int:
     return (int(high.sum()) << 32) + int(low.sum())
 
 
-class _Slices:
+class Slices:
     """Slices of a vector that is read piece after piece: ascending ones once, then again."""
 
-    def __init__(self, pieces: Callable[[], Iterator[Integers]]) -> None:
+    def __init__(self, pieces: Callable[[], Iterator[Any]]) -> None:
         self._pieces = pieces
-        self._coming: Iterator[Integers] = iter(())
-        self._held = np.empty(0, np.int64)
+        self._coming: Iterator[Any] = iter(())
+        self._held: NDArray[Any] = np.empty(0, np.int64)
         self._first: int | None = None  # the place of the first one that is held
 
-    def all(self) -> Iterator[Integers]:
+    def all(self) -> Iterator[Any]:
+        """Yield all pieces, from the first on."""
         return self._pieces()
 
-    def between(self, start: int, stop: int) -> Integers:
+    def between(self, start: int, stop: int) -> NDArray[Any]:
+        """Return those from start to stop; what lies before is not held."""
         if self._first is None or start < self._first:
             self._coming, self._held, self._first = self._pieces(), np.empty(0, np.int64), 0
         parts, have = [], self._first + len(self._held)

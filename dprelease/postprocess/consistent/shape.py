@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table, cells
 from dprelease.consistency.tree import Tree
-from dprelease.numerics.lattice import Integers
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.keys import Key, KeySpace
 
@@ -39,7 +38,7 @@ class Placed:
         """Return the table's name."""
         return self.table.query.name
 
-    def rising(self, values: Integers, sizes: Sequence[int]) -> Integers:
+    def rising(self, values: NDArray[Kind], sizes: Sequence[int]) -> NDArray[Kind]:
         """Return cells as they stand in a file as (areas, n_i for the rising attributes)."""
         order = [self.attributes[place] for place in self.axes]
         shaped = values.reshape(-1, *(sizes[i] for i in order))

@@ -11,6 +11,7 @@ from dprelease.postprocess.consistent.columns import agreed_columns
 from dprelease.postprocess.consistent.findings import all_findings
 from dprelease.postprocess.consistent.outputs import all_outputs
 from dprelease.postprocess.consistent.record import family_record
+from dprelease.postprocess.consistent.second_check import second_check
 from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.values import family_values
 from dprelease.postprocess.families import (
@@ -61,7 +62,8 @@ class Consistent:
         self, noised: Sequence[NoisedTable], published: Mapping[str, Callable[[], Iterator[Any]]]
     ) -> Iterator[str]:
         """See `FamilyStep.problems`."""
-        yield from ()
+        shape = Shape.of([held.table for held in noised])
+        yield from second_check(self.query, agreed_columns(shape), self.spec, noised, published)
 
 
 def asked(name: str, spec: QuerySpec) -> FamilyStep | None:
