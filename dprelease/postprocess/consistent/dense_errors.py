@@ -78,7 +78,7 @@ def _same(table: Table, sizes: tuple[int, ...]) -> Floats:
     """Return (cells, cells) whether two finest cells lie in one cell of a table."""
     found: Floats = np.ones((1, 1))
     for i, n in enumerate(sizes):
-        found = np.kron(found, np.eye(n) if i in table else np.ones((n, n)))
+        found = np.asarray(np.kron(found, np.eye(n) if i in table else np.ones((n, n))), float)
     return found
 
 
