@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.release.api import Release, read_release
     from dprelease.release.question import sql
+    from dprelease.verification.areas import areas
     from dprelease.verification.estimates import local_estimate
     from dprelease.verification.total import federated_sum
     from dprelease.verification.verify import verify
@@ -26,6 +27,7 @@ __all__ = [
     "Release",
     "Session",
     "__version__",
+    "areas",
     "calibrate",
     "dp",
     "errors",
@@ -40,6 +42,7 @@ __all__ = [
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
+    "areas": "dprelease.verification.areas",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",
     "federated_sum": "dprelease.verification.total",

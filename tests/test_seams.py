@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,8 @@ class ArrowFiles:
 
     extension = "arrow"
 
-    def write(self, tables: Iterable[pa.Table], path: Path) -> int:
-        held = pa.concat_tables(tables)
-        with pa.ipc.new_file(path, held.schema) as writer:
-            writer.write_table(held)
-        return len(held)
+    def writer(self, path: Path, schema: pa.Schema) -> pa.RecordBatchFileWriter:
+        return pa.ipc.new_file(path, schema)
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         held = pa.ipc.open_file(path.read_bytes()).read_all()

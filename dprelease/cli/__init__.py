@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dprelease.cli import area_commands as drawn
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import mechanisms, releases, schema
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "verify": releases.verify,
     "sql": question.ask,
     "init": releases.init,
+    "areas": drawn.areas,
     "estimate": local.estimate,
     "mechanisms": mechanisms.app,
     "schema": schema.show,

@@ -34,6 +34,7 @@ numbers. So (1 + slack) F >= the variance of what is published, with slack = 16 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 import numpy as np
 
@@ -224,6 +225,19 @@ class Variances:
                 level[space] = {table: float(weight) for table, weight in weights.items()}
             self.weights.append(level)
         self.of = {space: SpaceVariances(structure.tree, own[space]) for space in structure.spaces}
+
+    def with_largest(self, largest: int) -> Variances:
+        """Return the same variances for values on the lattice of another declared largest number.
+
+        Raises
+        ------
+        ValueError
+            As `Structure`.
+        """
+        was = self.structure
+        found = copy(self)
+        found.structure = Structure(was.sizes, was.tree, was.laws, largest)
+        return found
 
     def estimable(self, level: int) -> set[Table]:
         """Return the residual spaces that are estimable at every area of a level."""

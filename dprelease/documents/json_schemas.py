@@ -6,15 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from dprelease.documents.consistency_schema import ConsistencyRecord
+from dprelease.documents.schema_part import Part
 from dprelease.schema import json_schema
-
-
-class Part(BaseModel):
-    """A part of a manifest: known keys of known types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Tool(Part):
@@ -132,7 +128,7 @@ class FamilyRecord(Part):
     tables: list[str]
     measurements: list[str]
     published: list[str]
-    record: dict[str, Any]
+    record: ConsistencyRecord | dict[str, Any]
 
 
 class LedgerRecord(Part):

@@ -9,12 +9,12 @@ from dprelease.documents.json_schemas import (
     FileRecord,
     GuaranteeRecord,
     LedgerRecord,
-    Part,
     PrivacyParameters,
     SensitivityRecord,
     Tool,
     TreatmentRecord,
 )
+from dprelease.documents.schema_part import Part
 
 
 class NumberRecord(Part):

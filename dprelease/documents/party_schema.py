@@ -8,12 +8,12 @@ from dprelease.documents.json_schemas import (
     DeclarationRecord,
     FileRecord,
     GuaranteeRecord,
-    Part,
     SensitivityRecord,
     Tool,
     TreatmentRecord,
     UnitRecord,
 )
+from dprelease.documents.schema_part import Part
 
 
 class TrustRecord(Part):

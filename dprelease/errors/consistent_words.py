@@ -19,6 +19,28 @@ ASKED: dict[str, Template] = {
         cause="`{key}` is not carried out for tables that agree.",
         fix="leave it out.",
     ),
+    "DP-CONSIST-011": Template(
+        cause="'{column}' can't be one of tables that agree: {reason}.",
+        fix="ask for counts and sums under `consistent`, and for the rest in a query of its own.",
+    ),
+    "DP-CONSIST-012": Template(
+        cause="The noise '{mechanism}' of '{column}' in '{table}' has no certified variance, by "
+        "which least squares could weigh it.",
+        fix="take discrete_gaussian, or another law with thin tails.",
+    ),
+    "DP-CONSIST-013": Template(
+        cause="`{key}` can't be had of these tables: {reason}.",
+        fix="put it right, or leave it out.",
+    ),
+    "DP-CONSIST-014": Template(
+        cause="The keys have {cells} combinations, too many for least squares in 64 bits.",
+        fix="ask for fewer attributes in one family of tables.",
+    ),
+    "DP-CONSIST-015": Template(
+        cause="What is measured does not determine '{column}' in the table {table} of level "
+        "'{level}'.",
+        fix="measure the table at this level or below, or publish down to a higher level.",
+    ),
     "DP-CONSIST-004": Template(
         cause="The tables are sums of {cells} finest cells; the limit is {limit}.",
         fix="ask for fewer attributes in one family of tables.",

@@ -10,7 +10,7 @@ TEMPLATES: dict[str, Template] = {
         fix="choose another folder, or say --overwrite to replace the release in it.",
     ),
     "DP-OUTPUT-014": Template(
-        cause="The file '{name}' is already there, and no sketch replaces it.",
+        cause="The file '{name}' is already there, and is not replaced.",
         fix="choose another name, or remove the file first.",
     ),
     "DP-OUTPUT-002": Template(

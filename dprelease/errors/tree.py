@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dprelease.errors import area_words as areas
 from dprelease.errors import budget_words as budget
 from dprelease.errors import consistent_words as consistent
 from dprelease.errors import data_words as data
@@ -119,7 +120,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query.TEMPLATES | join.ASKED | consistent.ASKED | local.TEMPLATES
+    templates = query.TEMPLATES | join.ASKED | consistent.ASKED | areas.TEMPLATES | local.TEMPLATES
     exit_code = EXIT_INPUT
 
 

@@ -19,12 +19,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile
 from dprelease.mechanisms.randomizer import ONE_STEP, PlaceInAuto
 from dprelease.mechanisms.shape import DEBIAS, Shape
+from dprelease.mechanisms.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
@@ -160,6 +161,19 @@ class AsymmetricLaplace(RealQuantile):
         square = (1 - weight) * _second(right) + weight * _second(left)
         mean = (1 - weight) * _first(right) - weight * _first(left)
         return math.sqrt(square - mean * mean)
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return the variance, rounded up, and the mean to 2^-64 of a step."""
+        with ctx.workprec(PRECISION):
+            sides = self.left + self.right
+            low, high = (geometric_moments(side, rounded=True) for side in (self.left, self.right))
+            below, above = ball(self.left / sides), ball(self.right / sides)
+            mean = above * high[0] - below * low[0]
+            variance = above * high[1] + below * low[1] - mean * mean
+            mantissa, exponent = (int(part) for part in mean.mid().man_exp())
+            nearest = Fraction(round(mantissa * Fraction(2) ** (exponent + 64)), 2**64)
+            return rounded_up(variance), nearest - int(self.center)
 
     @property
     def _sides(self) -> tuple[float, float, float]:

@@ -68,6 +68,14 @@ class Mechanism(Randomizer):
     def symmetric(self) -> bool:
         """Return whether K and -K have the same law."""
 
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction] | None:
+        """Return a certified bound of the variance from above, and the mean; in steps.
+
+        The same numbers everywhere, from balls. None for laws without a certificate, or a variance.
+        """
+        return None
+
     @abstractmethod
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return k and where it is sure; see `LatticeLaw.invert`."""

@@ -9,6 +9,7 @@ Units      q, K and scale in lattice steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from dprelease.mechanisms.offset_lattice import OffsetLattice
@@ -29,6 +30,16 @@ class DiscreteGaussian(OffsetLattice):
     def offset(self) -> float:
         """Return 0."""
         return 0.0
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return scale^2, which is the variance's bound (Corollary 9 of the source), and 0.
+
+        From a scale of 1 on it is within 2^-22 of the variance; below, chords are nearer.
+        """
+        if self.scale < 1:
+            return super().moments_above
+        return Fraction(self.scale) ** 2, Fraction(0)
 
 
 MECHANISM = DiscreteGaussian

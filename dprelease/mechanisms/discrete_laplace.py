@@ -14,9 +14,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
+from dprelease.mechanisms.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
@@ -68,6 +69,14 @@ class DiscreteLaplace(SymmetricQuantile):
     def standard_deviation(self) -> float:
         """Return sqrt(2q) / (1 - q)."""
         return math.sqrt(2.0 * self._q) / -math.expm1(-1.0 / self.scale)
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return 2q / (1 - q)^2 rounded up, and 0."""
+        with ctx.workprec(PRECISION):
+            scale = Fraction(self.scale)
+            within = 2 / (1 + (-1 / ball(scale)).exp())
+            return rounded_up(within * geometric_moments(scale, rounded=False)[1]), Fraction(0)
 
     @property
     def _q(self) -> float:

@@ -24,6 +24,7 @@ from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.shape import Shape
+from dprelease.mechanisms.variance_bounds import log_concave_moments
 from dprelease.numerics import power_tail
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags
@@ -120,6 +121,11 @@ class GeneralizedGaussian(SymmetricQuantile):
             return math.sqrt(variance + 1 / 12)
         k, tails = self._tails()
         return math.sqrt(2 * float(np.sum((2 * k - 1) * tails)))
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return a sum of chords above the tails, and 0."""
+        return log_concave_moments(self)
 
     def _tails(self) -> tuple[Floats, Floats]:
         k = np.arange(1.0, self.scale * power_tail.reach(self.p, NO_TRACE) + 2)

@@ -16,10 +16,11 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.randomizer import PlaceInAuto
+from dprelease.mechanisms.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.privacy.loss import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 
@@ -71,6 +72,13 @@ class Laplace(SymmetricQuantile):
         """Return the square root of sum over k >= 1 of (2k - 1) 2 P(K >= k)."""
         q = math.exp(-1.0 / self.scale)
         return math.sqrt(math.exp(-0.5 / self.scale) * (1 + q)) / -math.expm1(-1.0 / self.scale)
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return the same variance, rounded up, and 0."""
+        with ctx.workprec(PRECISION):
+            moments = geometric_moments(Fraction(self.scale), rounded=True)
+            return rounded_up(moments[1]), Fraction(0)
 
 
 MECHANISM = Laplace

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from fractions import Fraction
 
 import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
+from dprelease.mechanisms.variance_bounds import log_concave_moments
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
 from dprelease.privacy.loss import Floats
@@ -78,6 +80,11 @@ class OffsetLattice(SymmetricQuantile):
             return math.sqrt(2 * float(np.sum(np.arange(len(mass)) ** 2.0 * mass)))
         h, r = 1 / self.scale, self.offset
         return self.scale * math.sqrt(2 * self._integral(moments(r)[1], -(h**4) * r / 120))
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return a sum of chords above the tails, and 0."""
+        return log_concave_moments(self)
 
     def _integral(self, moment: float, rest: float) -> float:
         """Return h times a sum over k > 0 of weighted powers, over h times all weights.

@@ -23,6 +23,7 @@ from flint import arb
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
 from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.mechanisms.shape import Shape
+from dprelease.mechanisms.variance_bounds import log_concave_moments
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.normal_tail import normal_quantile
@@ -103,6 +104,11 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
             return math.sqrt(self.scale**2 * second + 1 / 12 + kink)
         tails = self._tails()
         return math.sqrt(float(np.sum((2 * np.arange(1, len(tails) + 1) - 1) * tails)))
+
+    @property
+    def moments_above(self) -> tuple[Fraction, Fraction]:
+        """Return a sum of chords above the tails, and 0."""
+        return log_concave_moments(self)
 
     def _tails(self) -> Floats:
         """Return P(|Y| >= k - 1/2) for k >= 1, as far as it counts."""

@@ -143,10 +143,12 @@ class FamilyStep(Protocol):
         """Return what the manifest says of it, JSON values that follow from the declaration."""
         ...
 
-    def values(self, noised: Sequence[NoisedTable]) -> Iterator[Iterator[Batch]]:
-        """Yield the rows of each output, in the order of `outputs`; one is written, then the next.
+    def values(self, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+        """Yield rows of the outputs, each batch with its output's name, in any order of these.
 
-        A batch is held in memory while it is written; so is what the step holds itself.
+        All files are open at once, so that what is computed part by part (an area with all that
+        lies in it) is written so. Batches of one output ascend. In memory are some rows of each
+        output, and what the step holds itself. No byte of a file depends on the batches.
         """
         ...
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dprelease.postprocess.consistent.step import asked as consistent
 from dprelease.postprocess.families import FamilyStep
 from dprelease.schema.release import QuerySpec
 
 Asked = Callable[[str, QuerySpec], FamilyStep | None]
 
-FAMILY_STEPS: list[Asked] = []
+FAMILY_STEPS: list[Asked] = [consistent]
 """For each kind of step: what a query, by its name and as it is declared, asks for; else None."""
 
 

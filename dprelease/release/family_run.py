@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family
 from dprelease.release.execute import Publication
 from dprelease.release.streaming import streaming
-from dprelease.tables.family_tables import MeasuredTables, output_tables, published_table
+from dprelease.tables import formats
+from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
 from dprelease.tables.formats import file_of, write_table
 
 if TYPE_CHECKING:
@@ -53,15 +55,34 @@ def publish_family(
             written[table.measured] = _written(folder, table.measured, tables)
     if family.step is not None:
         noised = [published_table(table, release.folder) for table in family.tables]
-        for output, batches in zip(family.outputs, family.step.values(noised), strict=True):
-            tables = output_tables(output, batches)
-            written[output.name] = _written(release.folder, output.name, tables)
+        tables = step_tables(family.outputs, family.step.values(noised))
+        written |= _written_at_once(release.folder, tables)
     return written
+
+
+def _written_at_once(folder: Path, tables: Iterator[tuple[str, pa.Table]]) -> dict[str, Written]:
+    """Write tables into the files of their names, all open at once; return what they are."""
+    writers: dict[str, formats.Writer] = {}
+    rows: dict[str, int] = {}
+    with ExitStack() as files:
+        for name, table in tables:
+            if name not in writers:
+                path = _path(folder, name)
+                writers[name] = files.enter_context(formats.PUBLISHED.writer(path, table.schema))
+            writers[name].write(table)
+            rows[name] = rows.get(name, 0) + len(table)
+    return {name: Written(sha256_of(_path(folder, name)), number) for name, number in rows.items()}
 
 
 def _written(folder: Path, name: str, tables: Iterator[pa.Table]) -> Written:
     """Write one table; return its digest and its number of rows."""
-    path = folder / file_of(name)
-    path.parent.mkdir(exist_ok=True, parents=True)
+    path = _path(folder, name)
     rows = write_table(tables, path)
     return Written(sha256_of(path), rows)
+
+
+def _path(folder: Path, name: str) -> Path:
+    """Return the path of a table's file, whose folder is made."""
+    path = folder / file_of(name)
+    path.parent.mkdir(exist_ok=True, parents=True)
+    return path

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 Schema = list[tuple[str, str]]
 
+ROWS = 1 << 17
+"""Rows of each output that wait to be written: those of many outputs are held at once."""
+
 
 class MeasuredTables:
     """Noised integers as they were drawn, with their keys: all cells at once, or batch by batch."""
@@ -79,24 +82,44 @@ def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.T
     for table, answer in zip(family.tables, drawn, strict=True):
         by_name[table.measured] = MeasuredTables(answer.columns).of(answer.noisy)
         noised.append(NoisedTable(table, _held(answer.noisy)))
-    for output, batches in zip(family.outputs, family.step.values(noised), strict=True):
-        by_name[output.name] = pa.concat_tables(output_tables(output, batches))
-    return by_name
+    made: dict[str, list[pa.Table]] = {output.name: [] for output in family.outputs}
+    for name, table in step_tables(family.outputs, family.step.values(noised)):
+        made[name].append(table)
+    return by_name | {name: pa.concat_tables(tables) for name, tables in made.items()}
 
 
 def _held(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
     return lambda measurement: iter([noisy.columns[measurement]])
 
 
-def output_tables(output: Output, batches: Iterator[Batch]) -> Iterator[pa.Table]:
-    """Yield a published table as tables of its batches, at least one."""
-    keys, some = PublicKeys(output.keys), False
-    for batch in batches:
-        yield _output_table(output, keys, batch)
-        some = True
-    if not some:
-        none = np.empty(0, dtype=np.int64)
-        yield _output_table(output, keys, Batch(none, dict.fromkeys(output.columns, none)))
+def step_tables(
+    outputs: Sequence[Output], batches: Iterator[tuple[str, Batch]]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a step publishes as tables of ROWS rows, by name; of each the last has the rest.
+
+    Whatever the batches, the tables of one output are the same; there is at least one of each.
+    """
+    import pyarrow as pa
+
+    keys = {output.name: PublicKeys(output.keys) for output in outputs}
+    by_name = {output.name: output for output in outputs}
+    held: dict[str, list[pa.Table]] = {output.name: [] for output in outputs}
+    some: set[str] = set()
+    for name, batch in batches:
+        parts = held[name]
+        parts.append(_output_table(by_name[name], keys[name], batch))
+        while sum(map(len, parts)) >= ROWS:
+            together = pa.concat_tables(parts)
+            yield name, together.slice(0, ROWS).combine_chunks()
+            some.add(name)
+            parts[:] = [left] if len(left := together.slice(ROWS)) else []
+    for name, parts in held.items():
+        if parts:
+            yield name, pa.concat_tables(parts).combine_chunks()
+        elif name not in some:
+            none = np.empty(0, dtype=np.int64)
+            empty = Batch(none, dict.fromkeys(by_name[name].columns, none))
+            yield name, _output_table(by_name[name], keys[name], empty)
 
 
 def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:

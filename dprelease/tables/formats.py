@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,6 +15,13 @@ ROW_GROUP = 1 << 20
 """Rows of a row group, and of a batch that is made while another one is written."""
 
 BATCH = 1 << 18
+
+
+class Writer(Protocol):
+    """A file that is being written."""
+
+    def write(self, table: pa.Table) -> None:
+        """Add the rows of a table of the file's columns."""
 
 
 class Format(Protocol):
@@ -25,10 +33,10 @@ class Format(Protocol):
 
     extension: str
 
-    def write(self, tables: Iterable[pa.Table], path: Path) -> int:
-        """Write tables one after the other, at least one; return the number of rows.
+    def writer(self, path: Path, schema: pa.Schema) -> AbstractContextManager[Writer]:
+        """Open a file of some columns to write tables into, one after the other, at least one.
 
-        Nothing is in the file that the noised tables do not say.
+        Nothing is in the file that the noised tables do not say. Several may be open at once.
         """
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
@@ -46,20 +54,15 @@ class Parquet:
 
     extension = "parquet"
 
-    def write(self, tables: Iterable[pa.Table], path: Path) -> int:
-        """See `Format.write`."""
+    @contextmanager
+    def writer(self, path: Path, schema: pa.Schema) -> Iterator[Writer]:
+        """See `Format.writer`."""
         import pyarrow.parquet as pq
 
-        parts = iter(tables)
-        first = next(parts)
-        rows = 0
         with pq.ParquetWriter(
-            path, first.schema, compression="zstd", write_statistics=False, store_schema=False
+            path, schema, compression="zstd", write_statistics=False, store_schema=False
         ) as writer:
-            for part in chain([first], parts):
-                writer.write_table(part, row_group_size=ROW_GROUP)
-                rows += len(part)
-        return rows
+            yield _RowGroups(writer)
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
         """See `Format.shape`."""
@@ -81,6 +84,14 @@ class Parquet:
         return pq.ParquetFile(path).read(columns)
 
 
+class _RowGroups:
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+
 PUBLISHED: Format = Parquet()
 """The format of releases."""
 
@@ -94,4 +105,11 @@ def write_table(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
     """Write a table, or tables one after the other; return the number of rows."""
     import pyarrow as pa
 
-    return PUBLISHED.write([table] if isinstance(table, pa.Table) else table, path)
+    parts = iter([table] if isinstance(table, pa.Table) else table)
+    first = next(parts)
+    rows = 0
+    with PUBLISHED.writer(path, first.schema) as writer:
+        for part in chain([first], parts):
+            writer.write(part)
+            rows += len(part)
+    return rows

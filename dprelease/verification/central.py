@@ -43,10 +43,10 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
     single = [query for query in queries if query.name not in in_families]
     written = _written(record, single)
     _check_tables(report, single, written)
-    columns = _columns(report, record, queries)
+    columns = recorded_columns(report, record, queries)
     if columns is None:
         return
-    families = _families(report, declaration, columns)
+    families = recorded_families(report, declaration, columns)
     if families is None:
         return
     written |= _written_by_steps(record, families, check_families(report, families))
@@ -61,7 +61,7 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
         ask_again(report, [column.event for column in columns], guarantee)
 
 
-def _families(
+def recorded_families(
     report: Report, declaration: Declaration, columns: Sequence[PlannedColumn]
 ) -> tuple[Family, ...] | None:
     """Return the families of a declaration; None, and a finding, if one can't be had."""
@@ -105,7 +105,7 @@ def _check_tables(report: Report, queries: Sequence[Query], written: dict[str, W
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
-def _columns(
+def recorded_columns(
     report: Report, record: dict[str, Any], queries: Sequence[Query]
 ) -> tuple[PlannedColumn, ...] | None:
     """Return the declared vectors with the recorded noise; None if one has none that it may have.

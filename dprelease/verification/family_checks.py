@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.numerics.lattice import LIMIT
-from dprelease.postprocess.families import Batch, Family, FamilyStep, FamilyTable, Output
+from dprelease.postprocess.families import Family, FamilyStep, FamilyTable, Output
 from dprelease.tables import formats
 from dprelease.tables.family_tables import (
-    output_tables,
     published_table,
     schema_of_measured,
     schema_of_output,
+    step_tables,
 )
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.report import Report, is_written
@@ -68,14 +68,15 @@ def _is_within(table: FamilyTable, folder: Path) -> bool:
 def _check_outputs(report: Report, family: Family, step: FamilyStep) -> dict[str, int]:
     """Compare every output with what the step makes of the measurements; return their rows."""
     noised = [published_table(table, report.path) for table in family.tables]
-    rows, sound = {}, True
-    for output, batches in zip(family.outputs, step.values(noised), strict=True):
-        rows[output.name], same = _compared(report.path, output, batches)
-        if not same:
-            sound = False
-            report.found("DP-VERIFY-012", name=formats.file_of(output.name))
+    compared = {output.name: _Compared(report.path, output) for output in family.outputs}
+    for name, table in step_tables(family.outputs, step.values(noised)):
+        compared[name].add(table)
+    rows = {name: one.rows for name, one in compared.items()}
+    differ = [name for name, one in compared.items() if not one.is_same()]
+    for name in differ:
+        report.found("DP-VERIFY-012", name=formats.file_of(name))
     report.checked.append(f"the tables of '{family.name}' follow from its measurements")
-    if sound:  # what is another table needs no second check
+    if not differ:  # what is another table needs no second check
         published = {output.name: _reader(report.path, output) for output in family.outputs}
         for problem in step.problems(noised, published):
             report.found("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
@@ -83,19 +84,30 @@ def _check_outputs(report: Report, family: Family, step: FamilyStep) -> dict[str
     return rows
 
 
-def _compared(folder: Path, output: Output, batches: Iterator[Batch]) -> tuple[int, bool]:
-    """Return how many rows follow from measurements, and whether they are the published ones."""
-    import pyarrow as pa
+class _Compared:
+    """One published table beside what follows from the measurements, some rows at a time."""
 
-    rows, same = 0, True
-    held = _Rows(_reader(folder, output)())
-    try:
-        for table in output_tables(output, batches):
-            rows += len(table)
-            same = same and held.next(len(table), table.schema).equals(table)
-    except (OSError, pa.ArrowException):
-        return rows, False
-    return rows, same and is_written(folder, output.name, schema_of_output(output), rows)
+    def __init__(self, folder: Path, output: Output) -> None:
+        self._folder, self._output = folder, output
+        self._held = _Rows(_reader(folder, output)())
+        self._same = True
+        self.rows = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Compare the rows that follow."""
+        import pyarrow as pa
+
+        self.rows += len(table)
+        if self._same:
+            try:
+                self._same = self._held.next(len(table), table.schema).equals(table)
+            except (OSError, pa.ArrowException):
+                self._same = False
+
+    def is_same(self) -> bool:
+        """Return whether the file has the rows that were compared, and no others."""
+        columns = schema_of_output(self._output)
+        return self._same and is_written(self._folder, self._output.name, columns, self.rows)
 
 
 def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:

@@ -61,7 +61,7 @@ class AddingUp:
     def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
         return {"rule": "the last part takes the rest", "levels": len(tables)}
 
-    def values(self, noised: Sequence[NoisedTable]) -> Iterator[Iterator[Batch]]:
+    def values(self, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
         above: Integers | None = None
         for held in noised:
             (measured,) = held.table.vectors
@@ -71,7 +71,8 @@ class AddingUp:
                 parts = found.reshape(len(above), -1)
                 parts[:, -1] += above - parts.sum(axis=1)
             above = found
-            yield self._batches(held, drawn, found, finest=held is noised[-1])
+            for batch in self._batches(held, drawn, found, finest=held is noised[-1]):
+                yield f"tables/{held.table.query.name}", batch
 
     def _batches(
         self, held: NoisedTable, drawn: Integers, found: Integers, *, finest: bool

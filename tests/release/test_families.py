@@ -164,13 +164,40 @@ def test_a_table_without_cells_is_published(tmp_path: Path) -> None:
         NoisedTable(t, lambda _, size=t.query.keys.size: iter([np.zeros(size, np.int64)]))
         for t in family.tables
     ]
-    from dprelease.tables.family_tables import output_tables, schema_of_output
+    from dprelease.tables.family_tables import schema_of_output, step_tables
 
-    *_, (output, batches) = zip(family.outputs, AddingUp().values(noised), strict=True)
-    for given in (batches, iter(())):  # an empty batch, and none
-        (table,) = output_tables(output, given)
-        assert len(table) == 0
-        assert schema_of_output(output) == [(c.name, str(c.type)) for c in table.schema]
+    *_, output = family.outputs
+    for given in (AddingUp().values(noised), iter(())):  # an empty batch, and none
+        made = dict(step_tables(family.outputs, given))
+        assert len(made[output.name]) == 0
+        for each in family.outputs:
+            columns = made[each.name].schema
+            assert schema_of_output(each) == [(c.name, str(c.type)) for c in columns]
+
+
+def test_the_bytes_of_a_file_do_not_depend_on_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are smaller or larger than what is written at once."""
+    monkeypatch.setattr("dprelease.tables.family_tables.ROWS", 3)
+    folder = published(tmp_path / "by two")
+
+    def at_once(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+        by_name: dict[str, list[Batch]] = {}
+        for name, batch in VALUES(self, noised):
+            by_name.setdefault(name, []).append(batch)
+        for name, batches in by_name.items():
+            columns = {
+                column: np.concatenate([batch.values[column] for batch in batches])
+                for column in batches[0].values
+            }
+            yield name, Batch(np.concatenate([batch.cells for batch in batches]), columns)
+
+    monkeypatch.setattr(AddingUp, "values", at_once)
+    assert dprelease.verify(folder).ok
+    whole = published(tmp_path / "whole")
+    for name in FILES:
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
 
 
 def altered(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -245,10 +272,11 @@ def test_the_second_check_of_a_step_is_asked(
 ) -> None:
     """A step that always did the wrong thing would find the same again; its other check would not."""
 
-    def wrong(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[Iterator[Batch]]:
+    def wrong(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
         for held in noised:
             drawn = held.vector("n")
-            yield self._batches(held, drawn, drawn, finest=False)
+            for batch in self._batches(held, drawn, drawn, finest=False):
+                yield f"tables/{held.table.query.name}", batch
 
     monkeypatch.setattr(AddingUp, "values", wrong)
     folder = published(tmp_path)
@@ -385,13 +413,13 @@ def charged(folder: Path) -> tuple[Path, Ledger]:
     return path, ledger
 
 
-def failing(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[Iterator[Batch]]:
+def failing(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
     """Write one table, and fail at the next."""
     yield next(VALUES(self, noised))
     raise MemoryError
 
 
-def killed(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[Iterator[Batch]]:
+def killed(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
     yield next(VALUES(self, noised))
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,0 +1,78 @@
+"""Areas that anybody draws, from the estimates of a release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dprelease.cli.reporting import AsJson, Wide, reporting, respond
+from dprelease.cli.shown_tables import table
+from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMS = (".csv", ".parquet")
+
+
+def areas(
+    folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    districts: Annotated[
+        Path, typer.Argument(help="A CSV file: leaf, area, maybe share.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Write them into this new file, .csv or .parquet.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The query, if several of the release have areas.")
+    ] = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add up areas that you draw, with exact standard errors; opens no data, costs nothing."""
+    if output is not None and output.suffix not in FORMS:
+        raise typer.BadParameter(f"a name ends with {' or '.join(FORMS)}.")
+    with reporting(as_json):
+        from dprelease.verification.areas import areas as drawn
+
+        found = drawn(folder, districts, query=query)
+        if output is not None:
+            _write(found, output)
+            words = f"Wrote {len(found)} rows into {one_line(str(output))}."
+            respond(as_json, {"output": str(output), "rows": len(found)}, words)
+            return
+        rows = json.loads(found.to_json(orient="records", date_format="iso"))
+        respond(as_json, rows, table(_shown(found), wide=wide))
+
+
+def _write(found: pd.DataFrame, output: Path) -> None:
+    """Write a frame into a file that is not there yet."""
+    from dprelease.errors import OutputError
+
+    try:
+        with output.open("xb") as file:
+            if output.suffix == ".csv":
+                file.write(found.to_csv(index=False, lineterminator="\n").encode())
+            else:
+                found.to_parquet(file, index=False)
+    except FileExistsError:
+        raise OutputError("DP-OUTPUT-014", name=output.name) from None
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+
+
+def _shown(found: pd.DataFrame) -> list[tuple[str, ...]]:
+    rows = [tuple(map(str, found.columns))]
+    for held in found.itertuples(index=False):
+        rows.append(tuple(_text(value) for value in held))
+    return rows
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)

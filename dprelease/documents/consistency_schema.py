@@ -1,0 +1,88 @@
+"""The model of what a manifest says of tables that agree."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dprelease.documents.schema_part import Part
+
+
+class LevelRecord(Part):
+    """A level of areas; the first is the whole."""
+
+    name: str
+    areas: int
+
+
+class AttributeRecord(Part):
+    """A key beside areas, and the number of its values."""
+
+    name: str
+    values: int
+
+
+class LawRecord(Part):
+    """One measured table: the noise of its cells in lattice steps; variances are rounded up."""
+
+    table: str
+    level: str
+    keys: list[str]
+    mechanism: str
+    variance: float
+    mean: float
+
+
+class ErrorsRecord(Part):
+    """The standard errors of a table's estimates, area by area, in the column's unit."""
+
+    table: str
+    least: float | None
+    median: float | None
+    largest: float | None
+
+
+class RefinementRecord(Part):
+    """Of one level, which nested tables were made whole one after the other, by their keys."""
+
+    level: str
+    steps: list[list[str]]
+
+
+class AgreedColumnRecord(Part):
+    """One count or sum of the family."""
+
+    name: str
+    step: str
+    confidence: str
+    standard_errors_in_a_margin: float
+    measured: list[LawRecord]
+    standard_errors: list[ErrorsRecord]
+    refinement: list[RefinementRecord]
+
+
+class WholeTableRecord(Part):
+    """A whole table, and whether it has a row for every cell."""
+
+    name: str
+    cells: Literal["all", "those that are not 0"]
+
+
+class InventedRecord(Part):
+    """Invented persons: their file, and up to how many rows they are written."""
+
+    name: str
+    most: int
+
+
+class ConsistencyRecord(Part):
+    """How the tables of a family were made to agree, and what is known of their errors."""
+
+    algorithm: Literal["dprelease-consistency/1"]
+    words: list[str]
+    levels: list[LevelRecord]
+    attributes: list[AttributeRecord]
+    columns: list[AgreedColumnRecord]
+    estimates: list[str]
+    whole_tables: list[WholeTableRecord]
+    zeros: list[dict[str, list[str]]]
+    records: InventedRecord | None

@@ -1,0 +1,71 @@
+"""Second check: totals are the sums of their parts, in published files, in whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from dprelease.numerics.lattice import Integers
+from dprelease.postprocess.consistent.published import AT_ONCE
+from dprelease.postprocess.consistent.shape import Placed, Shape
+
+Read = Callable[[Placed, int, int], Integers]
+
+
+def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator[str]:
+    """Yield which tables are not the sums of finer ones, or of those of the level below.
+
+    Parameters
+    ----------
+    tables
+        Those that are published.
+    read
+        Gives (areas, n_i ...) of some areas of a table.
+    """
+    for level in range(len(shape.levels)):
+        here = [one for one in tables if one.level == level]
+        for fine, coarse in _pairs(here):
+            if not _is_margin(shape, fine, coarse, read):
+                yield f"'{coarse.name}' is not the sum of '{fine.name}'"
+        above = {one.attributes: one for one in tables if one.level == level - 1}
+        for one in here:
+            if one.attributes in above and not _adds_up(shape, one, above[one.attributes], read):
+                yield f"'{above[one.attributes].name}' is not the sum of '{one.name}'"
+
+
+def _pairs(tables: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
+    """Yield each table with one that is finer, the smallest of these."""
+    for coarse in tables:
+        finer = [one for one in tables if set(one.attributes) > set(coarse.attributes)]
+        if finer:
+            yield min(finer, key=lambda one: len(one.attributes)), coarse
+
+
+def spans(shape: Shape, placed: Placed) -> Iterator[tuple[int, int]]:
+    """Yield areas of a table's level, as many at a time as are held."""
+    per, stop = max(1, AT_ONCE // shape.cells(placed)), shape.tree.counts[placed.level]
+    for start in range(0, stop, per):
+        yield start, min(start + per, stop)
+
+
+def _is_margin(shape: Shape, fine: Placed, coarse: Placed, read: Read) -> bool:
+    axes = tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
+    return all(
+        np.array_equal(read(fine, *span).sum(axis=axes), read(coarse, *span))
+        for span in spans(shape, fine)
+    )
+
+
+def _adds_up(shape: Shape, parts: Placed, wholes: Placed, read: Read) -> bool:
+    parents = shape.tree.parents[parts.level - 1]
+    summed: Integers | None = None
+    for start, stop in spans(shape, parts):
+        held = read(parts, start, stop)
+        if summed is None:
+            summed = np.zeros((shape.tree.counts[wholes.level], *held.shape[1:]), np.int64)
+        np.add.at(summed, parents[start:stop], held)
+    return summed is not None and all(
+        np.array_equal(summed[start:stop], read(wholes, start, stop))
+        for start, stop in spans(shape, wholes)
+    )

@@ -1,0 +1,111 @@
+"""The columns of a family that agree: laws of their noise, variances, and how wide margins are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.variances import Variances
+from dprelease.mechanisms.base import Mechanism
+from dprelease.postprocess.consistent.shape import Placed, Shape, tree_of
+from dprelease.postprocess.families import FamilyTable
+from dprelease.query.measurement import Measurement, Published
+from dprelease.schema.asked import DEFAULT_CONFIDENCE
+
+Laws = tuple[tuple[tuple[Table, Law], ...], ...]  # by level, in declared order
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """One count or sum of a family."""
+
+    shape: Shape
+    column: Published
+
+    @property
+    def name(self) -> str:
+        """Return the column's name."""
+        return self.column.name
+
+    @property
+    def measurement(self) -> Measurement:
+        """Return the vector that it shows; the same one in every table."""
+        return self.column.parts[0]
+
+    @property
+    def step(self) -> Fraction:
+        """Return the lattice step, in the column's unit."""
+        return self.measurement.step
+
+    @property
+    def confidence(self) -> Fraction:
+        """Return that of its margins and intervals: the declared one, or 95 %."""
+        return self.column.margin or DEFAULT_CONFIDENCE
+
+    def law_of(self, table: FamilyTable) -> Mechanism:
+        """Return the noise of one table's cells."""
+        law = table.laws[self.measurement.name]
+        if not isinstance(law, Mechanism):
+            raise TypeError("a vector has noise")
+        return law
+
+    @cached_property
+    def laws(self) -> Laws:
+        """Return the moments of all tables' noise by level.
+
+        Raises
+        ------
+        TypeError
+            If a law has no certified variance, which `findings` refuse.
+        """
+        return tuple(
+            tuple((one.attributes, self._law(one)) for one in self.shape.at(level))
+            for level in range(len(self.shape.levels))
+        )
+
+    def _law(self, placed: Placed) -> Law:
+        moments = self.law_of(placed.table).moments_above
+        if moments is None:
+            raise TypeError("a law without a variance has no weight")
+        return Law(*moments)
+
+    @cached_property
+    def variances(self) -> Variances:
+        """Return what layer 1 knows before any data."""
+        return variances_of(self.shape.sizes, self.shape.parents, self.laws)
+
+    @cached_property
+    def quantile(self) -> float:
+        """Return how many standard errors a margin has at the column's confidence.
+
+        The normal one, or the largest of the laws by themselves if that is larger: a sum of
+        independent noises lies between one of them and the normal law. An estimate that is one
+        measurement has the margin of its law, whole steps included.
+        """
+        confidence = float(self.confidence)
+        wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
+        for law in dict.fromkeys(self.law_of(one.table) for one in self.shape.placed):
+            moments = law.moments_above
+            if moments is not None:
+                wide.append(law.half_width(confidence) / math.sqrt(moments[0]))
+        return math.ceil(max(wide) * 2**20) / 2**20  # no last digit of a logarithm is in it
+
+
+def agreed_columns(shape: Shape) -> tuple[Agreed, ...]:
+    """Return the columns of a family in declared order."""
+    return tuple(Agreed(shape, column) for column in shape.placed[0].table.query.columns)
+
+
+@lru_cache(maxsize=8)
+def variances_of(
+    sizes: tuple[int, ...], parents: tuple[tuple[int, ...], ...], laws: Laws
+) -> Variances:
+    """Return the variances of a family; the same ones for the same declaration."""
+    levels: list[Mapping[Table, Law]] = [dict(level) for level in laws]
+    return Variances(Structure(sizes, tree_of(parents), levels, largest=1))

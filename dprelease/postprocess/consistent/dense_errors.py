@@ -1,0 +1,158 @@
+"""Second check: published standard errors are those of a dense solve.
+
+Small families whole: the covariance of the leaves' cells is the inverse of A' W A, by LAPACK, and a
+cell's variance a sum of its entries. Larger ones by residual spaces, each a scalar problem on the
+tree: the upper levels, with what lies below as measurements, and one family of leaves, given its
+parent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table, subtables
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import SpaceVariances, Variances
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.postprocess.consistent.outputs import estimated
+from dprelease.postprocess.consistent.published import PublishedColumn
+from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.schema.consistent import ConsistentSpec
+
+MOST_UNKNOWNS = 2000
+LEAST, MOST = 1 - 1e-7, 1 + 1e-5
+"""What a published error may be of the dense one: it is rounded up, and a solve is inexact."""
+
+
+def wrong_errors(
+    variances: Variances, published: PublishedColumn, spec: ConsistentSpec
+) -> Iterator[str]:
+    """Yield tables whose published standard errors are not those of a dense solve."""
+    shape, name = published.shape, published.column.name
+    small = shape.tree.counts[-1] * math.prod(shape.sizes) <= MOST_UNKNOWNS
+    found = _whole(published, spec) if small else _sampled(variances, published, spec)
+    for placed, start, errors in found:
+        held = published.errors(placed, start, start + len(errors))
+        wanted = errors.reshape(len(errors), *(1,) * (held.ndim - 1))
+        if not ((held >= wanted * LEAST) & (held <= wanted * MOST)).all():
+            yield f"the standard errors of '{name}' in '{placed.name}' are not those of a solve"
+
+
+Expected = Iterator[tuple[Placed, int, Floats]]
+"""Tables, their first area, and the standard error of a cell at each area from there on."""
+
+
+def _ancestors(shape: Shape, level: int) -> Integers:
+    """Return the area of a level that each leaf lies in."""
+    found = np.arange(shape.tree.counts[-1])
+    for parents in reversed(shape.tree.parents[level:]):
+        found = parents[found]
+    return found
+
+
+def _whole(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
+    """Yield all errors of a small family."""
+    shape = published.shape
+    ancestors = [_ancestors(shape, level) for level in range(len(shape.levels))]
+    same = {one.attributes: _same(one.attributes, shape.sizes) for one in shape.placed}
+    size = len(ancestors[0]) * math.prod(shape.sizes)
+    information = np.zeros((size, size))
+    for level, tables in enumerate(published.column.laws):
+        together = ancestors[level][:, None] == ancestors[level]
+        for table, law in tables:
+            information += np.kron(together / float(law.variance), same[table])
+    covariance = np.linalg.pinv(information, hermitian=True)
+    for placed in estimated(shape, spec):
+        first = same[placed.attributes][:1]  # whose cells make the table's first one
+        errors = []
+        for area in range(shape.tree.counts[placed.level]):
+            q = np.kron(ancestors[placed.level] == area, first[0]).astype(float)
+            errors.append(math.sqrt(max(0.0, float(q @ covariance @ q))))
+        yield placed, 0, np.array(errors)
+
+
+def _same(table: Table, sizes: tuple[int, ...]) -> Floats:
+    """Return (cells, cells) whether two finest cells lie in one cell of a table."""
+    found: Floats = np.ones((1, 1))
+    for i, n in enumerate(sizes):
+        found = np.asarray(np.kron(found, np.eye(n) if i in table else np.ones((n, n))), float)
+    return found
+
+
+def _sampled(variances: Variances, published: PublishedColumn, spec: ConsistentSpec) -> Expected:
+    """Yield errors of the upper levels, and of one family of leaves."""
+    shape = published.shape
+    tree = shape.tree
+    known = all(level.min() > 0 for one in variances.of.values() for level in one.upward)
+    of = variances.of if known else {}  # what nothing measures has no finite solve
+    if not of:
+        return
+    cut = max(level for level, count in enumerate(tree.counts) if count <= MOST_UNKNOWNS)
+    upper = {space: _upper(one, cut) for space, one in of.items()}
+    parent = _parent_of_few(tree)
+    lower = {} if parent is None else {space: _lower(one, parent) for space, one in of.items()}
+    for placed in estimated(shape, spec):
+        if placed.level <= cut:
+            by_space = {space: one[placed.level] for space, one in upper.items()}
+            yield placed, 0, _errors(shape.sizes, placed.attributes, by_space)
+        elif placed.level == tree.levels - 1 and parent is not None:
+            start = int(tree.starts[-1][parent])
+            yield placed, start, _errors(shape.sizes, placed.attributes, lower)
+
+
+def _errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats]) -> Floats:
+    """Return the error of one cell at each area, from the variances of the residual spaces."""
+    total: Floats = np.zeros(1)
+    for space in subtables(table):
+        if space in of:
+            weight = math.prod(1 - 1 / sizes[i] for i in space)
+            weight /= math.prod(sizes[i] for i in table if i not in space) ** 2
+            total = total + weight * of[space]
+    return np.sqrt(total)
+
+
+def _upper(one: SpaceVariances, cut: int) -> list[Floats]:
+    """Return F of the levels down to `cut`, whose areas are known as V says."""
+    tree = one.tree
+    level = np.arange(tree.counts[cut])
+    information = np.diag(1.0 / _floats(one, cut, 0, tree.counts[cut]))
+    above = [level]
+    for parents in reversed(tree.parents[:cut]):
+        level = parents[level]
+        above.append(level)
+    for depth, areas in enumerate(reversed(above[1:])):
+        own = one.own[depth]
+        if own is not None:
+            information += (areas[:, None] == areas) / own
+    covariance = np.linalg.inv(information)
+    found = []
+    for depth, areas in enumerate(reversed(above)):
+        member = (areas[None, :] == np.arange(tree.counts[depth])[:, None]).astype(float)
+        found.append(np.einsum("ij,ij->i", member @ covariance, member))
+    return found
+
+
+def _parent_of_few(tree: Tree) -> int | None:
+    """Return an area in the middle of the lowest level but one with not too many leaves."""
+    fan = tree.fan(tree.levels - 2) if tree.levels > 1 else np.empty(0, np.int64)
+    possible = np.flatnonzero((fan > 0) & (fan <= MOST_UNKNOWNS))
+    return int(possible[len(possible) // 2]) if len(possible) else None
+
+
+def _lower(one: SpaceVariances, parent: int) -> Floats:
+    """Return F of the leaves of one area, given what is known of that area from elsewhere."""
+    tree, level = one.tree, one.tree.levels - 1
+    start, stop = (int(place) for place in tree.starts[level - 1][parent : parent + 2])
+    own = _floats(one, level, start, stop)
+    final = float(one.variances(level - 1, parent, parent + 1)[0])
+    elsewhere = 1.0 / final - 1.0 / float(own.sum())
+    information = np.diag(1.0 / own) + max(0.0, elsewhere)
+    return np.diag(np.linalg.inv(information)).copy()
+
+
+def _floats(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
+    """Return V of some areas: of a level that is measured, or whose parts are."""
+    return np.ldexp(one.upward_of(level, start, stop).astype(np.float64), -one.bits[level])

@@ -1,0 +1,163 @@
+"""Why the tables of a family can't be made to agree, told from the declaration alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dprelease.consistency.fixed_point import value_bits
+from dprelease.errors import DpReleaseError, QueryError
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.outputs import estimate_columns, whole_columns
+from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.values import wanted_tables
+from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
+from dprelease.postprocess.families import Placer
+from dprelease.query.aggregates.count import Count
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.forms.single_part import MEASURED
+from dprelease.query.post import NOTHING
+from dprelease.schema.consistent import ConsistentSpec
+
+LEAST_LARGEST = 1 << 29
+"""What totals may be at least, with FINE bits after the point."""
+
+FINE = 4
+
+
+def all_findings(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    """Yield what can't be had; what follows from another finding is not looked at."""
+    found = [*_of_columns(columns, spec, place), *_of_what_is_asked(shape, columns, spec, place)]
+    if shape.sizes and value_bits(shape.sizes, LEAST_LARGEST) < FINE:
+        combinations = math.prod(shape.sizes)
+        found.append(QueryError("DP-CONSIST-014", place=place("consistent"), cells=combinations))
+    found += _of_names(shape, columns, spec, place) if not found else ()
+    found += _of_tables(shape, columns, spec, place) if not found else ()
+    yield from found
+
+
+def _of_columns(
+    columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    for agreed in columns:
+        reason = _why_not(agreed, spec)
+        if reason is not None:
+            yield QueryError(
+                "DP-CONSIST-011",
+                place=place("columns", agreed.name),
+                column=agreed.name,
+                reason=reason,
+            )
+            continue
+        without = {
+            law.name: one.name
+            for one in agreed.shape.placed
+            if (law := agreed.law_of(one.table)).moments_above is None
+        }
+        for mechanism, table in without.items():
+            yield QueryError(
+                "DP-CONSIST-012",
+                place=place("columns", agreed.name),
+                column=agreed.name,
+                table=table,
+                mechanism=mechanism,
+            )
+
+
+def _why_not(agreed: Agreed, spec: ConsistentSpec) -> str | None:
+    column, aggregate = agreed.column, agreed.measurement.aggregate
+    if column.form != MEASURED or not isinstance(aggregate, Count | Sum):
+        return "it is no count or sum that is measured by itself"
+    if column.post != NOTHING:
+        return "what is rounded, coded or left out afterwards adds up to nothing"
+    if spec.non_negative and isinstance(aggregate, Sum) and aggregate.least < 0:
+        return "values below 0 have sums below 0, and `non_negative` is asked"
+    return None
+
+
+def _of_what_is_asked(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    for keys, reason in _asked_in_vain(shape, columns, spec):
+        name = ".".join(key for key in keys if isinstance(key, str))
+        yield QueryError(
+            "DP-CONSIST-013", place=place("consistent", *keys), key=name, reason=reason
+        )
+
+
+def _asked_in_vain(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    down_to, areas = spec.publish.down_to, shape.levels[1:]
+    if down_to is not None and down_to not in areas:
+        known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
+        yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
+    wrong = list(wrong_zeros(shape, spec.zeros))
+    for i, name, reason in wrong:
+        yield ("zeros", i, name), reason
+    if spec.zeros and not spec.non_negative:
+        yield ("zeros",), "estimates stay unbiased; only whole tables (`non_negative`) have zeros"
+    elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():
+        yield ("zeros",), "nothing is left that could be"
+    if spec.non_negative and not any(one.attributes == shape.everything for one in shape.placed):
+        names = ", ".join(key.column for key in shape.attributes)
+        yield (
+            ("non_negative",),
+            f"whole tables are sums of one by all keys: no marginal is [{names}]",
+        )
+    if spec.publish.records:
+        yield from _of_records(shape, columns, spec)
+
+
+def _of_records(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    aggregates = [one.measurement.aggregate for one in columns]
+    where = ("publish", "records")
+    if not spec.non_negative:
+        yield where, "persons are those of whole tables, which `non_negative: true` asks for"
+    if aggregates != [Count()]:
+        yield where, "persons are made of one column, the count of rows"
+    if not shape.leaves.keys:
+        yield where, "without any key persons have nothing that could be written"
+
+
+def _of_names(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    """Yield published names that are taken: letters' case does not tell names apart."""
+    keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
+    for told in (estimate_columns, whole_columns) if spec.non_negative else (estimate_columns,):
+        taken = set(keys)
+        for agreed in columns:
+            for name in told(agreed):
+                if name.casefold() in taken:
+                    reason = f"'{name}' would be published beside it, which is another's name"
+                    where = place("columns", agreed.name)
+                    fields: dict[str, Any] = {"column": agreed.name, "reason": reason}
+                    yield QueryError("DP-CONSIST-011", place=where, **fields)
+                taken.add(name.casefold())
+
+
+def _of_tables(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    """Yield tables that the measurements don't determine at a level."""
+    wanted = wanted_tables(shape, spec)
+    for agreed in columns:
+        every = sorted({table for tables in wanted for table in tables})
+        had = agreed.variances.publishable(every)
+        for level, name in enumerate(shape.levels):
+            for table in wanted[level]:
+                if table not in had[level]:
+                    keys = ", ".join(shape.attributes[i].column for i in table)
+                    yield QueryError(
+                        "DP-CONSIST-015",
+                        place=place("consistent"),
+                        column=agreed.name,
+                        table=f"[{keys}]",
+                        level=name,
+                    )

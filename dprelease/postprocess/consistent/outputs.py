@@ -1,0 +1,94 @@
+"""What the step publishes of a family, and under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.postprocess.families import Flag, Lattice, Output, Real
+from dprelease.schema.consistent import ConsistentSpec
+
+ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
+"""The folders of layer 1, of layer 2 and of invented persons, inside that of a release."""
+
+Columns = dict[str, Lattice | Real | Flag]
+
+
+def estimates_of(name: str) -> str:
+    """Return the name of a table of estimates."""
+    return f"{ESTIMATES}/{name}"
+
+
+def whole_of(name: str) -> str:
+    """Return the name of a whole table."""
+    return f"{TABLES}/{name}"
+
+
+def records_of(family: str) -> str:
+    """Return the name of the invented persons of a family."""
+    return f"{RECORDS}/{family}_invented"
+
+
+def lowest(shape: Shape, spec: ConsistentSpec) -> int:
+    """Return the lowest level with published estimates."""
+    down_to = spec.publish.down_to
+    levels = shape.levels
+    return levels.index(down_to) if down_to in levels[1:] else len(levels) - 1
+
+
+def estimated(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
+    """Return the tables of which estimates are published."""
+    return [one for one in shape.placed if one.level <= lowest(shape, spec)]
+
+
+def all_outputs(
+    family: str, shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[Output]:
+    """Yield what is published of a family beside its measurements."""
+    for placed in estimated(shape, spec):
+        types, words = _merged([estimate_columns(column) for column in columns])
+        yield Output(estimates_of(placed.name), placed.table.query.keys, types, words)
+    if spec.non_negative:
+        for placed in shape.placed:
+            types, words = _merged([whole_columns(column) for column in columns])
+            yield Output(whole_of(placed.name), placed.table.query.keys, types, words)
+    if spec.publish.records:
+        yield Output(records_of(family), shape.leaves, {}, {})
+
+
+Told = dict[str, tuple[Lattice | Real | Flag, str]]
+
+
+def estimate_columns(column: Agreed) -> Told:
+    """Return the columns of layer 1 for one column, with how each is computed."""
+    name, margin = column.name, column.column.margin
+    told: Told = {
+        name: (Real(), "unbiased least squares of all measurements of the family"),
+        f"{name}_se": (Real(), "its standard error, rounded up"),
+    }
+    if margin is not None:
+        words = f"its margin of error at {float(margin):g}, {column.quantile:.4f} standard errors"
+        told[f"{name}_moe"] = (Real(), words)
+    return told
+
+
+def whole_columns(column: Agreed) -> Told:
+    """Return the columns of layer 2 for one column, with how each is computed."""
+    name, steps = column.name, Lattice(column.step)
+    at = f"{float(column.confidence):g}"
+    return {
+        name: (steps, "whole steps from 0 up near the estimates, made from the top down"),
+        f"{name}_lower": (steps, f"lower end of the interval around the truth at {at}"),
+        f"{name}_upper": (steps, f"upper end of the interval around the truth at {at}"),
+        f"{name}_moe": (steps, "the larger distance to an end of the interval, or 0"),
+        f"{name}_adjusted": (Flag(), "whether it lies outside of the interval"),
+    }
+
+
+def _merged(told: Sequence[Told]) -> tuple[Columns, Mapping[str, str]]:
+    together = {name: kind for one in told for name, kind in one.items()}
+    return (
+        {name: kind for name, (kind, _) in together.items()},
+        {name: words for name, (_, words) in together.items()},
+    )

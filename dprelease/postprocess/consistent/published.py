@@ -1,0 +1,154 @@
+"""Published tables of a family read again, for the second check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.numerics.rounding import decimal_digits
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.outputs import estimates_of, whole_of
+from dprelease.postprocess.consistent.reading import Slices
+from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.postprocess.consistent.values import is_dense
+from dprelease.query.keys import Key, KeySpace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Files = Mapping[str, Callable[[], Iterator[Any]]]
+
+AT_ONCE = 1 << 18
+"""Cells of a table that are held at a time."""
+
+
+class PublishedColumn:
+    """One column of a family as its files have it, tables by level and attributes.
+
+    Parameters
+    ----------
+    column
+        The column.
+    bits
+        Bits after the point of the lattice of its estimates.
+    files
+        The Arrow batches of every output, by name.
+    """
+
+    def __init__(self, column: Agreed, bits: int, files: Files) -> None:
+        self.column, self.bits, self._files = column, bits, files
+        self.shape: Shape = column.shape
+        self._open: dict[tuple[str, int, Table], Slices] = {}
+
+    def estimates(self, placed: Placed, start: int, stop: int) -> Integers:
+        """Return (areas, n_i ...) estimates, in units of the lattice."""
+        unit = float(self.column.step) / 2.0**self.bits
+        read = lambda: self._units(placed, unit)  # noqa: E731 - opened when it is asked for
+        found: Integers = self._read("estimates", placed, start, stop, read)
+        return found
+
+    def errors(self, placed: Placed, start: int, stop: int) -> Floats:
+        """Return (areas, n_i ...) standard errors, in steps."""
+        step = float(self.column.step)
+        read = lambda: self._errors(placed, step)  # noqa: E731
+        found: Floats = self._read("errors", placed, start, stop, read)
+        return found
+
+    def whole(self, placed: Placed, start: int, stop: int) -> Integers:
+        """Return (areas, n_i ...) whole numbers, in steps."""
+        read = lambda: self._steps(placed)  # noqa: E731
+        found: Integers = self._read("whole", placed, start, stop, read)
+        return found
+
+    def _read(
+        self,
+        kind: str,
+        placed: Placed,
+        start: int,
+        stop: int,
+        pieces: Callable[[], Iterator[Any]],
+    ) -> Any:
+        at = kind, placed.level, placed.attributes
+        slices = self._open.setdefault(at, Slices(pieces))
+        each = self.shape.cells(placed)
+        return placed.rising(slices.between(start * each, stop * each), self.shape.sizes)
+
+    def _units(self, placed: Placed, unit: float) -> Iterator[Integers]:
+        for batch in self._files[estimates_of(placed.name)]():
+            values = batch.column(self.column.name).to_numpy(zero_copy_only=False)
+            yield np.rint(values / unit).astype(np.int64)
+
+    def _errors(self, placed: Placed, step: float) -> Iterator[Floats]:
+        for batch in self._files[estimates_of(placed.name)]():
+            yield batch.column(f"{self.column.name}_se").to_numpy(zero_copy_only=False) / step
+
+    def _steps(self, placed: Placed) -> Iterator[Integers]:
+        batches = self._files[whole_of(placed.name)]()
+        if is_dense(placed):
+            yield from (
+                steps_of(batch.column(self.column.name), self.column.step) for batch in batches
+            )
+            return
+        keys = placed.table.query.keys
+        held = (
+            (cells_of(keys, b), steps_of(b.column(self.column.name), self.column.step))
+            for b in batches
+        )
+        yield from _filled(held, keys.size)
+
+
+def _filled(held: Iterator[tuple[Integers, Integers]], size: int) -> Iterator[Integers]:
+    """Yield all cells of a table that lists those that are not 0."""
+    cells, values = np.empty(0, np.int64), np.empty(0, np.int64)
+    for start in range(0, size, AT_ONCE):
+        stop = min(start + AT_ONCE, size)
+        while not len(cells) or cells[-1] < stop:
+            more = next(held, None)
+            if more is None:
+                break
+            cells, values = np.concatenate((cells, more[0])), np.concatenate((values, more[1]))
+        here = int(np.searchsorted(cells, stop))
+        out = np.zeros(stop - start, np.int64)
+        out[cells[:here] - start] = values[:here]
+        cells, values = cells[here:], values[here:]
+        yield out
+
+
+def steps_of(column: pa.Array, step: Fraction) -> Integers:
+    """Return lattice steps of a published column: whole numbers, or decimals."""
+    found: Integers
+    if step == 1:
+        found = column.to_numpy(zero_copy_only=False)
+        return found
+    unit = int(step * 10 ** (decimal_digits(step) or 0))
+    raw = np.frombuffer(column.buffers()[1], dtype="<i8").reshape(-1, 2)
+    raw = raw[column.offset : column.offset + len(column)]
+    low, high = raw[:, 0], raw[:, 1]
+    if (high == low >> 63).all():
+        narrow: Integers = low // unit
+        return narrow
+    wide = high.astype(object) * 2**64 + (low.astype(object) % 2**64)
+    found = (wide // unit).astype(np.int64)
+    return found
+
+
+def cells_of(keys: KeySpace, batch: pa.RecordBatch) -> Integers:
+    """Return the numbers of cells of rows."""
+    found = np.zeros(batch.num_rows, np.int64)
+    for key, stride in zip(keys.keys, keys.strides, strict=True):
+        found += _places(key, batch.column(key.column)) * stride
+    return found
+
+
+def _places(key: Key, column: pa.Array) -> Integers:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pa.array(list(key.values), type=column.type)
+    places: Integers = pc.index_in(column, value_set=known).to_numpy(zero_copy_only=False)
+    return places.astype(np.int64)

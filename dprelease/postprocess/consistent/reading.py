@@ -1,0 +1,156 @@
+"""Measured numbers of one column, area after area, and a lattice on which no sum of them wraps.
+
+The library refuses numbers beyond what a declared largest one allows for. Nobody declares one here,
+and a step refuses nothing that noise can give: the lattice follows from the measurements, which are
+public. With B_l the largest sum, over the tables of level l, of the sizes of all cells, no contrast
+of a node's own estimate is above U = sum of B_l, none of the final ones above (2 L + 1) U with L
+levels, and no cell above 3^k times that with k attributes. If that leaves FINE bits after the point
+the finest such lattice is taken. Else coarser ones are tried out; and what fits none is cut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.estimates import pieces
+from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
+from dprelease.consistency.variances import Variances
+from dprelease.numerics.lattice import LIMIT, Integers
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.families import NoisedTable
+
+FINEST, FINE = 20, 12
+"""Bits after the point of the finest lattice, and of one that is fine enough to take unseen."""
+
+
+class Measured:
+    """The measured numbers of one column.
+
+    Parameters
+    ----------
+    agreed
+        The column.
+    noised
+        All tables of the family, in its order.
+    """
+
+    def __init__(self, agreed: Agreed, noised: Sequence[NoisedTable]) -> None:
+        self.agreed, self.cap = agreed, LIMIT
+        self._sizes = agreed.shape.sizes
+        self._slices = {
+            (placed.level, placed.attributes): (placed, Slices(_pieces(held, agreed)))
+            for placed, held in zip(agreed.shape.placed, noised, strict=True)
+        }
+
+    def read(self, level: int, table: Table, start: int, stop: int) -> Integers:
+        """Return (areas, n_i ...) of a table for some areas of a level."""
+        placed, slices = self._slices[level, table]
+        each = self.agreed.shape.cells(placed)
+        held = slices.between(start * each, stop * each)
+        cut = held if self.cap >= LIMIT else np.clip(held, -self.cap, self.cap)
+        return np.ascontiguousarray(placed.rising(cut, self._sizes))
+
+    def largest_sum(self) -> int:
+        """Return the sum over levels of the largest sum of sizes of a table's cells, means too."""
+        found = [0] * len(self.agreed.shape.levels)
+        for placed, slices in self._slices.values():
+            mean = abs(dict(self.agreed.laws[placed.level])[placed.attributes].mean)
+            total = math.ceil(mean * placed.table.query.keys.size)
+            total += sum(_size(piece) for piece in slices.all())
+            found[placed.level] = max(found[placed.level], total)
+        return sum(found)
+
+
+def _pieces(held: NoisedTable, agreed: Agreed) -> Callable[[], Iterator[Integers]]:
+    return lambda: held.pieces(agreed.measurement.name)
+
+
+def _size(piece: Integers) -> int:
+    """Return the sum of absolute values, which may be beyond 64 bits."""
+    sizes = np.abs(piece)
+    high, low = sizes >> 32, sizes & 0xFFFFFFFF
+    return (int(high.sum()) << 32) + int(low.sum())
+
+
+class Slices:
+    """Slices of a vector that is read piece after piece: ascending ones once, then again."""
+
+    def __init__(self, pieces: Callable[[], Iterator[Any]]) -> None:
+        self._pieces = pieces
+        self._coming: Iterator[Any] = iter(())
+        self._held: NDArray[Any] = np.empty(0, np.int64)
+        self._first: int | None = None  # the place of the first one that is held
+
+    def all(self) -> Iterator[Any]:
+        """Yield all pieces, from the first on."""
+        return self._pieces()
+
+    def between(self, start: int, stop: int) -> NDArray[Any]:
+        """Return those from start to stop; what lies before is not held."""
+        if self._first is None or start < self._first:
+            self._coming, self._held, self._first = self._pieces(), np.empty(0, np.int64), 0
+        parts, have = [], self._first + len(self._held)
+        if start < have:
+            parts.append(self._held[start - self._first :])
+        while have < stop:
+            piece = next(self._coming)
+            have += len(piece)
+            if have > start:
+                parts.append(piece[max(0, start - (have - len(piece))) :])
+        self._held = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        self._first = start
+        taken = self._held[: stop - start]
+        self._held, self._first = self._held[stop - start :], stop
+        return taken
+
+
+def on_lattice(measured: Measured, wanted: Sequence[Sequence[Table]]) -> Variances:
+    """Return the variances on a lattice on which the estimates of `wanted` are computed.
+
+    Numbers that fit none are read cut from then on.
+    """
+    agreed = measured.agreed
+    sizes, levels = agreed.shape.sizes, len(agreed.shape.levels)
+    spread = 3 ** len(sizes) * (2 * levels + 2)
+    needed = spread * max(1, measured.largest_sum())
+    for bits in range(FINEST, FINE - 1, -1):
+        if bits in _possible(sizes) and needed <= _largest(sizes, bits):
+            return agreed.variances.with_largest(_largest(sizes, bits))
+    for bits in range(FINE, -1, -4):
+        if bits in _possible(sizes):
+            found = agreed.variances.with_largest(_largest(sizes, bits))
+            if _fits(measured, found, wanted):
+                return found
+    tree = agreed.shape.tree
+    fan = max(tree.most_children(level) for level in range(levels))
+    most = min(_largest(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
+    cells = sum(one.table.query.keys.size for one in agreed.shape.placed)
+    measured.cap = max(1, most // (spread * cells))
+    return agreed.variances.with_largest(_largest(sizes, 0))
+
+
+def _possible(sizes: tuple[int, ...]) -> range:
+    """Return the bits after the point that leave room for values at all."""
+    return range(value_bits(sizes, 2) + 1)
+
+
+def _largest(sizes: tuple[int, ...], bits: int) -> int:
+    """Return the largest number for which values have so many bits after the point."""
+    lengths = range(1, 54)
+    return max(1 << n for n in lengths if value_bits(sizes, 1 << n) >= bits)
+
+
+def _fits(measured: Measured, found: Variances, wanted: Sequence[Sequence[Table]]) -> bool:
+    """Return whether all estimates can be computed on a lattice, by computing them."""
+    try:
+        for _piece in pieces(found, measured.read, wanted):
+            pass
+    except FixedPointRangeError:
+        return False
+    return True

@@ -1,0 +1,125 @@
+"""What the manifest says of a family whose tables agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.standard_errors import standard_errors
+from dprelease.numerics.rounding import finite, plain_text
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.outputs import estimated, records_of
+from dprelease.postprocess.consistent.reading import FINEST
+from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
+from dprelease.schema.consistent import ConsistentSpec
+
+ALGORITHM = "dprelease-consistency/1"
+"""Least squares and whole tables as they are computed: another number, other bits."""
+
+_AT_ONCE = 1 << 18
+
+
+def family_record(
+    family: str, shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> dict[str, Any]:
+    """Return the record of a family, JSON values that follow from the declaration."""
+    record: dict[str, Any] = {
+        "algorithm": ALGORITHM,
+        "words": _words(family, columns, spec),
+        "levels": [
+            {"name": name, "areas": count}
+            for name, count in zip(shape.levels, shape.tree.counts, strict=True)
+        ],
+        "attributes": [{"name": key.column, "values": key.size} for key in shape.attributes],
+        "columns": [_column(agreed, spec) for agreed in columns],
+        "estimates": [one.name for one in estimated(shape, spec)],
+        "whole_tables": [],
+        "zeros": [{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
+        "records": None,
+    }
+    if spec.non_negative:
+        record["whole_tables"] = [
+            {"name": one.name, "cells": "all" if is_dense(one) else "those that are not 0"}
+            for one in shape.placed
+        ]
+    if spec.publish.records:
+        record["records"] = {"name": records_of(family), "most": MOST_RECORDS}
+    return record
+
+
+def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list[str]:
+    """Return what holds of the published values, in words."""
+    words = [
+        "Estimates are unbiased, and least squares of all measurements of the family together; "
+        "they add up over levels and tables, exactly in multiples of a power of 2 of their step.",
+        f"That power is 2^-{FINEST}, or a coarser one where sums of measurements would not fit in "
+        "64 bits.",
+    ]
+    if any(agreed.column.margin is None for agreed in columns) and spec.non_negative:
+        words.append("Intervals of columns that declare no margin are those at 0.95.")
+    if spec.non_negative:
+        words.append(
+            "Whole tables add up and are at least 0; they are biased where the truth is near 0. "
+            "Their intervals are those of the estimates, cut to whole numbers from 0 up: never a "
+            "margin around the whole number alone. In a table that lists only cells that are not "
+            "0, all others are 0."
+        )
+    if spec.publish.records:
+        words.append(
+            f"The rows of {records_of(family)} are invented: no row is of a person. They count in "
+            f"every table what its whole numbers say; none are written above {MOST_RECORDS} rows."
+        )
+    return words
+
+
+def _column(agreed: Agreed, spec: ConsistentSpec) -> dict[str, Any]:
+    shape = agreed.shape
+    record: dict[str, Any] = {
+        "name": agreed.name,
+        "step": plain_text(agreed.step),
+        "confidence": plain_text(agreed.confidence),
+        "standard_errors_in_a_margin": agreed.quantile,
+        "measured": [_measured(agreed, one) for one in shape.placed],
+        "standard_errors": [_errors(agreed, one) for one in estimated(shape, spec)],
+        "refinement": [],
+    }
+    if spec.non_negative:
+        chains = refinement_of(agreed, spec).chains
+        record["refinement"] = [
+            {"level": name, "steps": [_keys(shape, table) for table in chain]}
+            for name, chain in zip(shape.levels, chains, strict=True)
+        ]
+    return record
+
+
+def _keys(shape: Shape, table: Table) -> list[str]:
+    return [shape.attributes[i].column for i in table]
+
+
+def _measured(agreed: Agreed, placed: Placed) -> dict[str, Any]:
+    law = dict(agreed.laws[placed.level])[placed.attributes]
+    return {
+        "table": placed.name,
+        "level": agreed.shape.levels[placed.level],
+        "keys": _keys(agreed.shape, placed.attributes),
+        "mechanism": agreed.law_of(placed.table).name,
+        "variance": float(law.variance),
+        "mean": float(law.mean),
+    }
+
+
+def _errors(agreed: Agreed, placed: Placed) -> dict[str, Any]:
+    """Return the least, the middle and the largest standard error of a table's areas."""
+    every = sorted(_all_errors(agreed, placed))
+    of = {"least": every[0], "median": every[(len(every) - 1) // 2], "largest": every[-1]}
+    return {"table": placed.name, **{name: finite(error) for name, error in of.items()}}
+
+
+def _all_errors(agreed: Agreed, placed: Placed) -> Iterator[float]:
+    stop = agreed.shape.tree.counts[placed.level]
+    for start in range(0, stop, _AT_ONCE):
+        end = min(start + _AT_ONCE, stop)
+        found = standard_errors(agreed.variances, placed.attributes, placed.level, start, end)
+        yield from (found * float(agreed.step)).tolist()

@@ -1,0 +1,74 @@
+"""What `verify` asks beside running the step again: the same claims by other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dprelease.postprocess.consistent.additivity import unequal_sums
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.dense_errors import wrong_errors
+from dprelease.postprocess.consistent.exchanges import gainful_exchanges, impossible_cells
+from dprelease.postprocess.consistent.normal_equations import wrong_equations
+from dprelease.postprocess.consistent.outputs import estimated, lowest, records_of
+from dprelease.postprocess.consistent.published import Files, PublishedColumn, cells_of
+from dprelease.postprocess.consistent.reading import Measured, on_lattice
+from dprelease.postprocess.consistent.values import (
+    DENSE,
+    MOST_RECORDS,
+    refinement_of,
+    wanted_tables,
+)
+from dprelease.postprocess.consistent.zeros import zeros_of
+from dprelease.postprocess.families import NoisedTable
+from dprelease.schema.consistent import ConsistentSpec
+
+
+def second_check(
+    family: str,
+    columns: Sequence[Agreed],
+    spec: ConsistentSpec,
+    noised: Sequence[NoisedTable],
+    files: Files,
+) -> Iterator[str]:
+    """Yield what is wrong with the published tables of a family; nothing for sound ones."""
+    shape = columns[0].shape
+    for column in columns:
+        measured = Measured(column, noised)
+        variances = on_lattice(measured, wanted_tables(shape, spec))
+        published = PublishedColumn(column, variances.structure.bits, files)
+        yield from unequal_sums(shape, estimated(shape, spec), published.estimates)
+        if lowest(shape, spec) == len(shape.levels) - 1:
+            yield from wrong_equations(variances, measured, published)
+        yield from wrong_errors(variances, published, spec)
+        if spec.non_negative:
+            yield from unequal_sums(shape, shape.placed, published.whole)
+            never = zeros_of(shape, spec.zeros)
+            yield from impossible_cells(shape, shape.placed, published, never)
+            yield from gainful_exchanges(published, refinement_of(column, spec), spec)
+            if spec.publish.records:
+                yield from _wrong_records(family, published, files)
+
+
+def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Iterator[str]:
+    """Yield that persons are not as many, in each finest cell, as the whole tables say."""
+    shape = published.shape
+    keys = shape.leaves
+    total = int(published.whole(shape.at(0)[0], 0, 1).sum())
+    if total > MOST_RECORDS or keys.size > DENSE:
+        return
+    counts, last = np.zeros(keys.size, np.int64), 0
+    for batch in files[records_of(family)]():
+        cells = cells_of(keys, batch)
+        if len(cells):
+            if cells[0] < last or (np.diff(cells) < 0).any():
+                yield "invented persons are not in the order of their cells"
+            last = int(cells[-1])
+        counts += np.bincount(cells, minlength=keys.size)
+    finest = next(
+        one for one in shape.at(len(shape.levels) - 1) if one.attributes == shape.everything
+    )
+    held = published.whole(finest, 0, shape.tree.counts[-1])
+    if not np.array_equal(counts.reshape(held.shape), held):
+        yield "invented persons are not as many as the whole tables say"

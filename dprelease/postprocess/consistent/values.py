@@ -1,0 +1,206 @@
+"""Both layers of a family, written area after area in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.estimates import Piece, pieces
+from dprelease.consistency.family import Refinement, refinement, whole_pieces
+from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.intervals import intervals
+from dprelease.consistency.standard_errors import half_widths, standard_errors
+from dprelease.consistency.variances import Variances
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.outputs import (
+    estimates_of,
+    lowest,
+    records_of,
+    whole_of,
+)
+from dprelease.postprocess.consistent.reading import Measured, on_lattice
+from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.postprocess.consistent.zeros import zeros_of
+from dprelease.postprocess.families import Batch, NoisedTable
+from dprelease.schema.consistent import ConsistentSpec
+
+DENSE = 10_000_000
+"""Cells up to which a whole table has all of them; above, those that are not 0."""
+
+MOST_RECORDS = 1 << 31
+"""Invented persons up to which they are written."""
+
+AT_ONCE = 1 << 20
+"""Rows of records that are made at a time."""
+
+Numbered = tuple[str, Batch]
+
+
+def is_dense(placed: Placed) -> bool:
+    """Return whether a whole table has a row for every cell."""
+    return placed.table.query.keys.size <= DENSE
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One column at some areas: its estimates, and its whole tables if there are any."""
+
+    column: Agreed
+    variances: Variances
+    tables: dict[Table, Whole]
+    whole: Whole
+    never: Flags
+    """Which finest cells are 0 everywhere; so is what is published of them."""
+
+
+def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
+    """Return for each level the tables whose estimates are needed there."""
+    last = len(shape.levels) - 1 if spec.non_negative else lowest(shape, spec)
+    found: list[list[Table]] = []
+    for level in reversed(range(len(shape.levels))):
+        here = {one.attributes for one in shape.at(level)} if level <= last else set()
+        found.append(sorted(here | set(found[-1] if found else ()), key=lambda t: (len(t), t)))
+    return found[::-1]
+
+
+def refinement_of(column: Agreed, spec: ConsistentSpec) -> Refinement:
+    """Return how layer 2 is made of a column."""
+    zeros = zeros_of(column.shape, spec.zeros)
+    return refinement(column.variances, column.shape.everything, zeros)
+
+
+def family_values(
+    family: str, columns: Sequence[Agreed], spec: ConsistentSpec, noised: Sequence[NoisedTable]
+) -> Iterator[Numbered]:
+    """Yield rows of all outputs of a family."""
+    shape = columns[0].shape
+    wanted = wanted_tables(shape, spec)
+    parts = [_parts(column, spec, Measured(column, noised), wanted) for column in columns]
+    never = zeros_of(shape, spec.zeros)
+    records = _Records(records_of(family)) if spec.publish.records else None
+    for made in zip(*parts, strict=True):  # the same areas of every column
+        piece = made[0][0]
+        if piece.top and int(made[0][1][0].sum()) > MOST_RECORDS:
+            records = None
+        for at in range(0 if piece.top else 1, len(piece.ranges)):
+            start, stop = piece.ranges[at]
+            if start == stop:
+                continue
+            here = [
+                _Part(column, variances, estimates.tables[at], whole[at], never)
+                for column, (estimates, whole, variances) in zip(columns, made, strict=True)
+            ]
+            level = piece.level + at
+            for placed in shape.at(level):
+                yield from _rows(placed, here, spec, start, stop)
+            if records is not None and level == len(shape.levels) - 1:
+                yield from records.of(here[0].whole, start)
+
+
+def _parts(
+    column: Agreed, spec: ConsistentSpec, measured: Measured, wanted: list[list[Table]]
+) -> Iterator[tuple[Piece, list[Whole], Variances]]:
+    variances = on_lattice(measured, wanted)
+    if not spec.non_negative:
+        for piece in pieces(variances, measured.read, wanted):
+            yield piece, [np.empty(0, np.int64)] * len(piece.ranges), variances
+        return
+    how = refinement_of(column, spec)
+    for both in whole_pieces(variances, measured.read, how, wanted):
+        yield both.estimates, both.whole, variances
+
+
+def _rows(
+    placed: Placed, parts: Sequence[_Part], spec: ConsistentSpec, start: int, stop: int
+) -> Iterator[Numbered]:
+    """Yield the rows of one table for some areas of its level."""
+    shape = parts[0].column.shape
+    each = shape.cells(placed)
+    cells = np.arange(start * each, stop * each)
+    if placed.level <= lowest(shape, spec):
+        values: dict[str, Integers | Floats | Flags] = {}
+        for part in parts:
+            values |= _estimated(placed, part, start, stop, each)
+        yield estimates_of(placed.name), Batch(cells, values)
+    if not spec.non_negative:
+        return
+    values = {}
+    some = np.zeros(len(cells), bool)
+    for part in parts:
+        made = _whole(placed, part, start, stop)
+        values |= made
+        some |= made[part.column.name] != 0
+    if not is_dense(placed):
+        kept = np.flatnonzero(some)
+        cells, values = cells[kept], {name: held[kept] for name, held in values.items()}
+    yield whole_of(placed.name), Batch(cells, values)
+
+
+def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
+    """Return values in units of 2**-bits steps as floats: exact for steps of a power of two."""
+    found: Floats = np.ldexp(units.astype(np.float64), -bits) * float(step)
+    return found
+
+
+def _estimated(
+    placed: Placed, part: _Part, start: int, stop: int, each: int
+) -> dict[str, Integers | Floats | Flags]:
+    column, name = part.column, part.column.name
+    bits, step = part.variances.structure.bits, part.column.step
+    errors = standard_errors(part.variances, placed.attributes, placed.level, start, stop)
+    values: dict[str, Integers | Floats | Flags] = {
+        name: in_unit(placed.filed(part.tables[placed.attributes]), bits, step),
+        f"{name}_se": np.repeat(errors * float(step), each),
+    }
+    if column.column.margin is not None:
+        widths = _widths(placed, part, start, stop)
+        values[f"{name}_moe"] = np.repeat(in_unit(widths, bits, step), each)
+    return values
+
+
+def _widths(placed: Placed, part: _Part, start: int, stop: int) -> Whole:
+    table, level = placed.attributes, placed.level
+    return half_widths(part.variances, table, level, start, stop, part.column.quantile)
+
+
+def _whole(
+    placed: Placed, part: _Part, start: int, stop: int
+) -> dict[str, Integers | Floats | Flags]:
+    name, finest = part.column.name, part.column.shape.everything
+    left = tuple(1 + i for i in finest if i not in placed.attributes)
+    whole = part.whole.sum(axis=left) if left else part.whole
+    estimates = part.tables[placed.attributes]
+    found = intervals(
+        estimates, _widths(placed, part, start, stop), whole, part.variances.structure.bits
+    )
+    possible = (~part.never).sum(axis=tuple(axis - 1 for axis in left)) > 0
+    found.lower[:, ~possible] = found.upper[:, ~possible] = found.moe[:, ~possible] = 0
+    found.adjusted[:, ~possible] = False
+    return {
+        name: placed.filed(whole),
+        f"{name}_lower": placed.filed(found.lower),
+        f"{name}_upper": placed.filed(found.upper),
+        f"{name}_moe": placed.filed(found.moe),
+        f"{name}_adjusted": placed.filed(found.adjusted),
+    }
+
+
+class _Records:
+    """The finest cells as invented persons, one row each, sorted by cell."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def of(self, whole: Whole, start: int) -> Iterator[Numbered]:
+        """Yield the persons of some leaves."""
+        counts = whole.reshape(-1)
+        first = start * (len(counts) // len(whole))
+        ends = np.cumsum(counts)
+        for low in range(0, int(ends[-1]), AT_ONCE):
+            persons = np.arange(low, min(low + AT_ONCE, int(ends[-1])))
+            yield self._name, Batch(first + np.searchsorted(ends, persons, side="right"), {})

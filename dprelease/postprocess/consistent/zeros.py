@@ -1,0 +1,51 @@
+"""Combinations of values that can't be: cells that are 0 in every whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+
+import numpy as np
+
+from dprelease.numerics.lattice import Flags
+from dprelease.postprocess.consistent.shape import Shape
+from dprelease.query.keys import Key
+
+SHOWN = 8
+"""Values of a key that a message lists."""
+
+Zeros = Sequence[Mapping[str, Sequence[str]]]
+
+
+def written(key: Key) -> list[str]:
+    """Return the values of a key as a release file writes them."""
+    if key.kind == "boolean":
+        return ["false", "true"]
+    return [value.isoformat() if isinstance(value, date) else str(value) for value in key.values]
+
+
+def wrong_zeros(shape: Shape, zeros: Zeros) -> Iterator[tuple[int, str, str]]:
+    """Yield which entry names a key or value that is not there: its number, its key, and why."""
+    keys = {key.column: key for key in shape.attributes}
+    for i, entry in enumerate(zeros):
+        for name, values in entry.items():
+            if name not in keys:
+                yield i, name, f"'{name}' is no key beside areas of these tables"
+                continue
+            known = written(keys[name])
+            some = ", ".join(known[:SHOWN]) + (", ..." if len(known) > SHOWN else "")
+            for value in dict.fromkeys(value for value in values if value not in known):
+                yield i, name, f"'{value}' is no value of '{name}', which are {some}"
+
+
+def zeros_of(shape: Shape, zeros: Zeros) -> Flags:
+    """Return (n_i of all attributes) which finest cells are 0 everywhere."""
+    found = np.zeros(shape.sizes, bool)
+    for entry in zeros:
+        meets = np.ones(shape.sizes, bool)
+        for i, key in enumerate(shape.attributes):
+            if key.column in entry:
+                named = np.isin(written(key), list(entry[key.column]))
+                meets &= named.reshape([-1 if j == i else 1 for j in range(len(shape.sizes))])
+        found |= meets
+    return found

@@ -1,0 +1,55 @@
+"""Certified variances and means against sums of independent masses, for every law that has one."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx
+
+from tests.mechanisms.laws import independent_mass, law_of, laws
+
+SCALES = (0.3, 1.0, 2.5, 7.75)
+NONE = {"symmetric_alpha_stable", "staircase", "optimal", "truncated_laplace"}
+NEAR = 2.0**-14
+"""How far above the variance a bound may be, relatively."""
+
+
+def reference(name: str, shape: int, scale: float) -> tuple[arb, arb]:
+    """Return mean and variance from the definition of the law: masses of all cells that count."""
+    law = law_of(name, scale, shape)
+    reach = int(50 * law.standard_deviation + abs(law.mean)) + 30
+    with ctx.workprec(200):
+        masses = {k: independent_mass(law, k) for k in range(-reach, reach + 1)}
+        mean = sum((p * k for k, p in masses.items()), arb(0))
+        square = sum((p * k * k for k, p in masses.items()), arb(0))
+        return mean, square - mean * mean
+
+
+@pytest.mark.parametrize(("name", "shape", "scale"), laws(SCALES))
+def test_a_certified_variance_is_just_above_the_true_one(
+    name: str, shape: int, scale: float
+) -> None:
+    found = law_of(name, scale, shape).moments_above
+    if name in NONE:
+        assert found is None
+        return
+    assert found is not None
+    variance, mean = found
+    true_mean, true_variance = (float(x.mid()) for x in reference(name, shape, scale))
+    assert true_variance * (1 - 1e-12) <= float(variance) <= true_variance * (1 + NEAR)
+    assert math.isclose(float(mean), true_mean, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "shape", "scale"), laws((100.0, 3e4)))
+def test_at_large_scales_it_agrees_with_the_floats(name: str, shape: int, scale: float) -> None:
+    law = law_of(name, scale, shape)
+    if law.moments_above is None:
+        assert name in NONE
+        return
+    variance, mean = law.moments_above
+    ratio = float(variance) / law.standard_deviation**2
+    assert 1 - 1e-9 <= ratio <= 1 + NEAR
+    assert math.isclose(float(mean), law.mean, rel_tol=1e-9, abs_tol=1e-9 * scale)
+    assert isinstance(variance, Fraction)
