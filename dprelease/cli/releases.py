@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +22,9 @@ from dprelease.schema.engine_names import ENGINES
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
+
+MOST_NAMED = 12
+"""Files of a release that are told by name."""
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
@@ -193,8 +198,19 @@ def run(
             path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
         )
         answer = {"output": str(target), "files": files}
-        words = f"Published {', '.join(files)} in {target}."
+        words = f"Published {_listed(files)} in {target}."
         respond(as_json, answer, one_line(words))
+
+
+def _listed(files: Sequence[str]) -> str:
+    """Return files by name, or how many each folder has where they are too many to read."""
+    if len(files) <= MOST_NAMED:
+        return ", ".join(files)
+    by_folder = Counter(name.rpartition("/")[0] for name in files)
+    several = [f"{n} in {folder}/" for folder, n in sorted(by_folder.items()) if folder]
+    own = [name for name in files if "/" not in name]
+    named = own if len(own) <= MOST_NAMED else [f"{len(own)} files"]
+    return ", ".join([*named, *several])
 
 
 def _known_engine(name: str | None) -> str | None:
