@@ -86,7 +86,12 @@ def expected_errors(
     quantile
         How many standard errors a margin is, as in `standard_errors.half_widths`.
     """
-    added = {t: rounding_error(variances, t) for t in {t for level in published for t in level}}
+    sizes, known = variances.structure.sizes, set(variances.of)
+    added = {
+        table: rounding_error(variances, table)
+        for table in {table for tables in published for table in tables}
+        if known.issuperset(spaces_of(sizes, table))
+    }
     rows = []
     for level, tables in enumerate(published):
         final, areas = _final(variances, level, tables)
@@ -94,7 +99,8 @@ def expected_errors(
             factors = cell_coefficients(variances.structure.sizes, table)
             each = variance_above(variances, factors, final.__getitem__)
             spread = _spread(np.broadcast_to(each, areas.shape), areas)
-            rest = math.ldexp(added[table][level], -variances.structure.bits)
+            bits = variances.structure.bits
+            rest = math.ldexp(added[table][level], -bits) if table in added else math.inf
             rows.append(_row(variances, level, table, spread, quantile, rest))
     return rows
 
