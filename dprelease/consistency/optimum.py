@@ -1,0 +1,307 @@
+"""The best shares for an aim, with a proof of how good they are.
+
+The program (see `barrier`) needs second derivatives, which are cheap on a few hundred classes of
+areas and dear on hundreds of thousands. It is therefore solved on an averaged shape, corrected so
+that values and slopes agree with the tree itself at the last shares: r(w) ~ s m(w) + d w, m the
+function on the averaged shape. Each round needs slopes of the whole tree once; where the tree is
+small, nothing is averaged. What is returned is judged on the tree alone:
+
+**Certificate.** Let h = sum_j y_j r_j, y the weights of the means plus multipliers of the limits,
+any that are not negative. h is convex, and h(2 w) = h(w) / 2, so that for all shares w' of sum 1
+and all s > 0
+    h(w') = s h(s w') >= s (h(w) + grad h(w) (s w' - w)) >= s (2 h(w) - s M),
+M = max_i (-dh/dw_i), as grad h(w) w = -h(w). At s = h / M this is h(w)^2 / M: no shares have less.
+The least greatest r is then at least h^2 / M for multipliers of sum 1, and the least weighted sum
+under limits r_j <= 1 at least h^2 / M - sum of the multipliers. (Frank and Wolfe's bound, sharpened
+by the scaling. At the optimum M = h, and the bound is the optimum.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dprelease.consistency.barrier import Program, minimise
+from dprelease.consistency.design import Design, Placed
+from dprelease.consistency.fixed_point import Floats, Whole
+from dprelease.consistency.jets import BENDS, SLOPES
+from dprelease.consistency.shape_variances import unknown
+from dprelease.consistency.shapes import Mask, Shape
+from dprelease.consistency.share_functions import MEAN, Found, Row, ShareFunctions
+
+CLASSES = 250  # of an averaged shape
+ROUNDS = 25
+NEAR = 2e-5  # of the bound, where the search ends; rounding the shares may cost as much again
+_ACCURACY = 2e-6  # of a solved program
+_ROOM = 2e-7  # by which limits are kept better than asked, so that rounded shares keep them
+_WORSE = 1e-6  # what makes another area the worst
+_SLOW, _STILL = 0.9, 3  # rounds that leave so much of the gap, and how many end the search
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What shares are for.
+
+    Parameters
+    ----------
+    weights
+        Of the mean variance of a table's cells over the areas of a level; their sum is minimised.
+    limits
+        Of a table's variance at every area of a level. Without weights the greatest part of its
+        limit that any variance has is minimised; with weights all limits are kept.
+    """
+
+    weights: Mapping[Placed, float] = field(default_factory=dict)
+    limits: Mapping[Placed, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Shares and what they reach on the tree itself.
+
+    Parameters
+    ----------
+    shares
+        Of sum 1.
+    total
+        The weighted sum of mean variances; 0 without weights.
+    parts
+        Of each limit, the greatest part of it that a variance has.
+    """
+
+    shares: Floats
+    total: float
+    parts: dict[Placed, float]
+
+    @property
+    def greatest(self) -> float:
+        """Return the greatest of the parts; 0 without limits."""
+        return max(self.parts.values(), default=0.0)
+
+
+def judged(design: Design, aim: Aim, shares: Floats) -> Judged:
+    """Return what shares reach, infinite where a table becomes unknown; they may hold zeros."""
+    on_tree = ShareFunctions(design, design.shape, [])
+    means = on_tree.means(shares, list(aim.weights))
+    worst = on_tree.greatest(shares, list(aim.limits))
+    total = sum(weight * means[placed] for placed, weight in aim.weights.items())
+    parts = {placed: variance / aim.limits[placed] for placed, (_, variance) in worst.items()}
+    return Judged(shares, float(total), parts)
+
+
+def bound_of(factors: Floats, found: Found) -> float:
+    """Return what a weighted sum of rows is at least, whatever the shares are."""
+    total = float(factors @ found.values)
+    steepest = float((-(factors @ found.slopes)).max())
+    return total * total / steepest if steepest > 0 else 0.0
+
+
+class Search:
+    """The rounds of one aim.
+
+    Parameters
+    ----------
+    design, aim
+        All tables of the aim have to be estimable, and one of them has to be in doubt.
+    penalty
+        What a limit that is not kept costs, in units of the objective; for aims of both kinds.
+    """
+
+    def __init__(self, design: Design, aim: Aim, penalty: float = 1e3) -> None:
+        self.design, self.aim, self.penalty = design, aim, penalty
+        self.model = averaged(design)
+        self.rows = [Row(placed, MEAN) for placed in aim.weights]
+        self.likes = list(self.rows)  # the rows' classes in the model
+        self.bound = 0.0
+        self.rounds = 0
+
+    def run(self, start: Floats) -> Judged:
+        """Return the best shares found; `bound` is then what no shares go below."""
+        shares, multipliers = start / start.sum(), np.zeros(0)
+        best: Judged | None = None
+        still, gap = 0, np.inf
+        for self.rounds in range(1, ROUNDS + 1):
+            here, found = self._look(shares)
+            self._raise_bound(found, multipliers)
+            worse = best is not None and self.merit(here) > self.merit(best)
+            if best is None or not worse:
+                best = here
+            last, gap = gap, self.merit(best) / max(self.bound, 1e-300) - 1
+            still = still + 1 if gap > last * _SLOW else 0
+            if gap <= NEAR or still == _STILL:
+                break
+            if worse and self.rounds > 2:  # the model led too far
+                shares = (shares + best.shares) / 2
+                continue
+            shares, multipliers = self._next(shares, here, found)
+        assert best is not None
+        return best
+
+    def merit(self, of: Judged) -> float:
+        """Return what is minimised, in which a limit that is not kept has its price."""
+        if not self.aim.weights:
+            return of.greatest
+        return of.total * (1 + self.penalty * max(0.0, of.greatest - 1))
+
+    def _factors(self) -> Floats:
+        """Return by what each row's variance is multiplied: limits are 1 then."""
+        limits = self.aim.limits
+        room = 1 - _ROOM if self.aim.weights else 1.0
+        return np.array(
+            [1.0 if r.node == MEAN else 1 / (limits[r.placed] * room) for r in self.rows]
+        )
+
+    def _weights(self) -> Floats:
+        return np.array(
+            [self.aim.weights[r.placed] if r.node == MEAN else 0.0 for r in self.rows], float
+        )
+
+    def _look(self, shares: Floats) -> tuple[Judged, Found]:
+        """Return what shares reach, and all rows there; watch areas that are the worst now."""
+        on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
+        parts: dict[Placed, float] = {}
+        if self.aim.limits:
+            known: dict[Placed, float] = {}
+            if self.rows:
+                for row, value in zip(self.rows, on_tree.at(shares).values, strict=True):
+                    if row.node != MEAN:
+                        known[row.placed] = max(float(value), known.get(row.placed, 0.0))
+            worst = on_tree.greatest(shares, list(self.aim.limits))
+            for placed, (node, variance) in worst.items():
+                parts[placed] = variance / self.aim.limits[placed]
+                if variance > known.get(placed, 0.0) * (1 + _WORSE):
+                    self._watch(shares, placed, node, variance)
+            on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
+        found = on_tree.at(shares, SLOPES)
+        return Judged(shares, float(self._weights() @ found.values), parts), found
+
+    def _watch(self, shares: Floats, placed: Placed, node: int, variance: float) -> None:
+        like = node
+        if self.model is not self.design.shape:
+            like = ShareFunctions(self.design, self.model, []).nearest(shares, placed, variance)
+        self.rows.append(Row(placed, node))
+        self.likes.append(Row(placed, like))
+
+    def _limited(self) -> Mask:
+        return np.array([row.node != MEAN for row in self.rows], bool)
+
+    def _raise_bound(self, found: Found, multipliers: Floats) -> None:
+        """Raise `bound` to what the rows' slopes at these shares prove.
+
+        Multipliers are those of precisions, dp = -dr / r^2.
+        """
+        factors, weights = self._factors(), self._weights()
+        pressed = np.zeros(len(self.rows))
+        pressed[: len(multipliers)] = multipliers
+        pressed = np.where(self._limited(), pressed / (factors * found.values) ** 2, 0.0)
+        if not self.aim.weights:
+            if not pressed.any():
+                return
+            pressed /= pressed.sum()
+        proved = bound_of(factors * (weights + pressed), found)
+        if self.aim.weights:
+            proved -= float(pressed.sum()) / (1 - _ROOM)
+        self.bound = max(self.bound, proved)
+
+    def _next(self, shares: Floats, here: Judged, found: Found) -> tuple[Floats, Floats]:
+        """Return the model's best shares and multipliers."""
+        factors, limited = self._factors(), self._limited()
+        model = ShareFunctions(self.design, self.model, self.likes)
+        if self.aim.weights:
+            scale, budget, penalty = here.total, 1.0, self.penalty
+        else:  # the least part of this budget that keeps limits `greatest` times as large
+            scale, budget, penalty = 1.0, 0.0, 1.0
+            factors = factors / here.greatest
+        rows = Corrected(model, shares, found, factors, limited, exactly=self.rounds > 1)
+        program = Program(rows, self._weights() / scale, limited, budget, penalty)
+        optimum = minimise(program, shares, _ACCURACY)
+        return optimum.shares / optimum.shares.sum(), optimum.multipliers * scale
+
+
+class Corrected:
+    """Rows on the model, with values and slopes of the tree at some shares.
+
+    Parameters
+    ----------
+    model
+        The same rows on an averaged shape.
+    shares, found
+        Where the tree's rows are known.
+    factors
+        What each variance is multiplied by.
+    limited
+        Rows of which the precision is meant, 1 / variance.
+    exactly
+        Whether slopes are put right too; far from the optimum the model is better without.
+    """
+
+    def __init__(
+        self,
+        model: ShareFunctions,
+        shares: Floats,
+        found: Found,
+        factors: Floats,
+        limited: Mask,
+        exactly: bool,
+    ) -> None:
+        self.model, self.limited = model, limited
+        one, other = model.at(shares, SLOPES), found
+        ratio = np.divide(other.values, one.values, out=np.ones(len(factors)), where=one.values > 0)
+        self.scale = factors * ratio
+        apart = factors[:, None] * other.slopes - self.scale[:, None] * one.slopes
+        steep = np.where(limited, -1 / (factors * other.values) ** 2, 1.0)  # of 1 / r by r
+        self.linear = steep[:, None] * apart * (1.0 if exactly else 0.0)
+
+    def values(self, w: Floats) -> Floats:
+        """Return (rows,)."""
+        found = self.scale * self.model.at(w).values
+        turned: Floats = np.where(self.limited, 1 / found, found) + self.linear @ w
+        return turned
+
+    def curved(self, w: Floats) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
+        """Return values, slopes and what bends a sum of rows."""
+        found = self.model.at(w, BENDS)
+        plain = self.scale * found.values
+        steep = np.where(self.limited, -1 / plain**2, 1.0)
+        values = np.where(self.limited, 1 / plain, plain) + self.linear @ w
+        slopes = self.scale[:, None] * found.slopes
+        turned = steep[:, None] * slopes + self.linear
+
+        def bent(factors: Floats) -> Floats:
+            both = np.where(self.limited, 2 * factors / plain**3, 0.0)
+            straight = self.model.bent(found, factors * steep * self.scale)
+            whole: Floats = straight + (slopes * both[:, None]).T @ slopes
+            return whole
+
+        return values, turned, bent
+
+
+def averaged(design: Design) -> Shape:
+    """Return a shape of few classes: that of the design where it is small enough."""
+    shape = design.shape
+    if shape.size <= CLASSES:
+        return shape
+    sources = design.sources(np.ones(len(design.items)))
+    lost = unknown(shape, sources)
+    kinds = [
+        _kinds(shape, level, lost.below[level], lost.children[level])
+        for level in range(shape.levels)
+    ]
+    for parts in (8, 6, 5, 4, 3, 2):
+        found = shape.averaged(kinds, parts)
+        if found.size <= CLASSES:
+            return found
+    return shape.averaged(kinds, 1)
+
+
+def _kinds(shape: Shape, level: int, below: Mask, children: Floats) -> Whole:
+    """Return a number for each class: which spaces are unknown there, and whether it is a leaf."""
+    kind = np.ones(shape.counts[level], np.int64)
+    kind[shape.inner(level)] = 0
+    for free, among in zip(below.T, children.T, strict=True):
+        which = free + 2 * np.minimum(among, 2)
+        if (which != which[0]).any():
+            kind = np.unique(kind * 6 + which.astype(np.int64), return_inverse=True)[1]
+    return kind

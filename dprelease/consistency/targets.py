@@ -1,0 +1,283 @@
+"""Shares of the budget that are best for declared aims, with a certificate.
+
+    least_mean      the least weighted sum of mean variances, perhaps under limits
+    least_greatest  the least greatest variance, in parts of what each table is limited to
+    least_budget    the least budget that keeps all limits, a little more for the other tables
+
+Weights: `cell_weights` counts each published cell once (under a hierarchy nearly all of them are
+those of the lowest level); a weight of 1 for each table at each level counts each table once. A
+limit is kept at every area of a level, not on average.
+
+**Reproducible.** Shares are found in floats, by a search whose last bits may differ from one
+version of NumPy or processor to the next. They are then rounded to few binary digits, as coarsely
+as the certificate allows; tables that are hardly worth measuring come to 0. Which rounded shares
+come out is not promised. A plan therefore records them, all that is published follows from what it
+records, and who verifies takes them from the manifest. Any shares at all would be as private, and
+errors are computed from the laws of noise (`variances`), not taken from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.design import Design, Placed
+from dprelease.consistency.fixed_point import Floats
+from dprelease.consistency.optimum import Aim, Judged, Search, judged
+from dprelease.consistency.share_functions import ShareFunctions
+
+CLOSE = 1e-4
+"""The gap of a certificate that rounding may lead to."""
+
+_DIGITS = (6, 8, 10, 12, 14, 16, 18, 20, 24, 30, 36)  # binary, of shares
+_PENALTIES = (1e3, 1e5)
+_ABOVE = 1 + 2.0**-30  # covers what floats are wrong by
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Shares of the budget, and how good they are.
+
+    Parameters
+    ----------
+    shares
+        For each level, tables to measure with their shares of the budget; together 1. Tables that
+        are not worth measuring are left out.
+    value
+        What was minimised: the weighted sum of mean variances, or the greatest part of its limit
+        that a variance has (`least_greatest`).
+    bound
+        No shares have a smaller value.
+    parts
+        Of each limit, the greatest part of it that a variance has at any area.
+    """
+
+    shares: list[dict[Table, Fraction]]
+    value: float
+    bound: float
+    parts: dict[Placed, float]
+
+    @property
+    def gap(self) -> float:
+        """Return by which part of it the value might be smaller at most: value / bound - 1."""
+        if self.value <= 0:
+            return 0.0
+        return self.value / self.bound - 1 if self.bound > 0 else math.inf
+
+    @property
+    def needs(self) -> Fraction:
+        """Return the budget with which these shares keep all limits, in parts of the given one.
+
+        Rounded upwards to 20 binary digits; 0 without limits.
+        """
+        greatest = max(self.parts.values(), default=0.0) * _ABOVE
+        if greatest <= 0:
+            return Fraction(0)
+        digits = 20 - math.frexp(greatest)[1]
+        return Fraction(math.ceil(math.ldexp(greatest, digits))) / Fraction(2) ** digits
+
+
+class UnreachableTargetsError(ValueError):
+    """No shares of the budget keep all limits.
+
+    Attributes
+    ----------
+    nearest
+        What `least_greatest` found: `nearest.needs` times the budget keeps all limits, and with
+        this budget a limited table's variance is at most `nearest.parts[placed]` times its limit,
+        its margin the square root of that times the one asked for.
+    """
+
+    def __init__(self, nearest: Allocation) -> None:
+        super().__init__("no shares of the budget keep all limits of variances")
+        self.nearest = nearest
+
+
+def cell_weights(design: Design, published: Collection[Placed]) -> dict[Placed, float]:
+    """Return weights by which `least_mean` minimises the mean variance of all published cells."""
+    numbers = design.numbers(published)
+    total = math.fsum(numbers.values())
+    return {placed: number / total for placed, number in numbers.items()}
+
+
+def margin_limit(margin: float, quantile: float) -> float:
+    """Return the variance of a cell whose margin is as asked.
+
+    Parameters
+    ----------
+    margin
+        Half the width of the interval.
+    quantile
+        How many standard errors it is, as `standard_errors.half_widths` has it.
+    """
+    return (margin / quantile) ** 2
+
+
+def least_mean(
+    design: Design,
+    weights: Mapping[Placed, float],
+    limits: Mapping[Placed, float] | None = None,
+) -> Allocation:
+    """Return the shares with the least weighted sum of mean variances.
+
+    Parameters
+    ----------
+    design
+        What may be measured, with prices for the whole budget.
+    weights
+        For a level and a table, the weight of the variance of its cells, a mean over the areas of
+        the level; above 0. Each table that is published needs one, or may be left unmeasured.
+    limits
+        For a level and a table, what no area's variance of a cell may exceed.
+
+    Raises
+    ------
+    NotEstimableError
+        If a table with a weight or a limit can't be estimated whatever the shares are.
+    UnreachableTargetsError
+        If the budget does not keep all limits.
+    ValueError
+        If there is no weight, or a weight or a limit is not positive and finite.
+    """
+    aim = Aim(weights, limits or {})
+    if not weights:
+        raise ValueError("a mean needs weights")
+    if not limits:
+        return _found(design, aim)
+    nearest = least_greatest(design, limits)
+    if nearest.value > 1:
+        raise UnreachableTargetsError(nearest)
+    for penalty in _PENALTIES:
+        found = _found(design, aim, penalty)
+        if max(found.parts.values()) <= 1:
+            return found
+    shares = _floats(design, nearest.shares)  # hardly within reach: no other shares to speak of
+    return replace(nearest, value=judged(design, aim, shares).total, bound=found.bound)
+
+
+def least_greatest(design: Design, limits: Mapping[Placed, float]) -> Allocation:
+    """Return the shares that make the greatest part of its limit that any variance has the least.
+
+    The same shares are best for every budget. Equal limits make the greatest variance the least.
+
+    Parameters
+    ----------
+    design
+        What may be measured, with prices for the whole budget.
+    limits
+        For a level and a table, with what the variance of a cell is compared, at every area.
+
+    Raises
+    ------
+    NotEstimableError
+        If a table with a limit can't be estimated whatever the shares are.
+    ValueError
+        If there is no limit, or one is not positive and finite.
+    """
+    if not limits:
+        raise ValueError("a greatest variance needs limits")
+    return _found(design, Aim({}, limits))
+
+
+def least_budget(
+    design: Design,
+    weights: Mapping[Placed, float],
+    limits: Mapping[Placed, float],
+    more: Fraction = Fraction(1, 100),
+) -> tuple[Fraction, Allocation]:
+    """Return the least budget that keeps all limits and a little more, and how to share it.
+
+    What is more goes where the weighted sum of mean variances gains most, so that tables without a
+    limit can be published too.
+
+    Parameters
+    ----------
+    design, weights, limits
+        As `least_mean` has them; prices for any budget.
+    more
+        In parts of the least budget; above 0.
+
+    Returns
+    -------
+    tuple
+        The budget in parts of that of the design, and shares of it; values and bounds are those
+        under this budget.
+
+    Raises
+    ------
+    NotEstimableError, ValueError
+        As `least_mean`.
+    """
+    factor = least_greatest(design, limits).needs * (1 + more)
+    if not factor:
+        raise ValueError("exact tables keep every limit: there is no least budget")
+    prices = [{t: float(k) / float(factor) for t, k in level.items()} for level in design.prices]
+    return factor, least_mean(replace(design, prices=prices), weights, limits)
+
+
+def _found(design: Design, aim: Aim, penalty: float = _PENALTIES[0]) -> Allocation:
+    """Return the rounded shares of an aim."""
+    numbers = [*aim.weights.values(), *aim.limits.values()]
+    if not all(0 < number < math.inf for number in numbers):
+        raise ValueError("weights and limits are positive and finite")
+    equal = np.full(len(design.items), 1 / len(design.items))
+    design.refuse_unknown([*aim.weights, *aim.limits], design.unknown(equal))
+    doubtful = _doubtful(design, aim, equal)
+    if not doubtful.weights and not doubtful.limits:  # all of it is exact
+        return _allocation(design, aim, _binary(equal, _DIGITS[-1]), 0.0)
+    search = Search(design, doubtful, penalty)
+    best = search.run(equal)
+    shares = _rounded(design, doubtful, search, best)
+    return _allocation(design, aim, shares, search.bound)
+
+
+def _doubtful(design: Design, aim: Aim, shares: Floats) -> Aim:
+    """Return an aim without tables that are known exactly, whatever is measured."""
+    on_tree = ShareFunctions(design, design.shape, [])
+    means = on_tree.means(shares, [*aim.weights, *aim.limits])
+    return Aim(
+        {placed: w for placed, w in aim.weights.items() if means[placed] > 0},
+        {placed: v for placed, v in aim.limits.items() if means[placed] > 0},
+    )
+
+
+def _rounded(design: Design, aim: Aim, search: Search, best: Judged) -> Floats:
+    """Return shares of as few binary digits as the certificate and the limits allow."""
+    shares = best.shares
+    for digits in _DIGITS:
+        shares = _binary(best.shares, digits)
+        here = judged(design, aim, shares)
+        kept = here.greatest <= 1 or not aim.weights
+        if kept and search.merit(here) <= search.bound * (1 + CLOSE):
+            break
+    return shares
+
+
+def _binary(shares: Floats, digits: int) -> Floats:
+    """Return whole multiples of 2**-digits that sum to 1: each rounded, by largest remainders."""
+    scaled = np.ldexp(shares / shares.sum(), digits)
+    units = np.floor(scaled)
+    left = int(2.0**digits - units.sum())
+    units[np.argsort(units - scaled, kind="stable")[:left]] += 1
+    found: Floats = np.ldexp(units, -digits)
+    return found
+
+
+def _allocation(design: Design, aim: Aim, shares: Floats, bound: float) -> Allocation:
+    """Return rounded shares as fractions, with what they reach on the tree."""
+    here = judged(design, aim, shares)
+    by_level: list[dict[Table, Fraction]] = [{} for _ in design.prices]
+    for (level, table), share in zip(design.items, shares.tolist(), strict=True):
+        if share:
+            by_level[level][table] = Fraction(share)
+    value = here.total if aim.weights else here.greatest
+    return Allocation(by_level, value, bound, here.parts)
+
+
+def _floats(design: Design, shares: list[dict[Table, Fraction]]) -> Floats:
+    return np.array([float(shares[level].get(table, 0)) for level, table in design.items])

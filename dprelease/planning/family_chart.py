@@ -1,0 +1,140 @@
+"""The chart of a consistent family: errors by level and table, before any data is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.expected import ExpectedError
+from dprelease.planning.charts import save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH, ROW, FRAME = 7.5, 0.21, 1.1
+"""Inches: of the chart, of a row, of what is above and below the rows."""
+
+ALONE, TOGETHER = "0.55", "C0"
+"""Colours of what a single table says, and of the estimates."""
+
+GONE = {0.0: "exact", math.inf: "not estimable"}
+"""What stands in the place of an error that a logarithmic axis does not have."""
+
+
+def draw_family_errors(
+    errors: Sequence[ExpectedError],
+    levels: Sequence[str],
+    tables: Mapping[Table, str],
+    path: Path,
+) -> None:
+    """Write a chart of standard errors: a row for each table, in a group for each level.
+
+    A ring is the error of the one measured table, of those of this level, that tells a cell best; a
+    dot the median error after least squares, the line through it all areas of the level.
+
+    Parameters
+    ----------
+    errors
+        What `expected_errors` returns; at least one.
+    levels
+        Names of the tree's levels, from the top.
+    tables
+        Names of the tables.
+    path
+        The file; its ending says which kind of image.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-002 if the file can't be written.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    groups = [(level, list(rows)) for level, rows in groupby(errors, lambda row: row.level)]
+    height = FRAME + ROW * (len(errors) + 1.5 * len(groups))
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set(xscale="log", xlabel="standard error of a cell", yticks=[])
+    at, labelled = 0.0, False
+    for level, rows in groups:
+        number = rows[0].areas
+        of = f"{levels[level]} ({number:,} area{'s' if number > 1 else ''})"
+        _beside(axes, at, of, weight="bold")
+        for row in rows:
+            at += 1.0
+            _draw_row(axes, at, row)
+            _beside(axes, at, tables[row.table])
+            if not labelled and _alone(row) and _drawn(row.standard_error.median):
+                _name_marks(axes, at, row)
+                labelled = True
+        at += 1.5
+    axes.set_ylim(at - 0.7, -0.8)  # from the top
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="x", color="0.92")
+    axes.set_axisbelow(True)
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    save(figure, path)
+
+
+def _drawn(error: float) -> bool:
+    return 0.0 < error < math.inf
+
+
+def _alone(row: ExpectedError) -> float:
+    """Return the standard error without the other tables; 0 where nothing can be drawn of it."""
+    return math.sqrt(row.summed) if row.summed else 0.0
+
+
+def _draw_row(axes: Axes, at: float, row: ExpectedError) -> None:
+    error = row.standard_error
+    if _drawn(error.least) and _drawn(error.greatest):
+        axes.plot([error.least, error.greatest], [at, at], color=TOGETHER, linewidth=1.2)
+    if _alone(row):
+        axes.plot(
+            [_alone(row)], [at], marker="o", linestyle="", mfc="white", mec=ALONE, markersize=5
+        )
+    if _drawn(error.median):
+        axes.plot([error.median], [at], marker="o", linestyle="", color=TOGETHER, markersize=4)
+    _beside(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
+
+
+def _name_marks(axes: Axes, at: float, row: ExpectedError) -> None:
+    """Say beside the first pair of marks what they are, on the sides that look away."""
+    first = row.standard_error.median < _alone(row)
+    for x, words, color, left in (
+        (row.standard_error.median, "least squares", TOGETHER, first),
+        (_alone(row), "one table alone", ALONE, not first),
+    ):
+        axes.annotate(
+            words,
+            (x, at),
+            xytext=(-2 if left else 2, 7),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            fontsize=7,
+            color=color,
+        )
+
+
+def _beside(
+    axes: Axes, at: float, words: str, *, right: bool = False, weight: str = "normal"
+) -> None:
+    """Write beside a row; as text, not as the label of a tick, so that nothing is a formula."""
+    axes.text(
+        1.01 if right else -0.01,
+        at,
+        words,
+        transform=axes.get_yaxis_transform(),
+        ha="left" if right else "right",
+        va="center",
+        fontsize=8,
+        weight=weight,
+    )

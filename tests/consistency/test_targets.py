@@ -1,0 +1,520 @@
+"""Best shares against dense matrices, brute force, closed forms, and another optimiser."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dprelease.consistency import barrier, optimum, shape_variances, targets
+from dprelease.consistency.algebra import cells, subtables
+from dprelease.consistency.barrier import Program, minimise
+from dprelease.consistency.design import Design, NotEstimableError
+from dprelease.consistency.shapes import Shape
+from dprelease.consistency.targets import (
+    CLOSE,
+    UnreachableTargetsError,
+    cell_weights,
+    least_budget,
+    least_greatest,
+    least_mean,
+    margin_limit,
+)
+from dprelease.consistency.tree import Tree
+from tests.consistency.designs import DenseDesign, floats, placed, random_design, skewed_tree
+
+NEAR = 1e-9  # of floats
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def other_mean(dense, weights):
+    """Return the least mean that a quasi-Newton method finds in logarithms of shares."""
+
+    def f(x):
+        w = softmax(x)
+        value, slopes = dense.mean(w, weights)
+        return math.log(value), w * (slopes - w @ slopes) / value
+
+    found = minimize(
+        f, np.zeros(len(dense.normals)), jac=True, method="L-BFGS-B", options={"maxiter": 500}
+    )
+    return math.exp(found.fun)
+
+
+def other_greatest(dense, limits):
+    """Return the least greatest part that sequential quadratic programming finds."""
+    items = len(dense.normals)
+    start = np.full(items, 1 / items)
+    first = dense.parts(start, limits)[0].max()
+
+    def room(z):
+        return z[-1] - dense.parts(z[:-1], limits)[0] / first
+
+    def slopes(z):
+        found = -dense.parts(z[:-1], limits)[1] / first
+        return np.hstack([found, np.ones((len(found), 1))])
+
+    found = minimize(
+        lambda z: z[-1],
+        np.append(start, 1.0),
+        jac=lambda z: np.eye(items + 1)[-1],
+        method="SLSQP",
+        bounds=[(1e-7, 1.0)] * items + [(1e-6, None)],
+        constraints=[
+            {"type": "ineq", "fun": room, "jac": slopes},
+            {
+                "type": "eq",
+                "fun": lambda z: z[:-1].sum() - 1,
+                "jac": lambda z: np.append(z[:-1] * 0 + 1, 0),
+            },
+        ],
+        options={"maxiter": 200, "ftol": 1e-12},
+    )
+    w = np.maximum(found.x[:-1], 1e-7)
+    return float(dense.parts(w / w.sum(), limits)[0].max())
+
+
+def random_aim(design, rng):
+    """Return weights, and limits of some tables."""
+    every = placed(design)
+    weights = {at: float(rng.uniform(0.1, 3)) for at in every}
+    limits = {at: float(rng.uniform(0.3, 3)) for at in every if rng.random() < 0.6}
+    return weights, limits or {every[-1]: 1.0}
+
+
+def is_whole(design, found):
+    """Hold that shares are a plan: short fractions of sum 1, for tables that may be measured."""
+    assert sum((s for level in found.shares for s in level.values()), Fraction(0)) == 1
+    for level, prices in zip(found.shares, design.prices, strict=True):
+        assert set(level) <= set(prices)
+        assert all(s > 0 and s.denominator <= 1 << 36 for s in level.values())
+
+
+def agrees_with_dense(seed):
+    """Hold the three aims on one random design against the dense problem and another optimiser."""
+    rng = np.random.default_rng(seed)
+    design = random_design(rng)
+    dense, equal = DenseDesign(design), np.full(len(design.items), 1 / len(design.items))
+    weights, limits = random_aim(design, rng)
+    mean = least_mean(design, weights)
+    greatest = least_greatest(design, limits)
+    for found in (mean, greatest):
+        is_whole(design, found)
+        assert 0 <= found.gap + NEAR <= CLOSE + 2 * NEAR
+    w = floats(design, mean)
+    assert mean.value == pytest.approx(dense.mean(w, weights)[0], rel=1e-7)
+    assert mean.value <= dense.mean(equal, weights)[0] * (1 + CLOSE)
+    assert mean.value <= other_mean(dense, weights) * (1 + CLOSE)
+    w = floats(design, greatest)
+    assert greatest.value == pytest.approx(dense.parts(w, limits)[0].max(), rel=1e-7)
+    assert greatest.value <= dense.parts(equal, limits)[0].max() * (1 + CLOSE)
+    assert greatest.value <= other_greatest(dense, limits) * (1 + CLOSE)
+    for shares in [*rng.dirichlet(np.full(len(equal), 0.7), 20), w]:
+        shares = (shares + 1e-9) / (shares + 1e-9).sum()
+        assert dense.mean(shares, weights)[0] >= mean.bound * (1 - NEAR)
+        assert dense.parts(shares, limits)[0].max() >= greatest.bound * (1 - NEAR)
+    under_limits(design, dense, weights, limits, greatest, rng)
+
+
+def under_limits(design, dense, weights, limits, greatest, rng):
+    """Hold a mean under limits that the budget keeps with some room, and mixtures with the best."""
+    room = greatest.value * float(rng.uniform(1.02, 2))
+    limits = {at: limit * room for at, limit in limits.items()}
+    found = least_mean(design, weights, limits)
+    is_whole(design, found)
+    w = floats(design, found)
+    assert dense.parts(w, limits)[0].max() <= 1 + NEAR
+    assert found.value == pytest.approx(dense.mean(w, weights)[0], rel=1e-7)
+    assert found.gap <= CLOSE + NEAR
+    free, feasible = floats(design, least_mean(design, weights)), floats(design, greatest)
+    for share in np.linspace(0, 1, 21):  # some of these keep the limits, all of those are worse
+        mixed = share * free + (1 - share) * feasible
+        if (mixed > 0).all() and dense.parts(mixed, limits)[0].max() <= 1:
+            assert dense.mean(mixed, weights)[0] >= found.bound * (1 - NEAR)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_designs_agree_with_the_dense_problem(seed):
+    agrees_with_dense(seed)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(6, 150))
+def test_many_designs_agree_with_the_dense_problem(seed):
+    agrees_with_dense(seed)
+
+
+def test_two_shares_agree_with_all_of_them():
+    """A total above four areas that are measured, or not: a grid of shares, by hand."""
+    design = Design((1,), Tree(1, [np.zeros(4, np.int64)]), [{(): 1.0}, {(): 1.0}])
+    w = np.linspace(0.0005, 0.9995, 200_000)
+    total = 1 / (w + (1 - w) / 4)
+    each = (1 / (1 - w)) * (3 / 4) + total / 16
+    for weights in ([1, 1], [5, 1], [1, 50]):
+        found = least_mean(design, {(0, ()): weights[0], (1, ()): weights[1]})
+        best = float((weights[0] * total + weights[1] * each).min())
+        assert best * (1 - 1e-5) <= found.value <= best * (1 + CLOSE)
+    for limits in ([1, 1], [2, 1], [1, 40]):
+        found = least_greatest(design, {(0, ()): limits[0], (1, ()): limits[1]})
+        best = float(np.maximum(total / limits[0], each / limits[1]).min())
+        assert best * (1 - 1e-5) <= found.value <= best * (1 + CLOSE)
+
+
+def test_the_mean_cell_of_a_cube():
+    """Equal shares 4.33, by the square root of cells 2.42, best 2.31 (8.0 as measured)."""
+    design = Design((6, 2, 18), Tree(1), [dict.fromkeys(subtables((0, 1, 2)), 1.0)])
+    weights = cell_weights(design, design.items)
+    aim = optimum.Aim(weights)
+    equal = np.full(8, 1 / 8)
+    roots = np.sqrt([cells(design.sizes, table) for _level, table in design.items])
+    assert optimum.judged(design, aim, equal).total == pytest.approx(4.33, abs=0.005)
+    assert optimum.judged(design, aim, roots / roots.sum()).total == pytest.approx(2.42, abs=0.005)
+    found = least_mean(design, weights)
+    assert found.value == pytest.approx(2.31, abs=0.005)
+    assert found.value == pytest.approx(residual_optimum((6, 2, 18), weights), rel=CLOSE)
+
+
+def residual_optimum(sizes, weights):
+    """Return (sum sqrt(a_T c_T))^2, the least weighted variance if residuals themselves could be measured.
+
+    With one level, F_T = 1 / lambda_T costs c_T = |P_T e|^2 for each unit of lambda_T
+    (ResidualPlanner).
+    """
+    spaces = subtables(tuple(range(len(sizes))))
+    root = 0.0
+    for space in spaces:
+        cost = math.prod(1 - 1 / n if i in space else 1 / n for i, n in enumerate(sizes))
+        counted = sum(
+            weight
+            * math.prod(
+                1 - 1 / n if i in space else 1 / n if i in table else n for i, n in enumerate(sizes)
+            )
+            for (_level, table), weight in weights.items()
+            if set(space) <= set(table)
+        )
+        root += math.sqrt(cost * counted)
+    return root**2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_marginals_are_as_good_as_residuals_where_these_are_marginals(seed):
+    """No shares of marginals are better than the closed form; with weights of cells none are worse."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(int(n) for n in rng.integers(2, 9, 3))
+    tables = subtables((0, 1, 2))
+    design = Design(sizes, Tree(1), [dict.fromkeys(tables, 1.0)])
+    some = {(0, t): float(rng.uniform(0.1, 3)) for t in tables}
+    assert least_mean(design, some).value >= residual_optimum(sizes, some) * (1 - NEAR)
+    weights = cell_weights(design, design.items)
+    assert least_mean(design, weights).value <= residual_optimum(sizes, weights) * (1 + CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exact_tables_cost_nothing_and_are_in_no_aim(seed):
+    rng = np.random.default_rng(seed)
+    design = random_design(rng, exact=0.2)
+    every = placed(design)
+    found = least_mean(design, dict.fromkeys(every, 1.0))
+    assert found.gap <= CLOSE + NEAR
+    is_whole(design, found)
+    told = replace(design, exact=[subtables(tuple(range(len(design.sizes))))] * design.areas.levels)
+    for known in (
+        least_mean(told, dict.fromkeys(every, 1.0)),
+        least_greatest(told, dict.fromkeys(every, 1.0)),
+    ):
+        assert known.value == known.gap == 0
+        assert known.needs == 0
+    with pytest.raises(ValueError, match="no least budget"):
+        least_budget(told, dict.fromkeys(every, 1.0), {every[0]: 1.0})
+
+
+def test_what_cannot_be_reached_is_told_with_what_can():
+    rng = np.random.default_rng(3)
+    design = random_design(rng, levels=3)
+    every = placed(design)
+    weights, limits = dict.fromkeys(every, 1.0), {every[0]: margin_limit(0.5, 1.96), every[-1]: 0.1}
+    with pytest.raises(UnreachableTargetsError) as told:
+        least_mean(design, weights, limits)
+    nearest = told.value.nearest
+    assert nearest.value == max(nearest.parts.values()) > 1
+    factor = nearest.needs
+    for budget, kept in ((factor, True), (factor * Fraction(999, 1000), False)):
+        scaled = replace(
+            design, prices=[{t: k / float(budget) for t, k in p.items()} for p in design.prices]
+        )
+        assert (least_greatest(scaled, limits).value <= 1 + CLOSE) is kept
+        dense = DenseDesign(scaled)
+        assert bool(dense.parts(floats(design, nearest), limits)[0].max() <= 1) is kept
+
+
+def test_the_least_budget_keeps_all_limits_and_leaves_a_little_for_the_rest():
+    design = random_design(np.random.default_rng(5), levels=2)
+    every = placed(design)
+    weights, limits = dict.fromkeys(every, 1.0), {every[1]: 0.2, every[-1]: 0.5}
+    factor, found = least_budget(design, weights, limits)
+    least = least_greatest(design, limits)
+    assert factor == least.needs * Fraction(101, 100)
+    assert max(found.parts.values()) <= 1
+    assert found.gap <= 2 * CLOSE
+    scaled = replace(
+        design, prices=[{t: k / float(factor) for t, k in p.items()} for p in design.prices]
+    )
+    dense = DenseDesign(scaled)
+    w = floats(design, found)
+    assert dense.parts(w, limits)[0].max() <= 1 + NEAR
+    assert dense.mean(w, weights)[0] == pytest.approx(found.value, rel=1e-7)
+
+
+def test_what_is_not_estimable_is_named_with_what_is_missing():
+    tree = Tree(1, [np.zeros(2, np.int64)])
+    design = Design((2, 3), tree, [{(0, 1): 1.0}, {(0,): 1.0}])
+    assert least_mean(design, {(0, (0, 1)): 1.0, (1, (0,)): 1.0}).gap <= CLOSE
+    for call in (least_mean, least_greatest):
+        with pytest.raises(NotEstimableError) as told:
+            call(design, {(0, (1,)): 1.0, (1, (0, 1)): 1.0})
+        assert told.value.missing == {(1, (0, 1)): [(1,), (0, 1)]}
+    single = Design((2, 3), Tree(1, [np.zeros(1, np.int64)]), design.prices)
+    assert least_mean(single, {(1, (0, 1)): 1.0}).value > 0  # an only child equals its parent
+
+
+BAD = {
+    "no weight": lambda d: least_mean(d, {}),
+    "a weight of 0": lambda d: least_mean(d, {(0, ()): 0.0}),
+    "an infinite weight": lambda d: least_mean(d, {(0, ()): math.inf}),
+    "no limit": lambda d: least_greatest(d, {}),
+    "a negative limit": lambda d: least_greatest(d, {(0, ()): -1.0}),
+    "a limit of 0": lambda d: least_mean(d, {(0, ()): 1.0}, {(0, ()): 0.0}),
+    "a price of 0": lambda d: replace(d, prices=[{(): 0.0}]),
+    "no prices": lambda d: replace(d, prices=[{}]),
+    "prices of another tree": lambda d: replace(d, prices=[{(): 1.0}] * 2),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_out_of_range_is_refused(case):
+    with pytest.raises(ValueError, match=r"posit|needs|every level"):
+        BAD[case](Design((2,), Tree(1), [{(): 1.0, (0,): 1.0}]))
+
+
+def search_without(name, wrong):
+    def planted(monkeypatch):
+        where = {
+            "bound_of": optimum,
+            "_below": shape_variances,
+            "_derivatives": barrier,
+            "_binary": targets,
+        }[name]
+        monkeypatch.setattr(where, name, wrong(getattr(where, name)))
+
+    return planted
+
+
+PLANTED = {
+    "a bound that is what was found": search_without(
+        "bound_of", lambda kept: lambda factors, found: float(factors @ found.values)
+    ),
+    "half of what comes from above": search_without(
+        "_below", lambda kept: lambda *a: kept(*a[:-1], a[-1].times(np.array(0.5)))
+    ),
+    "Newton's steps along other slopes": search_without(
+        "_derivatives",
+        lambda kept: lambda *a: (lambda s, b: (s * np.linspace(0.5, 1, len(s)), b))(*kept(*a)),
+    ),
+    "shares cut, not rounded": search_without(
+        "_binary", lambda kept: lambda shares, digits: np.floor(np.ldexp(shares, 8)) / 2.0**8
+    ),
+    "limits on the average": lambda monkeypatch: monkeypatch.setattr(
+        optimum.ShareFunctions,
+        "greatest",
+        lambda self, shares, wanted: {at: (0, v) for at, v in self.means(shares, wanted).items()},
+    ),
+}
+
+
+def fails(seed):
+    try:
+        agrees_with_dense(seed)
+    except (AssertionError, UnreachableTargetsError, ZeroDivisionError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault, monkeypatch):
+    PLANTED[fault](monkeypatch)
+    assert any(map(fails, range(12)))
+
+
+def test_a_program_with_known_answers():
+    """1 / w is least under its limit where the limit binds; multipliers are the derivatives."""
+
+    class Inverse:
+        def values(self, w):
+            return np.array([2.0 / w[0], w[1] / 0.25])
+
+        def curved(self, w):
+            bends = np.zeros((2, 2, 2))
+            bends[0, 0, 0] = 4 / w[0] ** 3
+            slopes = np.array([[-2 / w[0] ** 2, 0], [0, 4.0]])
+            return self.values(w), slopes, lambda factors: np.tensordot(factors, bends, axes=1)
+
+    program = Program(Inverse(), np.array([1.0, 0.0]), np.array([False, True]), 1.0, 1e3)
+    found = minimise(program, np.array([0.5, 0.5]), 1e-9)
+    np.testing.assert_allclose(found.shares, [0.75, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(found.multipliers, [0, 2 / 0.75**2 / 4], rtol=1e-5)
+
+
+def large(counts):
+    design_tree = skewed_tree(np.random.default_rng(0), counts)
+    tables = subtables((0, 1))
+    return Design((2, 7), design_tree, [dict.fromkeys(tables, 1.0) for _ in counts])
+
+
+def test_a_large_tree_is_averaged_and_judged_whole():
+    design = large([1, 10, 90, 360, 6000])
+    assert optimum.averaged(design).size < design.shape.size / 2
+    limits = {at: (1 + at[0]) * 2.0 ** len(at[1]) for at in design.items}
+    for found in (
+        least_mean(design, cell_weights(design, design.items)),
+        least_greatest(design, limits),
+        least_mean(
+            design, dict.fromkeys(design.items, 1.0), {at: 20 * v for at, v in limits.items()}
+        ),
+    ):
+        assert found.gap <= CLOSE
+        is_whole(design, found)
+
+
+@pytest.mark.audit
+def test_four_hundred_thousand_leaves():
+    counts = [1, 254, 5000, 18000, 418000]
+    design = large(counts)
+    for found in (
+        least_mean(design, cell_weights(design, design.items)),
+        least_mean(design, dict.fromkeys(design.items, 1.0)),
+        least_greatest(design, {at: (1 + at[0]) * 2.0 ** len(at[1]) for at in design.items}),
+    ):
+        assert found.gap <= CLOSE
+
+
+# The settings with which the 2020 redistricting data were made (the Census Bureau's published
+# production code): parts of 1 / variance by level, and by query of each level. One query, whether
+# quarters are an institution, is no table of the attributes, and is left out.
+SIZES = (8, 2, 2, 63)  # type of quarters, voting age, Hispanic origin, race
+AREAS = [1, 51, 3143, 84414, 239780, 8132968]
+PARTS = [104, 1440, 447, 687, 1256, 165]  # of 4099
+QUERIES = [(), (3,), (2,), (1,), None, (0,), (2, 3), (1, 3), (1, 2), (1, 2, 3), (0, 1, 2, 3)]
+F = Fraction
+SHARES = [
+    [
+        F(0),
+        F(52, 4097),
+        *[F(26, 4097)] * 4,
+        F(130, 4097),
+        F(130, 4097),
+        F(26, 4097),
+        F(26, 241),
+        F(189, 241),
+    ],
+    [
+        F(3773, 4097),
+        *[F(6, 4097)] * 5,
+        F(12, 4097),
+        F(12, 4097),
+        F(6, 4097),
+        F(2, 241),
+        F(230, 4097),
+    ],
+    [
+        F(3126, 4097),
+        *[F(10, 4097)] * 5,
+        F(28, 4097),
+        F(28, 4097),
+        F(10, 4097),
+        F(101, 4097),
+        F(754, 4097),
+    ],
+    [
+        F(1567, 4102),
+        F(4, 2051),
+        *[F(5, 4102)] * 4,
+        F(1933, 4102),
+        F(10, 2051),
+        F(5, 4102),
+        F(67, 4102),
+        F(241, 2051),
+    ],
+    [
+        F(1705, 4099),
+        *[F(3, 4099)] * 5,
+        F(1055, 4099),
+        F(9, 4099),
+        F(3, 4099),
+        F(24, 4099),
+        F(1288, 4099),
+    ],
+    [
+        F(5, 4097),
+        F(9, 4097),
+        *[F(5, 4097)] * 4,
+        F(21, 4097),
+        F(21, 4097),
+        F(5, 4097),
+        F(71, 4097),
+        F(3945, 4097),
+    ],
+]
+PUBLISHED = [(), (3,), (2, 3), (1, 2, 3), (0,), (0, 1, 2, 3)]
+
+
+def production():
+    """Return the design in which the whole budget is what production spent, and its variances."""
+    spent = {}
+    for level, (part, shares) in enumerate(zip(PARTS, SHARES, strict=True)):
+        assert sum(shares) == 1
+        for table, share in zip(QUERIES, shares, strict=True):
+            if table is not None:
+                spent[level, table] = float(F(542, 339) ** 2 * F(part, 4099) * share)
+    total = sum(spent.values())
+    tables = subtables((0, 1, 2, 3))
+    design = Design(SIZES, Shape.even(AREAS), [dict.fromkeys(tables, 1 / total) for _ in AREAS])
+    shares = np.array([spent.get(item, 0.0) / total for item in design.items])
+    every = [(level, table) for level in range(len(AREAS)) for table in PUBLISHED]
+    on_tree = optimum.ShareFunctions(design, design.shape, [])
+    return design, on_tree.means(shares, every), on_tree
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("without", "greatest", "of_greatest", "mean", "of_mean"),
+    [
+        ([(0, ()), (1, ())], 0.676, 0.668, 0.374, 1.12),
+        ([(0, ())], 1.002, 0.986, 0.487, 2.36),
+    ],
+)
+def test_the_production_allotment_of_2020(without, greatest, of_greatest, mean, of_mean):
+    """Worst and mean ratios of variances beside production, of all tables but some totals."""
+    design, before, on_tree = production()
+    limits = {at: variance for at, variance in before.items() if at not in without}
+
+    def ratios(found):
+        after = on_tree.means(floats(design, found), list(limits))
+        return np.array([after[at] / limits[at] for at in limits])
+
+    found = least_greatest(design, limits)
+    assert found.gap <= CLOSE
+    assert found.value == pytest.approx(greatest, rel=5e-3)
+    assert ratios(found).max() == pytest.approx(found.value)
+    assert ratios(found).mean() <= of_greatest * 1.02
+    found = least_mean(design, {at: 1 / v / len(limits) for at, v in limits.items()})
+    assert found.gap <= CLOSE
+    assert found.value == pytest.approx(mean, rel=5e-3)
+    assert ratios(found).max() == pytest.approx(of_mean, rel=5e-3)
