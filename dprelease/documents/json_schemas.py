@@ -53,10 +53,15 @@ class MoveRecord(Part):
 
 
 class SensitivityRecord(Part):
-    """At most `slots` parts, each one of `moves`."""
+    """At most `slots` parts, each one of `moves`.
+
+    `meeting`: in truth as many times fewer, of which up to `meeting` may touch the same cells; that
+    costs no more.
+    """
 
     slots: int
     moves: list[MoveRecord]
+    meeting: int = 1
 
 
 class MeasurementRecord(Part):

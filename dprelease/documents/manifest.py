@@ -211,9 +211,15 @@ def _derivation(column: PlannedColumn) -> str:
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves
     )
+    how = f"by {column.query.neighbours.value}."
+    finest = column.query.finest
+    if finest is None:
+        return f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, {how}"
+    several = min(column.query.unit.max_groups, finest.size)
+    met = f"; up to {sensitivity.meeting} of these may add up in one cell"
     return (
-        f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, "
-        f"by {column.query.neighbours.value}."
+        f"{several} finest cells of the family at most, each with {each}, so {sensitivity.slots} "
+        f"parts at most: in each, {moves}, {how[:-1]}{met if sensitivity.meeting > 1 else ''}."
     )
 
 

@@ -46,3 +46,12 @@ ASKED: dict[str, Template] = {
         fix="ask for fewer attributes in one family of tables.",
     ),
 }
+
+PRICED: dict[str, Template] = {
+    "DP-CONSIST-005": Template(
+        cause="The noise '{mechanism}' of '{column}' has no known price: what a unit has in "
+        "several of the finest cells may add up in one cell of a coarser table.",
+        fix="take discrete_gaussian, gaussian or a law whose loss has a bound, such as "
+        "discrete_laplace; or let a unit have rows in one of the finest cells (max_groups: 1).",
+    ),
+}

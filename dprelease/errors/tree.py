@@ -147,7 +147,7 @@ class OutputError(DpReleaseError):
 class BudgetError(DpReleaseError):
     """The budget is spent, too small, or not one that the mechanism can use."""
 
-    templates = budget.TEMPLATES | federated.TEMPLATES
+    templates = budget.TEMPLATES | federated.TEMPLATES | consistent.PRICED
     exit_code = EXIT_BUDGET
     price: float = float("inf")
     """What was asked for costs so much, where a price is what is wrong."""

@@ -28,7 +28,7 @@ from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced import Priced, priced_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 
 EPSILON, RHO = "epsilon", "rho"
@@ -125,4 +125,7 @@ def fits_alone(account: Account, events: Sequence[Event]) -> bool:
 def vectors_of(events: Sequence[Event]) -> list[Priced]:
     """Return what the accountant needs of recorded events."""
     laws = ((registry.law_of(event), event.sensitivity) for event in events)
-    return [Priced(law, law.losses, sensitivity) for law, sensitivity in laws]
+    return [
+        priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
+        for law, sensitivity in laws
+    ]

@@ -46,6 +46,7 @@ class _Move(_Part):
 class _Sensitivity(_Part):
     slots: Size
     moves: list[_Move]
+    meeting: Annotated[int, Field(ge=1, le=2**62)] = 1
 
 
 class _Event(_Part):

@@ -25,6 +25,7 @@ class DiscreteGaussian(OffsetLattice):
     integers: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
+    by_squares: ClassVar[bool] = True
 
     @property
     def offset(self) -> float:

@@ -45,6 +45,7 @@ class Gaussian(SymmetricQuantile):
     auto = PlaceInAuto(last_resort=True, integers="discrete_gaussian")
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 2
+    by_squares: ClassVar[bool] = True
 
     @property
     def position_error(self) -> float:

@@ -54,6 +54,8 @@ class Randomizer(ABC):
     """Whether the privacy loss of one cell is bounded."""
     norm: ClassVar[int]
     """1 or 2: the norm of the sensitivity that the scale follows when a budget is shared."""
+    by_squares: ClassVar[bool] = False
+    """Whether the Rényi divergences of a vector follow from the L2 norm of its shift alone."""
     bounded: ClassVar[bool] = False
     """Whether the noise ends somewhere."""
     integers: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced import Priced, priced_of
 from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
 
@@ -129,7 +129,8 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
 
 def priced(mechanism: Randomizer, sensitivity: Sensitivity) -> Priced:
     """Return what the accountant needs of one vector."""
-    return Priced(mechanism, mechanism.losses, sensitivity)
+    law = mechanism
+    return priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
 
 
 def typical_error(mechanism: Randomizer) -> float:

@@ -121,12 +121,22 @@ class NoiseRequest:
             float(measurement.confidence or DEFAULT_CONFIDENCE),
         )
 
+    def has_price(self, kind: type[Randomizer]) -> bool:
+        """Return whether a law has a price where parts of a change may meet in one cell."""
+        return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.by_squares
+
     def check(self, budget: Budget) -> None:
-        """Raise BudgetError DP-BUDGET-003 or 011, DP-MECH-002 to 005 for what can't be at all."""
+        """Raise BudgetError for what can't be at all: no other noise than is asked for is tried.
+
+        DP-BUDGET-003 or 011, DP-MECH-002 to 005, DP-CONSIST-005.
+        """
         if self.is_auto:
             _ = self.options
             return
         kind = registry.randomizer(self.measurement.mechanism.name, self.place)
+        if not self.has_price(kind):
+            name = self.measurement.name
+            raise BudgetError("DP-CONSIST-005", place=self.place, column=name, mechanism=kind.name)
         if budget.needs_pure_noise and self.measurement.aggregate.selects_keys:
             raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:

@@ -13,6 +13,7 @@ from dprelease.privacy.convolution import LONGEST, Composer
 from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
 from dprelease.privacy.grid import Grid
 from dprelease.privacy.priced import Kind, Priced, kinds_of
+from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 
 TRUNCATED = 1e-5
@@ -71,9 +72,34 @@ def epsilon_at(vectors: Sequence[Priced], delta: Fraction, precision: Precision 
     mu = _normal_mu(vectors)
     if mu is not None:
         return min(pure_price, _normal_epsilon(mu, round_down(delta)))
+    curves = [vector for vector in vectors if _is_by_curve(vector)]
+    if curves:
+        return min(pure_price, _by_curves(vectors, curves, delta, precision))
     return min(
         pure_price, _composed_epsilon(tuple(kinds_of(vectors)), round_down(delta), precision)
     )
+
+
+def _is_by_curve(vector: Priced) -> bool:
+    return any(
+        loss.by_curve for move in vector.sensitivity.moves for loss in vector.losses(move.shift)
+    )
+
+
+def _by_curves(
+    vectors: Sequence[Priced], curves: Sequence[Priced], delta: Fraction, precision: Precision
+) -> float:
+    """Return an epsilon of vectors of which some, `curves`, have Rényi divergences alone.
+
+    From the divergences of all of them together. Where others have none, by basic composition:
+    these by theirs at half of delta, those by their loss distributions at the other half.
+    """
+    rho, alone = rho_of(vectors), rho_of(curves)
+    if math.isfinite(rho) or math.isinf(alone):
+        return zcdp_epsilon(rho, round_down(delta))
+    others = [vector for vector in vectors if not _is_by_curve(vector)]
+    total = epsilon_at(others, delta / 2, precision) + zcdp_epsilon(alone, round_down(delta / 2))
+    return total * (1.0 + 2.0**-40)
 
 
 def _normal_mu(vectors: Sequence[Priced]) -> float | None:

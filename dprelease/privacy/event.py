@@ -25,28 +25,35 @@ class Event:
 
     def to_json(self) -> dict[str, Any]:
         """Return the event as JSON values; `from_json` gives back an equal event."""
+        sensitivity = self.sensitivity
+        parts: dict[str, Any] = {
+            # Whoever knows of no meeting takes more parts apart, which cost at least as much.
+            "slots": sensitivity.slots * sensitivity.meeting,
+            "moves": [{"shift": m.shift, "cells": m.cells} for m in sensitivity.moves],
+        }
+        if sensitivity.meeting > 1:
+            parts["meeting"] = sensitivity.meeting
         return {
             "query": self.query,
             "column": self.column,
             "mechanism": self.mechanism,
             "parameters": dict(self.parameters),
-            "sensitivity": {
-                "slots": self.sensitivity.slots,
-                "moves": [{"shift": m.shift, "cells": m.cells} for m in self.sensitivity.moves],
-            },
+            "sensitivity": parts,
         }
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
         """Return the event of a record written by `to_json`."""
         sensitivity = record["sensitivity"]
+        meeting = sensitivity.get("meeting", 1)
         return cls(
             query=record["query"],
             column=record["column"],
             mechanism=record["mechanism"],
             parameters=tuple(sorted(record["parameters"].items())),
             sensitivity=Sensitivity(
-                slots=sensitivity["slots"],
+                slots=sensitivity["slots"] // meeting,
                 moves=tuple(Move(m["shift"], m["cells"]) for m in sensitivity["moves"]),
+                meeting=meeting,
             ),
         )

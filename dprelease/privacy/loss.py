@@ -72,6 +72,11 @@ class PrivacyLoss(ABC):
         return None
 
     @property
+    def by_curve(self) -> bool:
+        """Return whether its Rényi divergences are all that is known of it."""
+        return False
+
+    @property
     def span(self) -> float:
         """Return a loss beyond which, on either side, P has a mass below 1e-40.
 

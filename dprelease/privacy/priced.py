@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
+from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.unit import Sensitivity
+from dprelease.privacy.losses.concentrated import ConcentratedLoss
+from dprelease.privacy.losses.pure import PureLoss
+from dprelease.privacy.unit import Move, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,57 @@ class Priced:
     key: Hashable
     losses: Callable[[int], tuple[PrivacyLoss, ...]] = field(compare=False)
     sensitivity: Sensitivity
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for parts that meet in one cell: `priced_of` knows what they cost."""
+        if self.sensitivity.meeting > 1:
+            raise ValueError("the parts of a change have to touch different cells")
+
+
+def priced_of(
+    key: Hashable,
+    losses: Callable[[int], tuple[PrivacyLoss, ...]],
+    sensitivity: Sensitivity,
+    *,
+    by_squares: bool,
+) -> Priced:
+    """Return what the accountant needs of a vector, whether parts of a change meet in cells or not.
+
+    Parameters
+    ----------
+    by_squares
+        Whether the law's Rényi divergences at a shift d are at most a rho d^2, with the rho of its
+        loss at a shift of 1.
+
+    Where parts may meet in one cell (`Sensitivity.meeting`), shifts add up there, and not losses.
+
+    Normal losses: that of a vector follows from the L2 norm of its shift alone (Dong, Roth and Su
+    2022, arXiv 1905.02383v3), and slots x meeting parts that touch different cells have that norm.
+    Other laws by squares, as the discrete Gaussian (Canonne, Kamath and Steinke 2020, arXiv
+    2004.00010v5, Theorem 4): so do their Rényi divergences, which add up over cells; what is known
+    beyond these is not used. Pure laws: the largest loss at a shift x + y is at most the sum of
+    those at x and at y, for noise that is the same everywhere, so that the largest losses of all
+    parts add up wherever they meet. Of other laws nothing is known here: the price is infinite.
+    """
+    meeting = sensitivity.meeting
+    if meeting == 1:
+        return Priced(key, losses, sensitivity)
+    apart = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)
+    every = [(move, loss) for move in sensitivity.moves for loss in losses(move.shift)]
+    if all(loss.normal_mu is not None for _, loss in every):
+        return Priced(key, losses, apart)
+    worst: PrivacyLoss = ConcentratedLoss(math.inf)
+    pure = [move.cells * Fraction(loss.pure_epsilon) for move, loss in every if _is_pure(loss)]
+    rho = [move.cells * Fraction(loss.rho) for move, loss in every if loss.rho is not None]
+    if len(pure) == len(every):
+        worst = PureLoss(sensitivity.slots * max(pure))
+    elif by_squares and len(rho) == len(every):
+        worst = ConcentratedLoss(round_up(apart.slots * max(rho)))
+    return Priced((key, sensitivity), lambda _shift: (worst,), Sensitivity(1, (Move(1, 1),)))
+
+
+def _is_pure(loss: PrivacyLoss) -> bool:
+    return math.isfinite(loss.pure_epsilon)
 
 
 Kind = tuple[Priced, int]

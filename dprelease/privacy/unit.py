@@ -54,15 +54,20 @@ class Sensitivity:
     A change of one unit is made of at most `slots` parts that touch different cells; each part
     is one of `moves`, freely chosen. So the privacy loss of the vector is at most that of
     `slots` independent copies of the worst move.
+
+    `meeting`: not different cells, but up to so many parts may touch the same ones, and add up
+    there; see `over`. What that costs, `priced.priced_of` knows.
     """
 
     slots: int
     moves: tuple[Move, ...]
+    meeting: int = 1
 
     def __str__(self) -> str:
         """Return slots x cells x shift, such as "3 x 1 x 50" or "2 x (2 x 10 or 1 x 15)"."""
         moves = " or ".join(f"{move.cells} x {move.shift:,}" for move in self.moves)
-        return f"{self.slots} x {moves if len(self.moves) == 1 else f'({moves})'}"
+        together = f", up to {self.meeting} in the same cells" if self.meeting > 1 else ""
+        return f"{self.slots} x {moves if len(self.moves) == 1 else f'({moves})'}{together}"
 
     @classmethod
     def of(
@@ -94,6 +99,27 @@ class Sensitivity:
             moves = (Move(within_group, 1), *moves)
         return cls(slots=slots, moves=moves)
 
+    def over(self, cells: int, most: int) -> Self:
+        """Return the sensitivity of sums of this vector's cells, each in one of `cells` cells.
+
+        `most`: of this vector's cells that lie in one of those.
+
+        Proof. Let f be the change of this vector and d that of the sums, c_1 ... c_n with n = slots
+        the parts of f as they arrive in the sums, and S the largest squared norm of a move, so that
+        |f|^2 <= n S. A part that moves two cells of this vector by x and -y, which lie in the same
+        cell of the sums, moves that by |x - y|: of a unit's rows in one group that are replaced by
+        others, which is a move as well (`of`, within_group), or bounded by one. So |c_i|^2 <= S and
+        |d| <= |c_1| + ... + |c_n| <= n sqrt(S). And d_j is the sum of at most `most` entries of f:
+        by Cauchy and Schwarz |d|^2 <= most |f|^2. Together |d|^2 <= min(n, most) n S, which is what
+        `l2_squared` says with `meeting` = min(n, most). The L1 norm of sums is no larger than that
+        of f. One entry d_j is the sum of at most `most` changes, and of n parts, each within the
+        largest shift. With one cell that is all there is: one move, by n times the largest shift.
+        """
+        meeting = min(self.slots, most)
+        if cells == 1:
+            return type(self)(1, (Move(self.slots * max(m.shift for m in self.moves), 1),))
+        return type(self)(self.slots, self.moves, meeting)
+
     @property
     def l1(self) -> int:
         """Return the largest L1 norm of the change, lattice steps."""
@@ -102,9 +128,9 @@ class Sensitivity:
     @property
     def l2_squared(self) -> int:
         """Return the largest squared L2 norm of the change, squared lattice steps."""
-        return self.slots * max(move.shift**2 * move.cells for move in self.moves)
+        return self.meeting * self.slots * max(move.shift**2 * move.cells for move in self.moves)
 
     @property
     def largest_shift(self) -> int:
         """Return the most that one cell can move, lattice steps."""
-        return max(move.shift for move in self.moves)
+        return self.meeting * max(move.shift for move in self.moves)

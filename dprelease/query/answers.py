@@ -36,6 +36,8 @@ class Answers:
     neighbours: Neighbours
     cells: int
     declared: DeclaredColumns
+    finest: tuple[int, int] | None = None
+    """Of a family: the number of its finest cells, and the most of them that lie in one cell."""
     measurements: list[Measurement] = field(default_factory=list)
     columns: list[Published] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
@@ -125,7 +127,11 @@ class Answers:
         return self.measurements[-1]
 
     def _sensitivity(self, aggregate: Aggregate) -> Sensitivity:
-        return aggregate.sensitivity(self.declared.table.unit, self.neighbours, self.cells)
+        unit = self.declared.table.unit
+        if self.finest is None:
+            return aggregate.sensitivity(unit, self.neighbours, self.cells)
+        finest, most = self.finest
+        return aggregate.sensitivity(unit, self.neighbours, finest).over(self.cells, most)
 
     def _refused(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
         if self._sensitivity(aggregate).largest_shift == 0:

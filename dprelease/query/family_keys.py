@@ -6,6 +6,7 @@ declared to lie, so no row can contradict itself, and every table is a sum of th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,18 @@ class FamilyKeys:
 
     levels: Mapping[str, Key]
     finest: KeySpace
+
+    def within(self, keys: KeySpace) -> tuple[int, int]:
+        """Return how many finest cells there are, and the most that lie in one cell of a table."""
+        of_table = {key.read_from: key for key in keys.keys}
+        most = 1
+        for key in self.finest.keys:
+            coarser = of_table.get(key.column)
+            if coarser is None:
+                most *= key.size
+            elif coarser.column != key.column:
+                most *= max(Counter(coarser.ancestors).values())
+        return self.finest.size, most
 
 
 def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:

@@ -194,7 +194,8 @@ class _Resolver:
         if keys.size > limits.max_cells:
             self.refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
         declared = DeclaredColumns(table, self.refuse, asked.columns)
-        answers = Answers(default, neighbours, UNKNOWN if private else keys.size, declared)
+        finest = None if self.family is None else self.family.within(keys)
+        answers = Answers(default, neighbours, UNKNOWN if private else keys.size, declared, finest)
         if private is not None:
             answers.add_keys(private)
         for column, spec in asked.columns.items():

@@ -158,6 +158,7 @@ class _Column:
     tables: Sequence[Placed]
     published: PublishedColumn
     variances: Variances
+    is_cut: bool
 
     @classmethod
     def all(cls, folder: Path, family: Family, step: Consistent, shape: Shape) -> Iterator[_Column]:
@@ -170,9 +171,10 @@ class _Column:
             for one in tables
         }
         for agreed in agreed_columns(shape):
-            variances = on_lattice(Measured(agreed, noised), wanted)
+            measured = Measured(agreed, noised)
+            variances = on_lattice(measured, wanted)
             published = PublishedColumn(agreed, variances.structure.bits, files)
-            yield cls(shape, tables, published, variances)
+            yield cls(shape, tables, published, variances, measured.is_cut)
 
     def rows(self, drawn: Sequence[DrawnArea]) -> Iterator[Row]:
         """Yield one row for each area and cell, table after table."""
@@ -185,6 +187,7 @@ class _Column:
                 final = {space: np.array([f]) for space, f in errors.variances.items()}
                 variance = variance_above(self.variances, coefficients, final.__getitem__)
                 error = math.sqrt(float(variance[0])) * (1 + 2.0**-40)
+                error = math.nan if self.is_cut else error
                 added = errors.rounding(bounds)
                 yield from self._cells(placed, area, cells, error, added)
 

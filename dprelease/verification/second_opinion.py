@@ -96,7 +96,9 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     for event in events:
         law = registry.law_of(event)
         if isinstance(law, Mechanism):  # choices are left out, which can only lower the price
-            kinds[law, event.sensitivity] += event.sensitivity.slots
+            # One unit may have all that meets in one cell, and nothing else.
+            alone = event.sensitivity.meeting > 1
+            kinds[law, event.sensitivity] += 1 if alone else event.sensitivity.slots
     parts = [
         _worst(law, sensitivity, slots)
         for (law, sensitivity), slots in kinds.most_common(MOST_KINDS)
@@ -128,10 +130,18 @@ def _grounds(guarantee: Guarantee) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
     """Return the blocks of the move, up or down, that tells neighbours apart best."""
     blocks = []
-    for move in sensitivity.moves:
+    for move in _moves(sensitivity):
         for sign in (1, -1):
             blocks.append(_blocks(law, move, sign, slots))
     return max(blocks, key=_divergence)
+
+
+def _moves(sensitivity: Sensitivity) -> list[Move]:
+    """Return moves of one part; where parts meet, of one cell that all parts touch that may."""
+    meeting = sensitivity.meeting
+    if meeting == 1:
+        return list(sensitivity.moves)
+    return [Move(move.shift * meeting, 1) for move in sensitivity.moves]
 
 
 def _divergence(blocks: _Blocks) -> float:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprelease.privacy.unit import Move, Neighbours, Sensitivity
+from dprelease.query.keys import Key
+from dprelease.query.resolve import Query
 from tests.covering import examples, thinned
 from tests.exact.families import (
     ASKED,
@@ -20,6 +27,7 @@ from tests.exact.families import (
     wanted,
 )
 from tests.exact.reference import Row
+from tests.exact.test_reference import breaches, units_of
 
 UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3)]
 
@@ -34,3 +42,120 @@ def test_tables_equal_the_reference(
 ) -> None:
     queries = family(asked, columns, unit, nulls)
     assert found(queries, rows) == wanted(queries, rows)
+
+
+@pytest.mark.parametrize(("asked", "unit"), thinned(ASKED, UNITS), ids=str)
+@examples(2)
+@given(rows=st.lists(ROWS, max_size=24))
+def test_whole_numbers_add_up(asked: str, unit: str, rows: list[Row]) -> None:
+    """Each table is what any finer one adds up to, over areas and over keys."""
+    queries = family(asked, SUMS, unit)
+    vectors = found(queries, rows)
+    cubes = {
+        (query.name, name): np.array(vectors[query.name, name], dtype=np.int64).reshape(
+            [key.size for key in query.keys.keys]
+        )
+        for query in queries
+        for name in ("n", "total", "real")
+    }
+    compared = 0
+    for fine in queries:
+        for coarse in queries:
+            lies = [_lies(key, fine) for key in coarse.keys.keys]
+            if fine is coarse or None in lies:
+                continue
+            compared += 1
+            for name in ("n", "total", "real"):
+                sums = np.zeros_like(cubes[coarse.name, name])
+                for at, value in np.ndenumerate(cubes[fine.name, name]):
+                    sums[tuple(to[at[axis]] for axis, to in filter(None, lies))] += value
+                assert np.array_equal(sums, cubes[coarse.name, name])
+    assert compared or len(queries) == 1
+
+
+def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
+    """Return the axis of a finer table that a key is told by, and where its values lie."""
+    for axis, finer in enumerate(fine.keys.keys):
+        if finer.column == key.column:
+            return axis, list(range(key.size))
+        if finer.level > key.level > 0:
+            above = dict(zip(finer.ancestors, key.ancestors, strict=True))
+            return axis, [above[i] for i in range(finer.size)]
+    return None
+
+
+NEAR = thinned(ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours))
+
+
+@pytest.mark.parametrize(("asked", "unit", "neighbours"), NEAR, ids=str)
+@examples(3)
+@given(rows=st.lists(ROWS, max_size=14), others=st.lists(ROWS, min_size=1, max_size=6))
+def test_no_unit_moves_more_than_is_claimed(
+    asked: str, unit: str, neighbours: Neighbours, rows: list[Row], others: list[Row]
+) -> None:
+    """Each unit in turn is removed, or gives way to another one with other rows."""
+    queries = family(asked, SUMS, unit, NULLS[3], neighbours.value)
+    new = others if unit else others[:1]
+    whole = found(queries, rows)
+    for gone in units_of(queries[0], rows):
+        rest = [row for i, row in enumerate(rows) if i not in gone]
+        if neighbours is Neighbours.REPLACE:
+            rest += [{**row, "id": 99} for row in new]
+        assert not breached(queries, whole, found(queries, rest))
+
+
+def breached(
+    queries: tuple[Query, ...],
+    one: dict[tuple[str, str], list[int]],
+    other: dict[tuple[str, str], list[int]],
+    change: Callable[[Sensitivity], Sensitivity] = lambda claim: claim,
+) -> list[tuple[str, str]]:
+    """Return the vectors that differ by more than their claims, or claims that are changed."""
+    return [
+        (query.name, measurement.name)
+        for query in queries
+        for measurement in query.measurements
+        if breaches(
+            query,
+            {"v": np.array(one[query.name, measurement.name])},
+            {"v": np.array(other[query.name, measurement.name])},
+            {"v": change(measurement.sensitivity)},
+        )
+    ]
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours) -> None:
+    """A unit with all its finest cells in one area, and one with all of them apart."""
+    asked = "hierarchy: [state, county, tract]\n    marginals: [[], [race]]"
+    queries = family(asked, SUMS, unit_of(3, 2), neighbours=neighbours.value)
+    full = {"id": 1, "sex": "f", "day": None, "old": True, "n": 20, "x": 10.0, "state": "EA"}
+    together = [("t1", "a"), ("t3", "a"), ("t9", "a")]  # of one county
+    apart = [("t1", "a"), ("t7", "b"), ("t4", "c")]
+    stacked = [("t1", "a"), ("t1", "b"), ("t1", "c")]
+    reached: set[tuple[str, str]] = set()
+    shifts, meets = set(reached), set(reached)
+    for cells in (together, apart, stacked):
+        rows = [{**full, "tract": t, "race": r} for t, r in cells for _ in range(2)]
+        less = [] if neighbours is Neighbours.ADD_REMOVE else [{**r, "n": -5} for r in rows]
+        less = [{**row, "x": -2.5, "id": 99} for row in less]
+        pair = found(queries, rows), found(queries, less)
+        assert not breached(queries, *pair)
+        shifts |= {*breached(queries, *pair, smaller)}
+        meets |= {*breached(queries, *pair, apart_only)}
+    names = {(q.name, m.name) for q in queries for m in q.measurements}
+    if neighbours is Neighbours.ADD_REMOVE:
+        assert shifts == names
+        assert {name for name, _ in meets} == {
+            "pop_race", "pop_state", "pop_state_race", "pop_county", "pop_county_race", "pop_tract",
+        }  # fmt: skip
+    else:  # within a cell, only sums of both signs move as far as is claimed
+        assert {(name, "total") for name, _ in names} <= shifts
+
+
+def smaller(claim: Sensitivity) -> Sensitivity:
+    return replace(claim, moves=tuple(Move(m.shift - 1, m.cells) for m in claim.moves))
+
+
+def apart_only(claim: Sensitivity) -> Sensitivity:
+    return replace(claim, meeting=1)

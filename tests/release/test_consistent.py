@@ -104,9 +104,7 @@ def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
-def test_pieces_do_not_matter(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither those of the tree nor those of files."""
     whole = published(tmp_path / "whole", **CASES[what])
     for held in (pieces, whole_pieces):  # the last default is how many cells a piece may have

@@ -135,7 +135,11 @@ def test_the_second_check_finds_nothing_in_a_sound_release(folder: Path) -> None
     ("what", "change", "words"),
     [
         ("one less", lambda table: table.slice(1), "not as many"),
-        ("another order", lambda table: table.take(pa.array(range(len(table) - 1, -1, -1))), "order"),
+        (
+            "another order",
+            lambda table: table.take(pa.array(range(len(table) - 1, -1, -1))),
+            "order",
+        ),
         ("none", lambda table: table.slice(0, 0), "not as many"),
     ],
 )

@@ -5,7 +5,8 @@ and a step refuses nothing that noise can give: the lattice follows from the mea
 public. With B_l the largest sum, over the tables of level l, of the sizes of all cells, no contrast
 of a node's own estimate is above U = sum of B_l, none of the final ones above (2 L + 1) U with L
 levels, and no cell above 3^k times that with k attributes. If that leaves FINE bits after the point
-the finest such lattice is taken. Else coarser ones are tried out; and what fits none is cut.
+the finest such lattice is taken. Else coarser ones are tried out. What fits none, sums beyond some
+2^50 steps, is cut: then nothing is claimed of errors.
 """
 
 from __future__ import annotations
@@ -48,12 +49,17 @@ class Measured:
             for placed, held in zip(agreed.shape.placed, noised, strict=True)
         }
 
+    @property
+    def is_cut(self) -> bool:
+        """Return whether numbers are read cut, so that nothing is known of errors."""
+        return self.cap < LIMIT
+
     def read(self, level: int, table: Table, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) of a table for some areas of a level."""
         placed, slices = self._slices[level, table]
         each = self.agreed.shape.cells(placed)
         held = slices.between(start * each, stop * each)
-        cut = held if self.cap >= LIMIT else np.clip(held, -self.cap, self.cap)
+        cut = np.clip(held, -self.cap, self.cap) if self.is_cut else held
         return np.ascontiguousarray(placed.rising(cut, self._sizes))
 
     def largest_sum(self) -> int:

@@ -55,7 +55,8 @@ def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list
         "Estimates are unbiased, and least squares of all measurements of the family together; "
         "they add up over levels and tables, exactly in multiples of a power of 2 of their step.",
         f"That power is 2^-{FINEST}, or a coarser one where sums of measurements would not fit in "
-        "64 bits.",
+        "64 bits. Measurements that fit none, sums beyond some 2^50 steps, are cut, and estimates "
+        "have no standard errors then.",
     ]
     if any(agreed.column.margin is None for agreed in columns) and spec.non_negative:
         words.append("Intervals of columns that declare no margin are those at 0.95.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.variances import Variances
-from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.outputs import (
     estimates_of,
@@ -54,6 +55,8 @@ class _Part:
     variances: Variances
     tables: dict[Table, Whole]
     whole: Whole
+    is_cut: bool
+    """Whether measurements were cut, so that nothing is known of errors."""
     never: Flags
     """Which finest cells are 0 everywhere; so is what is published of them."""
 
@@ -92,8 +95,8 @@ def family_values(
             if start == stop:
                 continue
             here = [
-                _Part(column, variances, estimates.tables[at], whole[at], never)
-                for column, (estimates, whole, variances) in zip(columns, made, strict=True)
+                _Part(column, variances, estimates.tables[at], whole[at], is_cut, never)
+                for column, (estimates, whole, variances, is_cut) in zip(columns, made, strict=True)
             ]
             level = piece.level + at
             for placed in shape.at(level):
@@ -104,15 +107,16 @@ def family_values(
 
 def _parts(
     column: Agreed, spec: ConsistentSpec, measured: Measured, wanted: list[list[Table]]
-) -> Iterator[tuple[Piece, list[Whole], Variances]]:
+) -> Iterator[tuple[Piece, list[Whole], Variances, bool]]:
     variances = on_lattice(measured, wanted)
     if not spec.non_negative:
         for piece in pieces(variances, measured.read, wanted):
-            yield piece, [np.empty(0, np.int64)] * len(piece.ranges), variances
+            none = [np.empty(0, np.int64)] * len(piece.ranges)
+            yield piece, none, variances, measured.is_cut
         return
     how = refinement_of(column, spec)
     for both in whole_pieces(variances, measured.read, how, wanted):
-        yield both.estimates, both.whole, variances
+        yield both.estimates, both.whole, variances, measured.is_cut
 
 
 def _rows(
@@ -153,13 +157,15 @@ def _estimated(
     column, name = part.column, part.column.name
     bits, step = part.variances.structure.bits, part.column.step
     errors = standard_errors(part.variances, placed.attributes, placed.level, start, stop)
+    if part.is_cut:
+        errors = np.full(len(errors), math.nan)
     values: dict[str, Integers | Floats | Flags] = {
         name: in_unit(placed.filed(part.tables[placed.attributes]), bits, step),
         f"{name}_se": np.repeat(errors * float(step), each),
     }
     if column.column.margin is not None:
-        widths = _widths(placed, part, start, stop)
-        values[f"{name}_moe"] = np.repeat(in_unit(widths, bits, step), each)
+        widths = in_unit(_widths(placed, part, start, stop), bits, step)
+        values[f"{name}_moe"] = np.repeat(np.where(np.isnan(errors), math.nan, widths), each)
     return values
 
 
@@ -178,6 +184,8 @@ def _whole(
     found = intervals(
         estimates, _widths(placed, part, start, stop), whole, part.variances.structure.bits
     )
+    if part.is_cut:
+        found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
     possible = (~part.never).sum(axis=tuple(axis - 1 for axis in left)) > 0
     found.lower[:, ~possible] = found.upper[:, ~possible] = found.moe[:, ~possible] = 0
     found.adjusted[:, ~possible] = False

@@ -1,0 +1,49 @@
+"""The loss of whatever is known to be rho-zCDP, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from dprelease.privacy.loss import PrivacyLoss, below
+
+SAFE = 1.0 + 2.0**-50
+
+
+@dataclass(frozen=True)
+class ConcentratedLoss(PrivacyLoss):
+    """A loss with D_a <= a rho for every order a > 1; rho may be infinite, and nothing is known.
+
+    Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1.
+    """
+
+    known_rho: float
+
+    @property
+    def rho(self) -> float:
+        """Return rho."""
+        return self.known_rho
+
+    @property
+    def by_curve(self) -> bool:
+        """Return True."""
+        return True
+
+    def _delta(self, epsilon: float | Fraction) -> float:
+        """Return the delta of rho-zCDP at epsilon."""
+        from dprelease.privacy.renyi import zcdp_delta  # which prices vectors of such losses
+
+        return zcdp_delta(self.known_rho, float(below(epsilon)) - 2.0**-40)
+
+    def renyi(self, order: float) -> float:
+        """Return a rho, rounded up."""
+        return order * self.known_rho * SAFE
+
+    def concentration_beyond(self, order: float) -> float:
+        """Return rho."""
+        return self.known_rho
+
+    def pieces(self, width: float) -> NoReturn:
+        """Raise OverflowError: no law of losses is known."""
+        raise OverflowError("only Rényi divergences are known")

@@ -1,0 +1,160 @@
+"""What can't be made to agree is refused by the declaration alone, with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import DpReleaseError, Findings, Place
+from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.prepare import prepare
+from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.findings import all_findings
+from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.families import FamilyTable
+from dprelease.schema.consistent import ConsistentSpec
+from tests.release.families_of_areas import declared
+
+WHOLE = "{non_negative: true}"
+BOTH = "{non_negative: true, publish: {records: true}}"
+REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
+    "a mean": (
+        {"columns": '{n: {count: "*"}, m: {mean: pay}}'}, "DP-CONSIST-011", "columns.m", "no count",
+    ),
+    "distinct values": ({"columns": "{d: {count_distinct: age}}"}, "DP-CONSIST-011", "columns.d", ""),
+    "rounding": ({"columns": "{n: {count: '*', round_to: 5}}"}, "DP-CONSIST-011", "columns.n", ""),
+    "suppression": (
+        {"columns": "{n: {count: '*', suppress_below: 5}}"}, "DP-CONSIST-011", "columns.n", "",
+    ),
+    "sums that may be below 0": (
+        {"columns": "{pay: {sum: pay}}", "least": "-1", "consistent": WHOLE},
+        "DP-CONSIST-011", "columns.pay", "below 0",
+    ),
+    "a staircase": ({"mechanism": "staircase"}, "DP-CONSIST-012", "columns.n", "staircase"),
+    "stable noise": (
+        {"mechanism": "{name: symmetric_alpha_stable, alpha: 1.5}"}, "DP-CONSIST-012", "columns.n",
+        "symmetric_alpha_stable",
+    ),
+    "a name of another column": (
+        {"columns": "{n: {count: '*'}, n_se: {sum: pay}}"}, "DP-CONSIST-011", "columns.n_se", "n_se",
+    ),
+    "a name by its case": (
+        {"columns": "{N: {count: '*'}, n_SE: {sum: pay}}"}, "DP-CONSIST-011", "columns.n_SE", "n_SE",
+    ),
+    "a name of a whole table": (
+        {"columns": "{n: {count: '*'}, n_lower: {sum: pay}}", "consistent": WHOLE},
+        "DP-CONSIST-011", "columns.n_lower", "n_lower",
+    ),
+    "no such level": (
+        {"consistent": "{publish: {down_to: street}}"}, "DP-CONSIST-013",
+        "consistent.publish.down_to", "levels are state, town",
+    ),
+    "a level without a tree": (
+        {"asked": "group_by: [sex]", "consistent": "{publish: {down_to: town}}"},
+        "DP-CONSIST-013", "consistent.publish.down_to", "no hierarchy",
+    ),
+    "a zero of no key": (
+        {"consistent": "{non_negative: true, zeros: [{age: 3}]}"}, "DP-CONSIST-013",
+        "consistent.zeros[0].age", "no key",
+    ),
+    "a zero of an area": (
+        {"consistent": "{non_negative: true, zeros: [{sex: f}, {town: Bern}]}"}, "DP-CONSIST-013",
+        "consistent.zeros[1].town", "beside areas",
+    ),
+    "a zero of no value": (
+        {"consistent": "{non_negative: true, zeros: [{sex: [f, x]}]}"}, "DP-CONSIST-013",
+        "consistent.zeros[0].sex", "'x' is no value of 'sex', which are f, m",
+    ),
+    "nothing but zeros": (
+        {"consistent": "{non_negative: true, zeros: [{sex: f}, {sex: m}]}"}, "DP-CONSIST-013",
+        "consistent.zeros", "nothing is left",
+    ),
+    "zeros of estimates": (
+        {"consistent": "{zeros: [{sex: f}]}"}, "DP-CONSIST-013", "consistent.zeros", "unbiased",
+    ),
+    "no finest table": (
+        {"asked": "hierarchy: [state]\n    marginals: [[sex], [band]]", "consistent": WHOLE},
+        "DP-CONSIST-013", "consistent.non_negative", "[sex, band]",
+    ),
+    "persons of estimates": (
+        {"consistent": "{publish: {records: true}}"}, "DP-CONSIST-013",
+        "consistent.publish.records", "non_negative",
+    ),
+    "persons with pay": (
+        {"columns": "{n: {count: '*'}, pay: {sum: pay}}", "consistent": BOTH}, "DP-CONSIST-013",
+        "consistent.publish.records", "the count of rows",
+    ),
+    "persons who are sums": (
+        {"columns": "{pay: {sum: pay}}", "consistent": BOTH}, "DP-CONSIST-013",
+        "consistent.publish.records", "the count of rows",
+    ),
+    "persons without keys": (
+        {"asked": "group_by: []", "consistent": BOTH}, "DP-CONSIST-013",
+        "consistent.publish.records", "without any key",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_is_refused_with_its_place(what: str, tmp_path: Path) -> None:
+    """No source is opened: there is none."""
+    asked, code, place, words = REFUSED[what]
+    declaration = declared(tmp_path, **asked)
+    (tmp_path / "people.csv").unlink()
+    with pytest.raises(DpReleaseError) as caught:
+        prepare(declaration)
+    error = caught.value
+    found = list(error.errors) if isinstance(error, Findings) else [error]
+    assert {one.code for one in found} == {code}, str(error)
+    told = [one for one in found if one.place.key.startswith(f"queries.pop.{place}")]
+    assert told, [one.place for one in found]
+    assert any(words in one.cause for one in told), told[0].cause
+
+
+def test_several_findings_come_together(tmp_path: Path) -> None:
+    declaration = declared(
+        tmp_path,
+        columns="{m: {mean: pay}, d: {count_distinct: age}}",
+        consistent="{zeros: [{x: 1}], publish: {down_to: y}}",
+    )
+    with pytest.raises(Findings) as caught:
+        prepare(declaration)
+    assert len(caught.value.errors) >= 4
+
+
+def _place(*keys: str | int) -> Place:
+    return Place(key=".".join(map(str, keys)))
+
+
+def _tables(folder: Path) -> list[FamilyTable]:
+    declaration = declared(folder)
+    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    return list(family.tables)
+
+
+def test_a_table_that_is_not_determined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If towns had their totals alone measured, nothing told their sexes."""
+    shape = Shape.of(_tables(tmp_path))
+    spec = ConsistentSpec.model_validate({})
+    assert list(all_findings(shape, agreed_columns(shape), spec, _place)) == []
+    (column,) = agreed_columns(shape)
+    *upper, (total, *_) = column.laws
+    monkeypatch.setattr(Agreed, "laws", (*upper, (total,)))
+    found = list(all_findings(shape, agreed_columns(shape), spec, _place))
+    assert {(one.code, one.place.key) for one in found} == {("DP-CONSIST-015", "consistent")}
+    told = [one.cause for one in found]
+    assert len(told) == 2
+    assert all("level 'town'" in words for words in told)
+    assert "[sex, band]" in told[1]
+    monkeypatch.setattr(Agreed, "laws", ((), *upper[1:], column.laws[2]))
+    assert list(all_findings(shape, agreed_columns(shape), spec, _place)) == []
+
+
+def test_laws_without_a_variance_are_found_table_by_table(tmp_path: Path) -> None:
+    tables = _tables(tmp_path)
+    shape = Shape.of(tables)
+    assert all(isinstance(table.laws["n"], DiscreteGaussian) for table in tables)
+    assert shape.levels == ("whole", "state", "town")
+    assert [one.axes for one in shape.placed[:3]] == [(), (0,), (1, 0)]

@@ -1,0 +1,168 @@
+"""Whatever integers noise may give, tables are made of them, add up, and don't depend on pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprelease.consistency.fixed_point import value_bits
+from dprelease.numerics.lattice import LIMIT, Integers
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.prepare import prepare
+from dprelease.postprocess.consistent import reading
+from dprelease.postprocess.consistent.columns import agreed_columns
+from dprelease.postprocess.consistent.reading import Measured, Slices, on_lattice
+from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.values import wanted_tables
+from dprelease.postprocess.families import Family, NoisedTable
+from dprelease.tables.family_tables import step_tables
+from tests.release.families_of_areas import declared
+
+WHOLE = "{non_negative: true}"
+
+
+def family_of(folder: Path, **asked: Any) -> Family:
+    declaration = declared(folder, **asked)
+    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    return family
+
+
+def noised(family: Family, draw: Callable[[int], Integers]) -> list[NoisedTable]:
+    """Return a family's tables with integers that are drawn for as many cells."""
+    found = []
+    for table in family.tables:
+        held = draw(table.query.keys.size)
+        found.append(NoisedTable(table, lambda _, held=held: iter(np.array_split(held, 3))))
+    return found
+
+
+def published(family: Family, tables: Sequence[NoisedTable]) -> dict[str, Any]:
+    assert family.step is not None
+    made: dict[str, list[Any]] = {}
+    for name, table in step_tables(family.outputs, family.step.values(tables)):
+        made.setdefault(name, []).append(table.to_pydict())
+    return {name: tables[0] for name, tables in made.items()}
+
+
+def totals(made: dict[str, Any], kind: str) -> set[int]:
+    """Return the totals of all tables, as exact numbers."""
+    tables = (table["n"] for name, table in made.items() if name.startswith(kind))
+    return {sum(int(value * 2**20) for value in held) for held in tables}
+
+
+RANDOM = np.random.default_rng(7)
+DRAWS: dict[str, Callable[[int], Integers]] = {
+    "nothing": lambda size: np.zeros(size, np.int64),
+    "people": lambda size: RANDOM.integers(-30, 1000, size),
+    "a nation": lambda size: RANDOM.integers(0, 10**9, size),
+    "more than all": lambda size: RANDOM.integers(-(10**12), 10**12, size),
+    "huge noise": lambda size: RANDOM.integers(-(2**50), 2**50, size),
+    "all largest": lambda size: np.full(size, LIMIT),
+    "all least": lambda size: np.full(size, -LIMIT),
+    "both ends": lambda size: RANDOM.choice([-LIMIT, LIMIT], size),
+    "one end": lambda size: np.where(np.arange(size) == size // 2, LIMIT, 0),
+    "every size": lambda size: RANDOM.choice([1, -1], size) << RANDOM.integers(0, 62, size),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("consistent", ["true", WHOLE])
+def test_any_integers_give_tables_that_add_up(draw: str, consistent: str, tmp_path: Path) -> None:
+    family = family_of(tmp_path, consistent=consistent)
+    made = published(family, noised(family, DRAWS[draw]))
+    assert len(totals(made, "estimates")) == 1
+    if consistent == WHOLE:
+        assert len(totals(made, "tables")) == 1
+        assert all(min(table["n"]) >= 0 for name, table in made.items() if "tables/" in name)
+
+
+@pytest.mark.parametrize("draw", ["people", "a nation", "more than all"])
+def test_the_lattice_follows_from_the_measurements(draw: str, tmp_path: Path) -> None:
+    """The finest on which nothing can wrap; nothing is cut as long as one is left."""
+    family = family_of(tmp_path)
+    shape = Shape.of(family.tables)
+    (column,) = agreed_columns(shape)
+    measured = Measured(column, noised(family, DRAWS[draw]))
+    assert family.step is not None
+    found = on_lattice(measured, wanted_tables(shape, family.step.spec))  # type: ignore[attr-defined]
+    bits = {"people": 20, "a nation": 12, "more than all": 4}[draw]
+    assert (found.structure.bits >= bits, measured.cap) == (True, LIMIT), found.structure.bits
+    assert found.of is column.variances.of
+
+
+def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no bound is known beforehand; and what fits none is cut."""
+    family = family_of(tmp_path)
+    tables = noised(family, DRAWS["a nation"])
+    whole = published(family, tables)
+    monkeypatch.setattr(reading, "FINEST", 11)
+    tried: list[int] = []
+    fits = reading._fits
+
+    def seen(measured: Measured, found: Any, wanted: Any) -> bool:
+        tried.append(found.structure.bits)
+        return fits(measured, found, wanted) and found.structure.bits <= 4
+
+    monkeypatch.setattr(reading, "_fits", seen)
+    coarse = published(family, tables)
+    assert tried == [12, 8, 4]
+    assert len(totals(coarse, "estimates")) == 1
+    for name, table in whole.items():
+        assert table["n"] == pytest.approx(coarse[name]["n"], abs=1.0)
+    monkeypatch.setattr(reading, "_fits", lambda *_: False)
+    cut = published(family, tables)
+    assert len(totals(cut, "estimates")) == 1
+    assert max(cut["estimates/pop_total"]["n"]) < max(whole["estimates/pop_total"]["n"])
+
+
+def test_nothing_is_claimed_of_what_was_cut(tmp_path: Path) -> None:
+    """Numbers that fit no lattice have no standard errors, and intervals that hold everything."""
+    family = family_of(tmp_path, consistent=WHOLE, columns='{n: {count: "*", margin: true}}')
+    tables = noised(family, DRAWS["huge noise"])
+    made = published(family, tables)
+    for name, table in made.items():
+        if name.startswith("estimates"):
+            assert {*table["n_se"], *table["n_moe"]} == {None}
+        else:
+            assert (set(table["n_lower"]), set(table["n_upper"])) == ({0}, {LIMIT})
+    assert family.step is not None
+    for draw in ("huge noise", "more than all", "every size"):
+        tables = noised(family, DRAWS[draw])
+        files: dict[str, Any] = {}
+        for name, table in step_tables(family.outputs, family.step.values(tables)):
+            files[name] = lambda table=table: iter(table.to_batches())
+        assert list(family.step.problems(tables, files)) == []
+
+
+def test_lattices_leave_the_bits_that_are_asked() -> None:
+    for sizes in ((), (2,), (2, 63), (8, 2, 2, 63)):
+        for bits in range(value_bits(sizes, 2) + 1):
+            largest = reading._largest(sizes, bits)
+            assert value_bits(sizes, largest) >= bits
+            assert bits == 20 or value_bits(sizes, 2 * largest) < max(bits, 1) or largest == 2**53
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_slices_of_a_stream(size: int) -> None:
+    """Any slices, ascending or from the start again, whatever the pieces."""
+    whole = np.arange(50)
+    opened = 0
+
+    def pieces() -> Iterator[Integers]:
+        nonlocal opened
+        opened += 1
+        yield from (whole[i : i + size] for i in range(0, 50, size))
+
+    slices = Slices(pieces)
+    for start, stop in [(0, 5), (5, 6), (6, 6), (20, 31), (31, 50), (50, 50), (3, 4), (10, 50)]:
+        assert slices.between(start, stop).tolist() == list(range(start, stop))
+    assert opened == 2
+
+
+def test_sums_of_sizes_are_beyond_64_bits() -> None:
+    piece = np.array([LIMIT, -LIMIT, LIMIT, -LIMIT, 3])
+    assert reading._size(piece) == 4 * LIMIT + 3
