@@ -13,6 +13,7 @@ from dprelease.accessor.terms import Noise, Terms
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.planning.auto.ledger_cost import counted_by
+from dprelease.planning.budget_shares import Share
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
@@ -59,7 +60,9 @@ def budget_of(session: Session, terms: Terms) -> BudgetSpec:
     return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
 
 
-def priced(session: Session, queries: Sequence[Query], terms: Terms) -> tuple[Plan, Spending]:
+def priced(
+    session: Session, queries: Sequence[Query], terms: Terms, share: Share | None = None
+) -> tuple[Plan, Spending]:
     """Return the plan of queries that are paid for together, and their price as sessions count.
 
     Where a session in rho is asked for an epsilon, the price is the rho of the noise itself, at
@@ -71,7 +74,7 @@ def priced(session: Session, queries: Sequence[Query], terms: Terms) -> tuple[Pl
     pure = budget.rho is None and budget.delta == 0
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
-    plan = make_plan(queries, budget, charged=charged)
+    plan = make_plan(queries, budget, share=share, charged=charged)
     if session.budget.rho is None:
         return plan, Spending(budget.epsilon or Fraction(0), budget.delta)
     if budget.rho is not None:

@@ -12,6 +12,7 @@ from dprelease.accessor.pricing import budget_of, charged_for, check_terms, colu
 from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
 from dprelease.errors import RunState
+from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import MEASURED, Family
@@ -127,6 +128,12 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
     queries = resolve(declaration)
     plan, price = priced(session, queries, terms)
     refuse_families(declaration, plan.columns)
+    if declaration.spec.queries[NAME].consistent is not None:
+        from dprelease.planning.family_shares import best_weights, refuse_unreached
+
+        shares = shares_of(declaration.spec, queries, best_weights(declaration, plan))
+        plan, price = priced(session, queries, terms, shares)
+        refuse_unreached(declaration, plan)
     (family,) = families_of(declaration.spec, plan.columns)
     return family, plan, price
 

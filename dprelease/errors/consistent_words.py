@@ -48,6 +48,17 @@ ASKED: dict[str, Template] = {
 }
 
 PRICED: dict[str, Template] = {
+    "DP-CONSIST-020": Template(
+        cause="The margin of '{column}' can't be as narrow as this target asks: with this budget "
+        "it is {margin} at best.",
+        fix="ask for a wider margin or fewer targets, or give {factor} times the rho, about {root} "
+        "times the epsilon.",
+    ),
+    "DP-CONSIST-021": Template(
+        cause="`targets` can't share a pure budget: there, what tables cost is not in proportion "
+        "to the inverse of their variances.",
+        fix="give the budget a delta or a rho, or weights to the columns.",
+    ),
     "DP-CONSIST-005": Template(
         cause="The noise '{mechanism}' of '{column}' has no known price: what a unit has in "
         "several of the finest cells may add up in one cell of a coarser table.",

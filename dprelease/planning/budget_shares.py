@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
@@ -15,6 +16,8 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.release import RecordColumnSpec, ReleaseSpec, ShareSpec
+
+ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,15 @@ def flat(weights: Sequence[Fraction]) -> Share:
     return Share("the release", parts=tuple(parts))
 
 
-def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
-    """Return the shares that a release file declares, columns in the plan's order."""
+def shares_of(
+    spec: ReleaseSpec,
+    queries: Sequence[Query],
+    factors: Mapping[tuple[str, str], Fraction] = MappingProxyType({}),
+) -> Share:
+    """Return the shares that a release file declares, columns in the plan's order.
+
+    `factors`: by table and measurement, what its declared weight is multiplied by; 1 without one.
+    """
     tables: dict[str, dict[str, list[Share]]] = {}
     named = {table: name for name, asked in spec.queries.items() for table in asked.tables(name)}
     place = 0
@@ -64,7 +74,11 @@ def shares_of(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
         for name, measurements in _by_column(query).items():
             label = f"{query.name}.{name}"
             leaves = [
-                Share(measurement.name, measurement.weight, column=place + i)
+                Share(
+                    measurement.name,
+                    measurement.weight * factors.get((query.name, measurement.name), ONE),
+                    column=place + i,
+                )
                 for i, measurement in enumerate(measurements)
             ]
             columns += _column(label, asked.spec_of(name), leaves)

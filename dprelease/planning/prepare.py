@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
 from dprelease.errors import DpReleaseError, Place, raise_all
 from dprelease.planning.auto.ledger_cost import Charged, counted_by
 from dprelease.planning.budget_shares import shares_of
@@ -11,6 +15,8 @@ from dprelease.planning.plan import Plan, make_plan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import PRIVATE_KEYS
+
+Weights = Mapping[tuple[str, str], Fraction]
 
 
 def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
@@ -24,10 +30,20 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     """
     queries, plan = _prepared(declaration)
     refuse_families(declaration, plan.columns)
+    if not any(query.consistent for query in declaration.spec.queries.values()):
+        return queries, plan
+    from dprelease.planning.family_shares import best_weights, refuse_unreached  # loads slowly
+
+    weights = best_weights(declaration, plan)
+    if weights:
+        queries, plan = _prepared(declaration, weights)
+    refuse_unreached(declaration, plan)
     return queries, plan
 
 
-def _prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+def _prepared(
+    declaration: Declaration, weights: Weights = MappingProxyType({})
+) -> tuple[tuple[Query, ...], Plan]:
     if declaration.spec.mode == "local":
         from dprelease.planning.local_plan import prepare_local
 
@@ -47,7 +63,7 @@ def _prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
         within = (column,) if column == PRIVATE_KEYS else ("columns", column)
         return declaration.place("queries", asked_by[query], *within)
 
-    shares, charged = shares_of(declaration.spec, queries), _charged(declaration, queries)
+    shares, charged = shares_of(declaration.spec, queries, weights), _charged(declaration, queries)
     try:
         return queries, make_plan(queries, declaration.spec.budget, place, shares, charged=charged)
     except DpReleaseError as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
+from dprelease.postprocess.consistent.aims import wrong_targets
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.outputs import estimate_columns, whole_columns
 from dprelease.postprocess.consistent.shape import Shape
@@ -95,6 +96,8 @@ def _asked_in_vain(
     if down_to is not None and down_to not in areas:
         known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
         yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
+    for i, reason in wrong_targets(shape, spec.targets):
+        yield ("targets", i), reason
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason

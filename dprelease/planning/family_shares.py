@@ -1,0 +1,204 @@
+"""How tables that agree share the budget of their column: best for what is aimed at.
+
+Without `targets` each table at each level counts the same: the sum of their mean variances after
+least squares is made least. A target changes a table's weight, or says how wide its margin may be.
+
+What a first plan with equal noise costs tells the price of each table's variance: under noise whose
+cost is its squared sensitivity over its variance, any other shares with the same sum cost the same.
+The plan that is made with these shares is priced as any other, so nothing rests on that but how
+good they are. Under a pure guarantee costs add up otherwise, and weights stay as they are declared.
+
+The search is in floats, and its last bits may differ between machines. What a release has spent on
+which table is recorded by its laws, which who verifies it takes from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.design import Design, Placed
+from dprelease.consistency.expected import expected_errors
+from dprelease.consistency.targets import (
+    Allocation,
+    UnreachableTargetsError,
+    least_mean,
+    margin_limit,
+)
+from dprelease.errors import DpReleaseError, QueryError, raise_all
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.plan import Plan
+from dprelease.postprocess.consistent.aims import aim_of
+from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.step import Consistent
+from dprelease.postprocess.families import Placer
+from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.consistent import ConsistentSpec, TargetSpec
+from dprelease.schema.load import Declaration
+
+Weights = Mapping[tuple[str, str], Fraction]
+"""By table and measurement: what the declared weight is multiplied by."""
+
+LEAST = Fraction(1, 1024)
+"""What tables that are hardly worth measuring get together: all declared ones are measured."""
+
+CLOSER = 1e-3
+"""By which part margins are aimed lower than asked, for laws on a lattice and that rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A column of a family whose tables have no amounts of their own."""
+
+    family: str
+    agreed: Agreed
+    spec: ConsistentSpec
+
+    @property
+    def targets(self) -> dict[Placed, tuple[int, TargetSpec]]:
+        """Return the targets by level and table, with their places in the list."""
+        return _targets(self.agreed, self.spec)
+
+
+def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
+    aims = ((aim_of(agreed.shape, target), i, target) for i, target in enumerate(spec.targets))
+    return {aim: (i, target) for aim, i, target in aims if aim is not None}
+
+
+def best_weights(declaration: Declaration, plan: Plan) -> Weights:
+    """Return what the weights of tables that agree are multiplied by; nothing where they stay.
+
+    `plan`: with equal noise, or as columns are declared.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-CONSIST-020 for targets that no shares reach.
+    """
+    weights: dict[tuple[str, str], Fraction] = {}
+    findings: list[DpReleaseError] = []
+    for shared in _shared(declaration, plan):
+        try:
+            allocation = _allocation(shared)
+        except UnreachableTargetsError as problem:
+            findings.append(_unreachable(declaration, shared, problem.nearest))
+            continue
+        weights |= _weights_of(shared, allocation)
+    raise_all(findings)
+    return weights
+
+
+def refuse_unreached(declaration: Declaration, plan: Plan) -> None:
+    """Raise for targets that the laws of a plan don't reach; opens no data.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-CONSIST-020 for a margin that is wider than asked, DP-CONSIST-021 where targets can't
+        share a budget.
+    """
+    findings: list[DpReleaseError] = []
+    for family in families_of(declaration.spec, plan.columns):
+        if not isinstance(family.step, Consistent) or not family.step.spec.targets:
+            continue
+        shape, spec = Shape.of(family.tables), family.step.spec
+        place = _placer(declaration, family.name)
+        if plan.budget.needs_pure_noise:
+            findings.append(QueryError("DP-CONSIST-021", place=place("consistent", "targets")))
+            continue
+        for agreed in agreed_columns(shape):
+            findings += _too_wide(agreed, spec, place)
+    raise_all(findings)
+
+
+def _placer(declaration: Declaration, family: str) -> Placer:
+    return lambda *keys: declaration.place("queries", family, *keys)
+
+
+def _shared(declaration: Declaration, plan: Plan) -> Iterator[_Shared]:
+    """Yield the columns whose tables share an amount that is settled by weights alone."""
+    if plan.budget.needs_pure_noise:
+        return
+    for family in families_of(declaration.spec, plan.columns):
+        if not isinstance(family.step, Consistent) or len(family.tables) < 2:
+            continue
+        asked = declaration.spec.queries[family.name]
+        for agreed in agreed_columns(Shape.of(family.tables)):
+            if not _is_settled(asked.columns[agreed.name]):
+                yield _Shared(family.name, agreed, family.step.spec)
+
+
+def _is_settled(column: ColumnSpec) -> bool:
+    """Return whether a column says itself what it costs."""
+    return any(part is not None for part in (column.epsilon, column.rho, column.margin_wanted))
+
+
+def _allocation(shared: _Shared) -> Allocation:
+    agreed, shape = shared.agreed, shared.agreed.shape
+    share = 1 / len(shape.placed)
+    prices: list[dict[Table, float]] = [{} for _ in shape.levels]
+    for level, tables in enumerate(agreed.laws):
+        for table, law in tables:
+            prices[level][table] = float(law.variance) * share
+    weights = {(one.level, one.attributes): 1.0 for one in shape.placed}
+    limits = {}
+    for place, (_, target) in shared.targets.items():
+        if target.weight is not None:
+            weights[place] = float(target.weight)
+        if target.moe is not None:
+            margin = float(target.moe / agreed.step) * (1 - CLOSER)
+            limits[place] = margin_limit(margin, agreed.quantile)
+    return least_mean(Design(shape.sizes, shape.tree, prices), weights, limits)
+
+
+def _weights_of(shared: _Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
+    """Return the factors that give each table its share; with equal shares they are 1."""
+    placed = shared.agreed.shape.placed
+    number, floor = len(placed), LEAST / len(placed)
+    weights = {}
+    for one in placed:
+        share = allocation.shares[one.level].get(one.attributes, Fraction(0))
+        kept = floor + share * (1 - LEAST)
+        root = math.isqrt(math.floor(kept * number * 4**20))  # noise is as wide as 1 / weight
+        name = one.name, shared.agreed.measurement.name
+        weights[name] = Fraction(max(root, 1), 2**20)
+    return weights
+
+
+def _too_wide(agreed: Agreed, spec: ConsistentSpec, place: Placer) -> Iterator[DpReleaseError]:
+    limited = {
+        aim: (i, target.moe)
+        for aim, (i, target) in _targets(agreed, spec).items()
+        if target.moe is not None
+    }
+    levels = range(len(agreed.shape.levels))
+    asked = [[table for at, table in limited if at == level] for level in levels]
+    for row in expected_errors(agreed.variances, asked, agreed.quantile):
+        i, moe = limited[row.level, row.table]
+        margin = row.margin.greatest * float(agreed.step)
+        if not margin <= float(moe):
+            yield _wide(place, i, agreed.name, margin, (margin / float(moe)) ** 2)
+
+
+def _unreachable(declaration: Declaration, shared: _Shared, nearest: Allocation) -> DpReleaseError:
+    """Return the finding of limits that no shares keep together: the first of the widest."""
+    worst = max(nearest.parts, key=nearest.parts.__getitem__)
+    i, target = shared.targets[worst]
+    margin = float(target.moe or 0) * math.sqrt(nearest.parts[worst])
+    placer = _placer(declaration, shared.family)
+    return _wide(placer, i, shared.agreed.name, margin, float(nearest.needs))
+
+
+def _wide(place: Placer, i: int, column: str, margin: float, factor: float) -> DpReleaseError:
+    return QueryError(
+        "DP-CONSIST-020",
+        place=place("consistent", "targets", i, "moe"),
+        column=column,
+        margin=f"{margin:.3g}",
+        factor=f"{factor:.3g}",
+        root=f"{math.sqrt(factor):.3g}",
+    )

@@ -1,0 +1,33 @@
+"""Which tables of a family the declared targets are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dprelease.consistency.algebra import Table
+from dprelease.postprocess.consistent.shape import WHOLE, Shape
+from dprelease.schema.consistent import TargetSpec
+
+Aim = tuple[int, Table]
+"""A level, and the attributes of a table."""
+
+
+def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
+    """Return the level and the table that a target names; None if there is no such table."""
+    at = {key.column: i for i, key in enumerate(shape.attributes)}
+    name = WHOLE if target.level is None else target.level
+    if name not in shape.levels or not all(key in at for key in target.table):
+        return None
+    aim = shape.levels.index(name), tuple(sorted(at[key] for key in target.table))
+    return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
+
+
+def wrong_targets(shape: Shape, targets: tuple[TargetSpec, ...]) -> Iterator[tuple[int, str]]:
+    """Yield the place of targets that can't be had, and why."""
+    seen: dict[Aim, int] = {}
+    for i, target in enumerate(targets):
+        aim = aim_of(shape, target)
+        if aim is None:
+            yield i, f"no table of the family is by these keys at level {target.level or WHOLE!r}"
+        elif seen.setdefault(aim, i) != i:
+            yield i, f"the same table has target {seen[aim]} already"
