@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown_tables import table
@@ -125,13 +126,20 @@ def plan(
             from dprelease.planning.plan_charts import draw_plan
 
             draw_plan(declaration, planned, plot)
+            draw_agreement(declaration, planned, plot)
+        agreement = agreement_told(declaration, planned)
         from dprelease.cli.reading_shown import reads, reads_words
 
         if as_json:  # each form takes prices of its own
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
-            respond(True, {**planned.to_json(), **read, "ledger": charged.answer}, "")
+            agreed = [row for one in agreement for row in one.to_json()]
+            told = {"consistent": agreed, "ledger": charged.answer}
+            respond(True, {**planned.to_json(), **read, **told}, "")
             return
-        words = [_all_plan_words(declaration, planned, wide=wide)]
+        words = [
+            _all_plan_words(declaration, planned, wide=wide),
+            *agreement_words(agreement, wide=wide),
+        ]
         if explain:
             words.append(reads_words(declaration.spec, queries))
         respond(False, None, "\n\n".join([*words, *charged.words]))
