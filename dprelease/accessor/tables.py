@@ -15,6 +15,7 @@ from dprelease.errors import RunState
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import Weights
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
 from dprelease.release import execute
@@ -129,11 +130,12 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
     plan, price = priced(session, queries, terms)
     refuse_families(declaration, plan.columns)
     if declaration.spec.queries[NAME].consistent is not None:
-        from dprelease.planning.family_shares import best_weights, refuse_unreached
+        from dprelease.planning.family_shares import aimed
 
-        shares = shares_of(declaration.spec, queries, best_weights(declaration, plan))
-        plan, price = priced(session, queries, terms, shares)
-        refuse_unreached(declaration, plan)
+        def again(weights: Weights) -> Plan:
+            return priced(session, queries, terms, shares_of(declaration.spec, queries, weights))[0]
+
+        plan = aimed(declaration, plan, again)
     (family,) = families_of(declaration.spec, plan.columns)
     return family, plan, price
 

@@ -45,9 +45,6 @@ ASKED: dict[str, Template] = {
         cause="The tables are sums of {cells} finest cells; the limit is {limit}.",
         fix="ask for fewer attributes in one family of tables.",
     ),
-}
-
-PRICED: dict[str, Template] = {
     "DP-CONSIST-020": Template(
         cause="The margin of '{column}' can't be as narrow as this target asks: with this budget "
         "it is {margin} at best.",
@@ -59,6 +56,9 @@ PRICED: dict[str, Template] = {
         "to the inverse of their variances.",
         fix="give the budget a delta or a rho, or weights to the columns.",
     ),
+}
+
+PRICED: dict[str, Template] = {
     "DP-CONSIST-005": Template(
         cause="The noise '{mechanism}' of '{column}' has no known price: what a unit has in "
         "several of the finest cells may add up in one cell of a coarser table.",

@@ -15,7 +15,7 @@ which table is recorded by its laws, which who verifies it takes from there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -69,10 +69,42 @@ def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, Ta
     return {aim: (i, target) for aim, i, target in aims if aim is not None}
 
 
-def best_weights(declaration: Declaration, plan: Plan) -> Weights:
+TRIES = 4
+"""Plans that are made for margins: how many standard errors one has depends a little on its law."""
+
+
+def aimed(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]) -> Plan:
+    """Return the plan of a release whose tables that agree have the best shares.
+
+    Parameters
+    ----------
+    plan
+        With noise as columns are declared.
+    again
+        Makes the plan anew, with other weights.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-CONSIST-020 for a margin that no shares reach, DP-CONSIST-021 where targets can't share a
+        budget.
+    """
+    weights: Weights = {}
+    for _ in range(TRIES):
+        weights = best_weights(declaration, plan, weights)
+        if not weights:
+            break
+        plan = again(weights)
+        if not unreached(declaration, plan):
+            return plan
+    raise_all(unreached(declaration, plan))
+    return plan
+
+
+def best_weights(declaration: Declaration, plan: Plan, before: Weights) -> Weights:
     """Return what the weights of tables that agree are multiplied by; nothing where they stay.
 
-    `plan`: with equal noise, or as columns are declared.
+    `before`: those that the plan was made with, 1 for what has none.
 
     Raises
     ------
@@ -83,7 +115,7 @@ def best_weights(declaration: Declaration, plan: Plan) -> Weights:
     findings: list[DpReleaseError] = []
     for shared in _shared(declaration, plan):
         try:
-            allocation = _allocation(shared)
+            allocation = _allocation(shared, before)
         except UnreachableTargetsError as problem:
             findings.append(_unreachable(declaration, shared, problem.nearest))
             continue
@@ -92,15 +124,8 @@ def best_weights(declaration: Declaration, plan: Plan) -> Weights:
     return weights
 
 
-def refuse_unreached(declaration: Declaration, plan: Plan) -> None:
-    """Raise for targets that the laws of a plan don't reach; opens no data.
-
-    Raises
-    ------
-    QueryError, Findings
-        DP-CONSIST-020 for a margin that is wider than asked, DP-CONSIST-021 where targets can't
-        share a budget.
-    """
+def unreached(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
+    """Return the findings of targets that the laws of a plan don't reach; opens no data."""
     findings: list[DpReleaseError] = []
     for family in families_of(declaration.spec, plan.columns):
         if not isinstance(family.step, Consistent) or not family.step.spec.targets:
@@ -112,7 +137,7 @@ def refuse_unreached(declaration: Declaration, plan: Plan) -> None:
             continue
         for agreed in agreed_columns(shape):
             findings += _too_wide(agreed, spec, place)
-    raise_all(findings)
+    return findings
 
 
 def _placer(declaration: Declaration, family: str) -> Placer:
@@ -137,13 +162,17 @@ def _is_settled(column: ColumnSpec) -> bool:
     return any(part is not None for part in (column.epsilon, column.rho, column.margin_wanted))
 
 
-def _allocation(shared: _Shared) -> Allocation:
+def _allocation(shared: _Shared, before: Weights) -> Allocation:
     agreed, shape = shared.agreed, shared.agreed.shape
-    share = 1 / len(shape.placed)
+    squares = {
+        one.name: float(before.get((one.name, agreed.measurement.name), 1)) ** 2
+        for one in shape.placed
+    }
     prices: list[dict[Table, float]] = [{} for _ in shape.levels]
-    for level, tables in enumerate(agreed.laws):
-        for table, law in tables:
-            prices[level][table] = float(law.variance) * share
+    for one in shape.placed:
+        law = dict(agreed.laws[one.level])[one.attributes]
+        share = squares[one.name] / math.fsum(squares.values())
+        prices[one.level][one.attributes] = float(law.variance) * share
     weights = {(one.level, one.attributes): 1.0 for one in shape.placed}
     limits = {}
     for place, (_, target) in shared.targets.items():

@@ -32,13 +32,9 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     refuse_families(declaration, plan.columns)
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return queries, plan
-    from dprelease.planning.family_shares import best_weights, refuse_unreached  # loads slowly
+    from dprelease.planning.family_shares import aimed  # loads slowly
 
-    weights = best_weights(declaration, plan)
-    if weights:
-        queries, plan = _prepared(declaration, weights)
-    refuse_unreached(declaration, plan)
-    return queries, plan
+    return queries, aimed(declaration, plan, lambda weights: _prepared(declaration, weights)[1])
 
 
 def _prepared(

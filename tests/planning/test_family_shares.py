@@ -1,0 +1,175 @@
+"""Shares of tables that agree: best for what is aimed at, priced as any other, refused in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import dprelease
+from dprelease.errors import DpReleaseError
+from dprelease.planning.family_errors import agreed_errors
+from dprelease.planning.findings import declared
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
+from dprelease.schema.load import Declaration
+
+SCHEMA: dict[str, Any] = {
+    "table": "people",
+    "source": "people.csv",
+    "columns": {
+        "state": {"type": "category", "values": ["A", "B", "C"]},
+        "sex": {"type": "category", "values": ["F", "M"]},
+        "band": {"type": "integer", "lower": 1, "upper": 9},
+        "pay": {"type": "integer", "lower": 0, "upper": 100},
+    },
+}
+
+
+def made(
+    tmp_path: Path,
+    consistent: object = True,
+    budget: Mapping[str, object] | None = None,
+    **query: Any,
+) -> Declaration:
+    """Return the declaration of a cube of three attributes whose tables agree."""
+    asked = {
+        "from": "people",
+        "cube": ["state", "sex", "band"],
+        "columns": {"n": {"count": "*", "mechanism": "discrete_gaussian"}},
+        "consistent": consistent,
+        **query,
+    }
+    release = {
+        "title": "cube",
+        "tables": ["people.yaml"],
+        "budget": dict(budget or {"rho": "0.1", "delta": "1e-9"}),
+        "queries": {"cube": asked},
+        "output": "out",
+    }
+    (tmp_path / "people.yaml").write_text(yaml.safe_dump(SCHEMA, sort_keys=False))
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump(release, sort_keys=False))
+    return declared(tmp_path / "release.yaml")
+
+
+def errors_of(declaration: Declaration, plan: Plan, column: str = "n") -> dict[str, dict[str, Any]]:
+    return {
+        row["table"]: row
+        for one in agreed_errors(declaration.spec, plan)
+        if one.agreed.name == column
+        for row in one.to_json()
+    }
+
+
+def mean_variance(errors: Mapping[str, Mapping[str, Any]]) -> float:
+    return sum(float(row["estimate"]) ** 2 for row in errors.values()) / len(errors)
+
+
+def test_shares_are_better_than_equal_ones_at_the_same_price(tmp_path: Path) -> None:
+    """Equal weights are what columns with amounts of their own have."""
+    declaration = made(tmp_path)
+    _, best = prepare(declaration)
+    own = {"n": {"count": "*", "mechanism": "discrete_gaussian", "rho": "0.0125"}}
+    equal = made(tmp_path, columns=own)
+    _, plain = prepare(equal)
+    scales = [column.mechanism.scale for column in plain.columns]
+    assert max(scales) < 1.01 * min(scales)
+    assert best.rho() == pytest.approx(plain.rho(), rel=2e-3)
+    gained = mean_variance(errors_of(declaration, best))
+    assert gained < 0.98 * mean_variance(errors_of(equal, plain))
+
+
+def test_a_weight_makes_its_table_more_precise_and_the_others_less(tmp_path: Path) -> None:
+    plain = made(tmp_path)
+    before = errors_of(plain, prepare(plain)[1])
+    aimed = made(tmp_path, {"targets": [{"table": ["state"], "weight": 20}]})
+    after = errors_of(aimed, prepare(aimed)[1])
+    assert after["cube_state"]["estimate"] < 0.9 * before["cube_state"]["estimate"]
+    assert after["cube_state_sex_band"]["estimate"] > before["cube_state_sex_band"]["estimate"]
+
+
+def test_a_margin_is_kept_if_it_can_be(tmp_path: Path) -> None:
+    plain = made(tmp_path)
+    before = errors_of(plain, prepare(plain)[1])["cube_state"]
+    wanted = round(0.8 * before["margin"], 3)
+    aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": str(wanted)}]})
+    queries, plan = prepare(aimed)
+    after = errors_of(aimed, plan)["cube_state"]
+    assert 0.95 * wanted < after["margin"] <= wanted
+    assert plan.rho() <= 0.1
+    assert len(queries) == len(plan.columns) == 8  # all tables are measured, hardly or not
+
+
+def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:
+    aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]})
+    with pytest.raises(DpReleaseError, match="DP-CONSIST-020") as refused:
+        prepare(aimed)
+    told = str(refused.value)
+    assert "queries.cube.consistent.targets[0].moe" in told
+    factor = Fraction(told.partition("give ")[2].partition(" times")[0])
+    budget = {"rho": str(Fraction(1, 10) * factor * Fraction(11, 10)), "delta": "1e-9"}
+    more = {"rho": f"{float(Fraction(budget['rho'])):.6f}", "delta": "1e-9"}
+    enough = made(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]}, more)
+    assert errors_of(enough, prepare(enough)[1])["cube_state"]["margin"] <= 0.5
+
+
+@pytest.mark.parametrize(
+    "budget", [{"rho": "0.1", "delta": "1e-9"}, {"epsilon": 1, "delta": "1e-9"}], ids=str
+)
+def test_sums_have_shares_of_their_own(tmp_path: Path, budget: dict[str, Any]) -> None:
+    columns = {
+        "n": {"count": "*", "mechanism": "discrete_gaussian"},
+        "pay": {"sum": "pay", "mechanism": "discrete_gaussian"},
+    }
+    aim = {"targets": [{"table": ["sex"], "weight": 9}]}
+    aimed = made(tmp_path, aim, budget, columns=columns)
+    _, plan = prepare(aimed)
+    counts, sums = errors_of(aimed, plan), errors_of(aimed, plan, "pay")
+    ratios = {round(sums[name]["estimate"] / counts[name]["estimate"], 1) for name in counts}
+    assert len(ratios) == 1  # both are shared in the same way
+
+
+def test_amounts_of_columns_stay_as_they_are(tmp_path: Path) -> None:
+    columns = {"n": {"count": "*", "mechanism": "discrete_gaussian", "moe": 40}}
+    _, plan = prepare(made(tmp_path, columns=columns))
+    assert len({column.mechanism for column in plan.columns}) == 1
+
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "unknown level": ({"level": "county", "weight": 2}, {}, "DP-CONSIST-013"),
+    "unknown key": ({"table": ["pay"], "weight": 2}, {}, "DP-CONSIST-013"),
+    "a pure budget": ({"table": [], "weight": 2}, {"epsilon": 1}, "DP-CONSIST-021"),
+    "nothing": ({"table": []}, {}, "DP-DECL-003"),
+    "both": ({"table": [], "weight": 2, "moe": 3}, {}, "DP-"),
+    "no number": ({"table": [], "moe": 0}, {}, "DP-"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_targets_that_can_not_be_had(tmp_path: Path, case: str) -> None:
+    target, budget, code = REFUSED[case]
+    columns = {"n": {"count": "*"}} if budget else {"n": {"count": "*", "mechanism": "gaussian"}}
+    with pytest.raises(DpReleaseError, match=code) as refused:
+        prepare(made(tmp_path, {"targets": [target]}, budget, columns=columns))
+    assert "no row was read" in str(refused.value)
+
+
+def test_the_same_table_twice(tmp_path: Path) -> None:
+    targets = [{"table": ["sex", "state"], "weight": 2}, {"table": ["state", "sex"], "weight": 3}]
+    with pytest.raises(DpReleaseError, match="DP-CONSIST-013"):
+        prepare(made(tmp_path, {"targets": targets}))
+
+
+def test_a_release_with_targets_verifies(tmp_path: Path) -> None:
+    """Nobody searches for shares again: laws are taken from the manifest."""
+    made(tmp_path, {"targets": [{"table": ["state"], "weight": 7}]})
+    (tmp_path / "people.csv").write_text("state,sex,band,pay\nA,F,3,10\nB,M,4,50\n")
+    published = dprelease.read_release(tmp_path / "release.yaml").run()
+    assert dprelease.verify(published).ok
+    record = json.loads((published / "manifest.json").read_text())
+    assert len({str(event) for event in record["measurements"]}) > 1
