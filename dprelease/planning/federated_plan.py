@@ -16,6 +16,7 @@ from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text, round_down, round_up
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import priced
+from dprelease.planning.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
 from dprelease.planning.plan import Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event
@@ -198,7 +199,8 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     Raises
     ------
     QueryError, BudgetError, Findings
-        As `resolve_federated` and `make_plan`; DP-MECH-001 if a share can't be certified.
+        As `resolve_federated` and `make_plan`; DP-QUERY-013 for tables that a step publishes, and
+        DP-MECH-001 if a share can't be certified.
     """
     spec = declaration.spec.federated
     if spec is None:
@@ -213,6 +215,7 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     budget = declaration.spec.budget
     raise_all(budget_findings(budget, lambda key: declaration.place("budget", key)))
     inner = make_plan(queries, reduced(budget), place, shares_of(declaration.spec, queries))
+    refuse_families(declaration, inner.columns)
     shares = _shares(inner.columns, spec, budget)
     trusts = trusts_of(shares, spec, budget)
     return FederatedPlan(

@@ -14,6 +14,7 @@ TOWNS = {"ZH": ["Uster", "Zurich"], "BE": ["Thun", "Bern", "Biel"], "UR": ["Altd
 
 SCHEMA = """\
 table: people
+owner: office
 source: people.csv
 {unit}columns:
   id: {{type: integer}}

@@ -1,0 +1,115 @@
+"""Margins of tables that agree hold as often as they say, for every law that has them.
+
+Noise is drawn by the laws themselves on families without anybody: estimates are errors then. Bounds
+are binomial, so that a run errs less than once in 10^9.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dprelease.consistency.estimates import whole_tree
+from dprelease.consistency.standard_errors import half_widths, standard_errors
+from dprelease.consistency.structure import Structure
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import Variances
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Integers, sample
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.prepare import prepare
+from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.shape import Shape
+from tests.release.families_of_areas import declared
+from tests.replay import Keyed
+
+ROOTS = 400
+"""Independent families that are looked at at once: trees beside each other."""
+
+LAWS = [
+    "discrete_gaussian",
+    "gaussian",
+    "laplace",
+    "discrete_laplace",
+    "{name: discrete_offset_symmetric_gaussian, ratio: 4}",
+    "{name: asymmetric_laplace, k: 1.5, debias: false}",
+]
+
+
+def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Agreed:
+    columns = f'{{n: {{count: "*", margin: {confidence}}}}}'
+    budget = f"epsilon: {epsilon}, delta: 1e-6"
+    declaration = declared(folder, mechanism=mechanism, columns=columns, budget=budget)
+    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    return agreed_columns(Shape.of(family.tables))[0]
+
+
+def errors(column: Agreed) -> tuple[Variances, list[dict[tuple[int, ...], Integers]]]:
+    """Return the estimates of many families of nobody, from noise alone."""
+    shape = column.shape
+    base = shape.tree
+    parents = [
+        np.concatenate([level + i * above for i in range(ROOTS)])
+        for level, above in zip(base.parents, base.counts, strict=False)
+    ]
+    tree = Tree(ROOTS, parents)
+    variances = Variances(Structure(shape.sizes, tree, [dict(level) for level in column.laws]))
+    bits, held = Keyed("coverage"), {}
+    for placed in shape.placed:
+        law: Mechanism = column.law_of(placed.table)
+        size = tree.counts[placed.level] * shape.cells(placed)
+        held[placed.level, placed.attributes] = sample(law, size, bits).reshape(
+            tree.counts[placed.level], *(shape.sizes[i] for i in placed.attributes)
+        )
+    wanted = [[placed.attributes for placed in shape.at(level)] for level in range(tree.levels)]
+    return variances, whole_tree(variances, lambda level, t, a, b: held[level, t][a:b], wanted)
+
+
+@pytest.mark.parametrize("confidence", ["0.8", "0.9", "0.95", "0.99"])
+@pytest.mark.parametrize("epsilon", ["1", "30"])
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_margins_cover_as_often_as_they_say(
+    mechanism: str, epsilon: str, confidence: str, tmp_path: Path
+) -> None:
+    """One cell of each table at each area of each family: independent from family to family."""
+    column = column_of(tmp_path, mechanism, epsilon, confidence)
+    variances, found = errors(column)
+    for placed in column.shape.placed:
+        areas = variances.structure.tree.counts[placed.level]
+        widths = half_widths(variances, placed.attributes, placed.level, 0, areas, column.quantile)
+        cells = found[placed.level][placed.attributes].reshape(areas, -1)[:, 0]
+        inside = (np.abs(cells) <= widths).reshape(ROOTS, -1)[:, 0]  # one area of each family
+        least = stats.binom.ppf(1e-12, ROOTS, float(confidence))
+        assert inside.sum() >= least, (placed.name, inside.mean())
+
+
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_standard_errors_are_those_of_the_noise(mechanism: str, tmp_path: Path) -> None:
+    column = column_of(tmp_path, mechanism, "1", "0.95")
+    variances, found = errors(column)
+    unit = 2.0**variances.structure.bits
+    for placed in column.shape.placed:
+        areas = variances.structure.tree.counts[placed.level]
+        cells = found[placed.level][placed.attributes].reshape(ROOTS, -1)[:, 0] / unit
+        error = standard_errors(variances, placed.attributes, placed.level, 0, areas)[0]
+        # Squares have at most the excess kurtosis of the law, 3 of Laplace noise and 6 aside.
+        assert np.mean(cells**2) == pytest.approx(error**2, rel=7 * math.sqrt(8 / ROOTS))
+        assert abs(np.mean(cells)) <= 7 * error / math.sqrt(ROOTS)
+
+
+@pytest.mark.parametrize("confidence", ["0.8", "0.99"])
+@pytest.mark.parametrize("mechanism", ["discrete_gaussian", "gaussian"])
+def test_small_noise_has_the_margin_of_its_law(
+    mechanism: str, confidence: str, tmp_path: Path
+) -> None:
+    """Whole steps alone count there: the normal margin of one measurement would be too narrow."""
+    column = column_of(tmp_path, mechanism, "30", confidence)
+    law = column.law_of(column.shape.placed[0].table)
+    error = math.sqrt(float(column.laws[0][0][1].variance))
+    normal = float(stats.norm.ppf((1 + float(confidence)) / 2))
+    needed = law.half_width(float(confidence))
+    assert math.floor(normal * error) < needed <= math.floor(column.quantile * error)

@@ -1,0 +1,176 @@
+"""Tables that agree beside every way to publish, and runs that end in the middle of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import DpReleaseError, Findings, State
+from dprelease.exact import duckdb
+from dprelease.exact.true_table import ExactTable
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from dprelease.postprocess.consistent.step import Consistent
+from dprelease.postprocess.families import Batch, NoisedTable
+from dprelease.query.resolve import Query
+from dprelease.release.party import as_party
+from dprelease.release.pipeline import run
+from tests.exact.spark import local_spark
+from tests.processes import ended
+from tests.release.families_of_areas import declared, published, written
+from tests.replay import Keyed
+
+ASKED = {"consistent": "{non_negative: true, publish: {records: true}}"}
+IDENTITY = "office/people"
+VALUES = Consistent.values
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*.parquet"))
+    }
+
+
+def test_frames_give_what_files_give(tmp_path: Path) -> None:
+    one = published(tmp_path / "file", **ASKED)
+    declaration = declared(tmp_path / "frame", **ASKED)
+    frame = pd.read_csv(tmp_path / "frame/people.csv")
+    (tmp_path / "frame/people.csv").unlink()
+    other = run(declaration, bits=Keyed("family"), frames={"people": frame})
+    assert files(one) == files(other)
+    assert dprelease.verify(other).ok
+
+
+class Scattered(duckdb.Engine):
+    """An engine that has noise added where the cells are."""
+
+    def noised(self, query: Query, noise: Any) -> dict[str, Any]:
+        exact: ExactTable = self.run(query)
+        found: dict[str, Any] = noise(exact)
+        return found
+
+
+def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb, "Engine", Scattered)
+    folder = run(declared(tmp_path, **ASKED))
+    assert dprelease.verify(folder).ok
+
+
+@pytest.mark.audit
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+@pytest.mark.filterwarnings("ignore")  # of pyspark
+def test_spark_publishes_the_same(tmp_path: Path) -> None:
+    one = published(tmp_path / "one", rows=100, **ASKED)
+    with local_spark():
+        other = published(tmp_path / "other", rows=100, more="engine: spark\n", **ASKED)
+    assert files(one) == files(other)
+    assert dprelease.verify(other).ok
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "parties": ({"more": "federated: {parties: 3}\n", "mechanism": "auto"}, "shares of integers"),
+    "private keys": (
+        {"asked": "group_by: [sex]\n    private_keys: true"}, "keys",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_ways_that_have_no_families(what: str, tmp_path: Path) -> None:
+    asked, words = REFUSED[what]
+    with pytest.raises(DpReleaseError) as caught:
+        run(as_party(declared(tmp_path, **asked), 1 if what == "parties" else None))
+    assert words in str(caught.value), str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_local_releases_have_no_families(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    path.write_text(path.read_text().replace("queries:", "mode: local\nqueries:"))
+    with pytest.raises(DpReleaseError) as caught:
+        dprelease.read_release(path)
+    assert "`records` and no `queries`" in str(caught.value)
+
+
+def test_a_dry_run_and_a_plan_open_nothing(tmp_path: Path) -> None:
+    declaration = declared(tmp_path, **ASKED)
+    (tmp_path / "people.csv").unlink()
+    release = dprelease.Release(declaration)
+    assert len(release.plan().columns) == 9
+
+
+def charged(folder: Path) -> Ledger:
+    """Return a ledger that holds ten times the price of the release beside it."""
+    ledger = Ledger(folder / "ledger.sqlite")
+    ledger.open_account(
+        Account(IDENTITY, "add_remove", "each row", Fraction(10), Fraction(1, 10**4), None)
+    )
+    return ledger
+
+
+def stopped(
+    self: Consistent, noised: Sequence[NoisedTable], after: int
+) -> Iterator[tuple[str, Batch]]:
+    for i, batch in enumerate(VALUES(self, noised)):
+        if i == after:
+            raise MemoryError
+        yield batch
+
+
+@pytest.mark.parametrize("after", [0, 1, 9, 17])
+def test_a_run_that_fails_among_the_tables_leaves_nothing(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever files are open by then; the price is paid, for rows had been read."""
+    declaration = declared(tmp_path, more="ledger: ledger.sqlite\n", **ASKED)
+    ledger = charged(tmp_path)
+    monkeypatch.setattr(Consistent, "values", lambda self, noised: stopped(self, noised, after))
+    with pytest.raises(MemoryError) as caught:
+        run(declaration, bits=Keyed("family"))
+    assert State.CHARGED.value in " ".join(caught.value.__notes__)
+    assert list((tmp_path / "out").iterdir()) == []
+    assert float(ledger.state().spent(IDENTITY)) > 0
+
+
+def killed(self: Consistent, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+    batches = VALUES(self, noised)
+    yield next(batches)
+    yield next(batches)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_that_is_killed_among_the_tables(tmp_path: Path) -> None:
+    """Nothing is readable; the next run removes what was left, and is whole."""
+    asked = {**ASKED, "more": "ledger: ledger.sqlite\n"}
+    declaration = declared(tmp_path, **asked)
+    charged(tmp_path)
+    child = os.fork()
+    if child == 0:
+        Consistent.values = killed  # type: ignore[method-assign]
+        try:
+            run(declaration, bits=Keyed("family"))
+        finally:
+            os._exit(3)
+    assert ended(child) == -signal.SIGKILL
+    assert not (tmp_path / "out/pop").exists()
+    folder = run(declaration, bits=Keyed("family"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["pop"]
+    assert dprelease.verify(folder, ledger=tmp_path / "ledger.sqlite").ok
+
+
+def test_findings_name_files_and_lines(tmp_path: Path) -> None:
+    with pytest.raises(Findings) as caught:
+        dprelease.Release(
+            declared(tmp_path, columns="{m: {mean: pay}, d: {count_distinct: age}}")
+        ).plan()
+    assert all(one.place.file == "release.yaml" and one.place.line for one in caught.value.errors)
