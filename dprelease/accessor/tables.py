@@ -11,7 +11,7 @@ from dprelease.accessor.answer import ATTRIBUTE, to_pandas
 from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, priced
 from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
-from dprelease.errors import RunState
+from dprelease.errors import RunState, SessionError
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
@@ -26,6 +26,7 @@ from dprelease.schema.yaml_text.reader import Document, Plain
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 NAME = "tables"
 """What the query is called, which the names of its tables begin with."""
@@ -59,6 +60,30 @@ class Tables(Mapping[str, "pd.DataFrame"]):
 
     def __len__(self) -> int:
         return len(self._frames)
+
+    def plot(self, column: str | None = None, axes: Axes | None = None) -> Axes:
+        """Return axes with the median margin of cells by their size, a line for each table.
+
+        Parameters
+        ----------
+        column
+            The one whose margins are drawn; the first that has some by default.
+        axes
+            Where to draw; on a figure of its own by default, `axes.figure`.
+
+        Raises
+        ------
+        SessionError
+            DP-SESSION-008 for a column without margins.
+        """
+        from dprelease.accessor.table_plots import plot_margins
+
+        first = next(iter(self._frames.values()))
+        known = [name for name in first.columns if f"{name}_moe" in first]
+        if not known or (column is not None and column not in known):
+            name = "a margin" if column is None else column
+            raise SessionError("DP-SESSION-008", what=name, known=", ".join(known) or "none")
+        return plot_margins(self._frames, known[0] if column is None else column, axes)
 
     def __repr__(self) -> str:
         rows = "\n".join(

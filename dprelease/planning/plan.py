@@ -244,7 +244,7 @@ def make_plan(
     BudgetError
         DP-BUDGET-001 to 010, DP-MECH-001 to 005; `place` gives the place of a column.
     """
-    where = place or (lambda query, column: Place(key=f"queries.{query}.columns.{column}"))
+    where = place or _place
     check_budget(budget, where("", ""))
     requests = [
         (query, NoiseRequest(measurement, where(query.name, measurement.asked_by)))
@@ -272,6 +272,11 @@ def make_plan(
         raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
     warnings = (*_warnings(queries, guarantee), *_told_truths(columns))
     return Plan(tuple(columns), guarantee, limit, warnings)
+
+
+def _place(query: str, column: str) -> Place:
+    """Return the place of a column where no file says it; of the budget for none."""
+    return Place(key=f"queries.{query}.columns.{column}" if query else "budget")
 
 
 def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:

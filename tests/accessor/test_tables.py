@@ -6,12 +6,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import dprelease
 from dprelease.accessor.session import Spending
-from dprelease.errors import BudgetError, DpReleaseError, QueryError, UsageError
+from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError, UsageError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from tests.accessor.test_questions import EPSILON, SCHEMA, frame
@@ -89,6 +91,81 @@ def test_explaining_tells_of_every_table_and_spends_nothing() -> None:
     assert len(plan) == 4
     assert plan["price_alone"].sum() == pytest.approx(1, rel=1e-3)
     assert rows.dp.session.spent.epsilon == 0
+
+
+NESTED: dict[str, Any] = {
+    "table": "people",
+    "columns": {
+        "state": {"type": "category", "values": ["VT", "NH", "ME"]},
+        "town": {"type": "category", "values_from": "towns.csv", "within": "state"},
+        "sex": {"type": "category", "values": ["F", "M"]},
+        "pay": {"type": "integer", "lower": 0, "upper": 100},
+    },
+}
+TOWNS = {"a": "VT", "b": "NH", "c": "NH", "d": "ME", "e": "VT"}
+
+
+def nested(folder: Path) -> pd.DataFrame:
+    """Return rows of towns within states, with a session of theirs."""
+    lines = ["town,state", *(f"{town},{state}" for town, state in TOWNS.items())]
+    (folder / "towns.csv").write_text("\n".join(lines) + "\n")
+    (folder / "people.yaml").write_text(yaml.safe_dump(NESTED, sort_keys=False))
+    session = dprelease.Session(folder / "people.yaml", rho=1000, delta="1e-9")
+    i = np.arange(2000)
+    rows = pd.DataFrame(
+        {
+            "town": np.array([*"abcde"])[i % 5],
+            "sex": np.array(["F", "M"])[i // 7 % 2],
+            "pay": i % 90,
+        }
+    )
+    rows.dp.use(session)
+    KEPT.append(session)
+    return rows
+
+
+CONSISTENT: dict[str, Any] = {
+    "hierarchy": ["state", "town"],
+    "marginals": [[], ["sex"]],
+    "mechanism": "discrete_gaussian",
+}
+
+
+@pytest.mark.parametrize("consistent", [True, {"non_negative": True}], ids=str)
+def test_tables_that_agree(tmp_path: Path, consistent: Any) -> None:
+    """Sums over levels and keys are equal, exactly, and near the truth with a large budget."""
+    rows = nested(tmp_path)
+    columns = {"n": {"count": "*"}, "pay": {"sum": "pay"}}
+    tables = rows.dp.tables(columns, **CONSISTENT, consistent=consistent, rho=90)
+    assert list(tables) == ["total", "sex", "state", "state_sex", "town", "town_sex"]
+    for name in columns:
+        whole = tables["total"][name].iloc[0]
+        assert {float(table[name].sum()) for table in tables.values()} == {float(whole)}
+    true = rows.groupby("town").size()
+    assert tables["town"]["n"][["a", "b"]].to_numpy() == pytest.approx(true[["a", "b"]], abs=3)
+    state = rows["town"].map(TOWNS)
+    assert tables["state"]["pay"]["NH"] == pytest.approx(rows["pay"][state == "NH"].sum(), abs=50)
+    assert list(tables.measurements) == list(tables) == list(tables.estimates)
+    assert set(tables.measurements["sex"].columns) == {"n", "pay"}
+    assert rows.dp.session.spent == Spending(rho=Fraction(90))
+    drawn = tables.plot("pay")
+    assert len(drawn.get_lines()) == len(tables)
+    with pytest.raises(SessionError, match="DP-SESSION-008"):
+        tables.plot("nothing")
+
+
+def test_tables_that_can_not_agree_cost_nothing(tmp_path: Path) -> None:
+    rows = nested(tmp_path)
+    for given, code in (
+        ({"consistent": True, "columns": {"m": {"median": "pay"}}}, "DP-"),
+        ({"consistent": {"invariants": [{"table": []}]}}, "DP-"),
+        ({"consistent": True, "mechanism": "symmetric_alpha_stable"}, "DP-"),
+        ({"consistent": False}, "DP-RELEASE-008"),
+    ):
+        with pytest.raises(DpReleaseError, match=code):
+            rows.dp.tables(**{**CONSISTENT, **given}, rho=1)
+    assert rows.dp.session.spent == Spending(rho=Fraction(0))
+    assert len(rows.dp.explain("tables", **CONSISTENT, consistent=True, rho=1)) == 6
 
 
 REFUSED: dict[str, tuple[dict[str, Any], type[DpReleaseError], str]] = {

@@ -1,0 +1,59 @@
+"""A system of tables drawn: how wide margins are, by how large the cells are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from dprelease.numerics.lattice import Floats
+
+CLASSES = 10.0
+"""Sizes of one class are within that factor of each other."""
+
+
+def margins_by_size(frame: pd.DataFrame, column: str) -> tuple[Floats, Floats]:
+    """Return sizes of cells, a middle one for each power of ten, and their median margins.
+
+    Both in parts of the cell: a margin of 1 is as wide as what it is about. Cells below 1 are left
+    out, and so are classes without cells.
+    """
+    size = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    margin = frame[f"{column}_moe"].to_numpy(dtype=np.float64, na_value=np.nan)
+    there = (size >= 1) & np.isfinite(margin)
+    size, margin = size[there], margin[there]
+    classes = np.floor(np.log(size) / np.log(CLASSES)).astype(int)
+    found = np.unique(classes)
+    middle = np.array([np.exp(np.log(size[classes == one]).mean()) for one in found])
+    relative = np.array([np.median(margin[classes == one] / size[classes == one]) for one in found])
+    return middle, relative
+
+
+def plot_margins(frames: Mapping[str, pd.DataFrame], column: str, axes: Axes | None) -> Axes:
+    """Return axes with a line for each table: the median margin of its cells by their size."""
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(7.0, 4.5), layout="constrained").add_subplot()
+    ends: list[tuple[float, float, str]] = []
+    for name, frame in frames.items():
+        if f"{column}_moe" not in frame:
+            continue
+        sizes, margins = margins_by_size(frame, column)
+        if len(sizes):
+            axes.plot(sizes, margins, marker="o", markersize=3, linewidth=1)
+            ends.append((float(sizes[-1]), float(margins[-1]), name))
+    axes.set(xscale="log", yscale="log", xlabel=f"{column} in a cell")
+    axes.set_ylabel("median margin, in parts of the cell")
+    for size, margin, name in ends:
+        axes.annotate(
+            name, (size, margin), xytext=(4, 0), textcoords="offset points", va="center", size=7
+        )
+    axes.grid(color="0.92")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
