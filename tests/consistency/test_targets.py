@@ -43,9 +43,9 @@ def other_mean(dense, weights):
         value, slopes = dense.mean(w, weights)
         return math.log(value), w * (slopes - w @ slopes) / value
 
-    found = minimize(
-        f, np.zeros(len(dense.normals)), jac=True, method="L-BFGS-B", options={"maxiter": 500}
-    )
+    items = len(dense.normals)
+    bounds = [(-9.0, 9.0)] * items  # no share so small that the dense matrix is singular
+    found = minimize(f, np.zeros(items), jac=True, method="L-BFGS-B", bounds=bounds)
     return math.exp(found.fun)
 
 
