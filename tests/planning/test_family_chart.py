@@ -63,11 +63,13 @@ def _with_comments():
     return ElementTree.TreeBuilder(insert_comments=True)
 
 
-def test_marks_stand_where_the_errors_are(monkeypatch, tmp_path):
+@pytest.mark.parametrize("step", [1.0, 0.25])
+def test_marks_stand_where_the_errors_are(step, monkeypatch, tmp_path):
     figures = []
     monkeypatch.setattr(family_chart, "save", lambda figure, path: figures.append(figure))
     rows = rows_of("all measured")
-    draw_family_errors(rows, LEVELS, TABLES, tmp_path / "errors.svg")
+    draw_family_errors(rows, LEVELS, TABLES, tmp_path / "errors.svg", step=step, unit="US$")
+    assert figures[0].axes[0].get_xlabel() == "standard error of a cell (US$)"
     lines = figures[0].axes[0].get_lines()
     marks = [
         (float(x), line.get_markerfacecolor() == "white")
@@ -75,14 +77,11 @@ def test_marks_stand_where_the_errors_are(monkeypatch, tmp_path):
         for x in line.get_xdata()
         if line.get_marker() == "o"
     ]
-    assert sorted(x for x, ring in marks if ring) == sorted(row.summed**0.5 for row in rows)
-    assert sorted(x for x, ring in marks if not ring) == sorted(
-        r.standard_error.median for r in rows
-    )
+    errors = [row.standard_error for row in rows]
+    assert sorted(x for x, ring in marks if ring) == sorted(step * r.summed**0.5 for r in rows)
+    assert sorted(x for x, ring in marks if not ring) == sorted(step * e.median for e in errors)
     spans = [tuple(map(float, line.get_xdata())) for line in lines if line.get_marker() != "o"]
-    assert sorted(spans) == sorted(
-        (r.standard_error.least, r.standard_error.greatest) for r in rows
-    )
+    assert sorted(spans) == sorted((step * e.least, step * e.greatest) for e in errors)
     ends = figures[0].axes[0].get_xlim()
     assert all(ends[0] < x < ends[1] for x, _ in marks)
 
