@@ -60,7 +60,7 @@ def draw_family_errors(
         DP-OUTPUT-002 if the file can't be written.
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     groups = [(level, list(rows)) for level, rows in groupby(errors, lambda row: row.level)]
     height = FRAME + ROW * (len(errors) + 1.5 * len(groups))
@@ -82,7 +82,9 @@ def draw_family_errors(
                 labelled = True
         at += 1.5
     axes.set_ylim(at - 0.7, -0.8)  # from the top
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly a tick
+    near = high < 10 * low
+    axes.xaxis.set_major_locator(MaxNLocator(6) if near else LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(axis="x", color="0.92")

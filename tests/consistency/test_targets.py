@@ -393,6 +393,13 @@ def test_a_large_tree_is_averaged_and_judged_whole():
         is_whole(design, found)
 
 
+def test_an_averaged_tree_that_is_not_put_right_is_seen(monkeypatch):
+    kept = optimum.Corrected.__init__
+    monkeypatch.setattr(optimum.Corrected, "__init__", lambda *a, exactly: kept(*a, exactly=False))
+    with pytest.raises(AssertionError):
+        test_a_large_tree_is_averaged_and_judged_whole()
+
+
 @pytest.mark.audit
 def test_four_hundred_thousand_leaves():
     counts = [1, 254, 5000, 18000, 418000]
