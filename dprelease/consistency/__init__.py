@@ -20,6 +20,13 @@ The way of the numbers:
     cells        contrasts to cells in units of 2**-bits, additive to the last unit
     estimates    the same for trees that don't fit a memory, piece by piece
 
+Before any of it, what to measure and what it will be worth, without data:
+
+    design       which tables may be measured at which level, and what a cell's variance then costs
+    targets      shares of the budget that are best for declared aims, with a certificate
+                 (`optimum`, `barrier`; on `shapes` and `jets`: areas that stand alike, derivatives)
+    expected     errors by level and table, as measured and after least squares
+
 Guarantees:
 
 - **Same bits**: a function of the measured whole numbers and the declaration. No order, cut into
@@ -29,6 +36,8 @@ Guarantees:
   1 are multiples of 2**-20 (less where `largest` is large): as floats they still add up exactly,
   in any engine.
 - **Errors** are rounded upwards, and the bound of what fixed point moves is added to every margin.
+- **Shares** are found in floats and differ with versions of NumPy in their last digits: they are
+  rounded, recorded, and never computed again by those who verify.
 - Inputs are whole numbers of a lattice. Sums (amounts) are counts of lattice steps: nothing else
   changes.
 

@@ -160,29 +160,32 @@ class Search:
 
     def _look(self, shares: Floats) -> tuple[Judged, Found]:
         """Return what shares reach, and all rows there; watch areas that are the worst now."""
+        parts = self._worst(shares) if self.aim.limits else {}
         on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
-        parts: dict[Placed, float] = {}
-        if self.aim.limits:
-            known: dict[Placed, float] = {}
-            if self.rows:
-                for row, value in zip(self.rows, on_tree.at(shares).values, strict=True):
-                    if row.node != MEAN:
-                        known[row.placed] = max(float(value), known.get(row.placed, 0.0))
-            worst = on_tree.greatest(shares, list(self.aim.limits))
-            for placed, (node, variance) in worst.items():
-                parts[placed] = variance / self.aim.limits[placed]
-                if variance > known.get(placed, 0.0) * (1 + _WORSE):
-                    self._watch(shares, placed, node, variance)
-            on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
         found = on_tree.at(shares, SLOPES)
         return Judged(shares, float(self._weights() @ found.values), parts), found
 
-    def _watch(self, shares: Floats, placed: Placed, node: int, variance: float) -> None:
-        like = node
+    def _worst(self, shares: Floats) -> dict[Placed, float]:
+        """Return the greatest part of each limit; watch the areas that have it."""
+        on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
+        known = dict.fromkeys(self.aim.limits, 0.0)
+        for row, value in zip(self.rows, on_tree.at(shares).values, strict=True):
+            if row.node != MEAN:
+                known[row.placed] = max(float(value), known[row.placed])
+        worst = on_tree.greatest(shares, list(self.aim.limits))
+        self._watch(
+            shares, {at: one for at, one in worst.items() if one[1] > known[at] * (1 + _WORSE)}
+        )
+        return {at: variance / self.aim.limits[at] for at, (_, variance) in worst.items()}
+
+    def _watch(self, shares: Floats, new: Mapping[Placed, tuple[int, float]]) -> None:
+        """Add rows for classes of areas, given with their variances."""
+        likes = {placed: node for placed, (node, _) in new.items()}
         if self.model is not self.design.shape:
-            like = ShareFunctions(self.design, self.model, []).nearest(shares, placed, variance)
-        self.rows.append(Row(placed, node))
-        self.likes.append(Row(placed, like))
+            on_model = ShareFunctions(self.design, self.model, [])
+            likes = on_model.nearest(shares, {at: variance for at, (_, variance) in new.items()})
+        self.rows += [Row(placed, node) for placed, (node, _) in new.items()]
+        self.likes += [Row(placed, likes[placed]) for placed in new]
 
     def _limited(self) -> Mask:
         return np.array([row.node != MEAN for row in self.rows], bool)

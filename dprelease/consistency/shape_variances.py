@@ -21,6 +21,8 @@ from dprelease.consistency.fixed_point import Floats, Whole
 from dprelease.consistency.jets import VALUES, Jet, constant, variable
 from dprelease.consistency.shapes import Mask, Shape
 
+_AT_ONCE = 1 << 18  # numbers of one array
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -167,11 +169,16 @@ def mean_variances(shape: Shape, level: int, final: Jet) -> Jet:
 
 
 def values_of(shape: Shape, sources: Sources, precisions: Floats) -> list[Floats]:
-    """Return F of every class by level, one space after another: (classes, spaces)."""
+    """Return F of every class by level: (classes, spaces); some spaces at a time."""
+    spaces = precisions.shape[1]
+    step = max(1, _AT_ONCE // shape.size)
     found: list[list[Floats]] = [[] for _ in range(shape.levels)]
-    for at in range(precisions.shape[1]):
-        one = sources.of(slice(at, at + 1))
-        part = precisions[:, at : at + 1]
-        for level, jet in enumerate(final_variances(shape, one, unknown(shape, one), part, VALUES)):
+    for start in range(0, spaces, step):
+        some = slice(start, start + step)
+        part = sources.of(some)
+        lost = unknown(shape, part)
+        for level, jet in enumerate(
+            final_variances(shape, part, lost, precisions[:, some], VALUES)
+        ):
             found[level].append(jet.value)
     return [np.concatenate(parts, axis=1) for parts in found]

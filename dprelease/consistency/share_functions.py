@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +88,8 @@ class ShareFunctions:
 
     def at(self, shares: Floats, order: int = VALUES) -> Found:
         """Return the rows at some shares, none of them 0, and so many derivatives."""
+        if not self.rows:
+            return Found(np.empty(0), np.empty((0, len(shares))), np.empty(0))
         sited = self._sited(shares, order)
         factors = np.array([self._factors[row.placed[1]] for row in self.rows])
         seen = factors > 0
@@ -120,12 +122,15 @@ class ShareFunctions:
             found[level, table] = worst, float(each[worst])
         return found
 
-    def nearest(self, shares: Floats, placed: Placed, variance: float) -> int:
-        """Return the class of a level whose cells have about this variance."""
+    def nearest(self, shares: Floats, variances: Mapping[Placed, float]) -> dict[Placed, int]:
+        """Return the classes whose cells have about these variances."""
         precisions = self.design.precision @ shares
         final = values_of(self.shape, self._sources, precisions)
-        each = self._cells(final[placed[0]], placed[1])
-        return int(np.abs(np.log(np.maximum(each, 1e-300) / variance)).argmin())
+        found = {}
+        for (level, table), variance in variances.items():
+            each = np.maximum(self._cells(final[level], table), 1e-300)
+            found[level, table] = int(np.abs(np.log(each / variance)).argmin())
+        return found
 
     def means(self, shares: Floats, wanted: Sequence[Placed]) -> dict[Placed, float]:
         """Return the mean variance of a cell over all areas; shares may be 0."""

@@ -140,7 +140,7 @@ def least_mean(
     NotEstimableError
         If a table with a weight or a limit can't be estimated whatever the shares are.
     UnreachableTargetsError
-        If the budget does not keep all limits.
+        If the budget does not keep all limits, or only by less than the certificate's gap.
     ValueError
         If there is no weight, or a weight or a limit is not positive and finite.
     """

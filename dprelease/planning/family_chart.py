@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.expected import ExpectedError
+from dprelease.consistency.expected import ExpectedError, Spread
 from dprelease.planning.charts import save
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def draw_family_errors(
     levels: Sequence[str],
     tables: Mapping[Table, str],
     path: Path,
+    *,
+    step: float = 1.0,
+    unit: str = "",
 ) -> None:
     """Write a chart of standard errors: a row for each table, in a group for each level.
 
@@ -46,6 +49,10 @@ def draw_family_errors(
         Names of the tables.
     path
         The file; its ending says which kind of image.
+    step
+        What one lattice step of the errors is, in the unit that is drawn.
+    unit
+        Its name.
 
     Raises
     ------
@@ -53,13 +60,14 @@ def draw_family_errors(
         DP-OUTPUT-002 if the file can't be written.
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     groups = [(level, list(rows)) for level, rows in groupby(errors, lambda row: row.level)]
     height = FRAME + ROW * (len(errors) + 1.5 * len(groups))
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.add_subplot()
-    axes.set(xscale="log", xlabel="standard error of a cell", yticks=[])
+    of_unit = f" ({unit})" if unit else ""
+    axes.set(xscale="log", xlabel=f"standard error of a cell{of_unit}", yticks=[])
     at, labelled = 0.0, False
     for level, rows in groups:
         number = rows[0].areas
@@ -67,14 +75,16 @@ def draw_family_errors(
         _beside(axes, at, of, weight="bold")
         for row in rows:
             at += 1.0
-            _draw_row(axes, at, row)
+            _draw_row(axes, at, row, step)
             _beside(axes, at, tables[row.table])
             if not labelled and _alone(row) and _drawn(row.standard_error.median):
-                _name_marks(axes, at, row)
+                _name_marks(axes, at, row, step)
                 labelled = True
         at += 1.5
     axes.set_ylim(at - 0.7, -0.8)  # from the top
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly a tick
+    near = high < 10 * low
+    axes.xaxis.set_major_locator(MaxNLocator(6) if near else LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(axis="x", color="0.92")
@@ -92,20 +102,19 @@ def _alone(row: ExpectedError) -> float:
     return math.sqrt(row.summed) if row.summed else 0.0
 
 
-def _draw_row(axes: Axes, at: float, row: ExpectedError) -> None:
-    error = row.standard_error
+def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
+    error = Spread(*(step * part for part in row.standard_error.all()))
+    alone = step * _alone(row)
     if _drawn(error.least) and _drawn(error.greatest):
         axes.plot([error.least, error.greatest], [at, at], color=TOGETHER, linewidth=1.2)
-    if _alone(row):
-        axes.plot(
-            [_alone(row)], [at], marker="o", linestyle="", mfc="white", mec=ALONE, markersize=5
-        )
+    if alone:
+        axes.plot([alone], [at], marker="o", linestyle="", mfc="white", mec=ALONE, markersize=5)
     if _drawn(error.median):
         axes.plot([error.median], [at], marker="o", linestyle="", color=TOGETHER, markersize=4)
     _beside(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
 
 
-def _name_marks(axes: Axes, at: float, row: ExpectedError) -> None:
+def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
     """Say beside the first pair of marks what they are, on the sides that look away."""
     first = row.standard_error.median < _alone(row)
     for x, words, color, left in (
@@ -114,7 +123,7 @@ def _name_marks(axes: Axes, at: float, row: ExpectedError) -> None:
     ):
         axes.annotate(
             words,
-            (x, at),
+            (step * x, at),
             xytext=(-2 if left else 2, 7),
             textcoords="offset points",
             ha="right" if left else "left",

@@ -94,4 +94,11 @@ def draw_agreed_errors(spec: ReleaseSpec, plan: Plan, path: Path) -> None:
             or "total"
             for one in shape.placed
         }
-        draw_family_errors(errors.rows, shape.levels, tables, target)
+        draw_family_errors(
+            errors.rows,
+            shape.levels,
+            tables,
+            target,
+            step=float(errors.agreed.step),
+            unit=errors.agreed.measurement.error_unit,
+        )

@@ -1,0 +1,142 @@
+"""Expected errors against those of every single area, and against dense matrices."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dprelease.consistency import expected
+from dprelease.consistency.algebra import cells, subtables
+from dprelease.consistency.expected import expected_errors
+from dprelease.consistency.standard_errors import half_widths, standard_errors
+from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.targets import least_greatest, least_mean
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import Variances
+from tests.consistency.designs import DenseDesign, floats, placed, random_design
+from tests.consistency.families import random_case
+
+QUANTILE = 1.96
+
+
+def agrees_with_each_area(seed):
+    """Hold every row of a random family against all of its areas, one by one."""
+    structure = random_case(np.random.default_rng(seed)).structure
+    known = Variances(structure)
+    published = known.publishable(subtables(tuple(range(len(structure.sizes)))))
+    rows = expected_errors(known, published, QUANTILE)
+    assert [(r.level, r.table) for r in rows] == [
+        (level, table) for level, tables in enumerate(published) for table in tables
+    ]
+    for row in rows:
+        areas, laws = structure.tree.counts[row.level], structure.laws[row.level]
+        assert (row.areas, row.cells) == (areas, areas * cells(structure.sizes, row.table))
+        each = np.sort(standard_errors(known, row.table, row.level, 0, areas))
+        middle = each[(areas + 1) // 2 - 1]
+        np.testing.assert_allclose(
+            row.standard_error.all(), [each[0], middle, each[-1]], rtol=1e-11
+        )
+        np.testing.assert_allclose(
+            row.variance.all(), np.square(row.standard_error.all()), rtol=1e-11
+        )
+        widths = half_widths(known, row.table, row.level, 0, areas, QUANTILE) / 2**structure.bits
+        assert row.margin.greatest == pytest.approx(widths.max(), abs=2 / 2**structure.bits)
+        law = laws.get(row.table)
+        assert row.measured == (None if law is None else float(law.variance))
+        finer = [t for t in laws if set(row.table) <= set(t)]
+        if row.summed is not None:
+            assert row.summed == min(
+                float(laws[t].variance) * cells(structure.sizes, set(t) - set(row.table))
+                for t in finer
+            )
+            assert row.variance.greatest <= row.summed * (1 + 1e-9)  # least squares are never worse
+        assert (row.summed is None) == (not finer)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_are_those_of_every_area(seed):
+    agrees_with_each_area(seed)
+
+
+PLANTED = {
+    "each leaf's family counted once": (
+        "_spread",
+        lambda kept: lambda each, areas: kept(each, np.ones_like(areas)),
+    ),
+    "the best table alone, not summed": (
+        "_without",
+        lambda kept: lambda *a: (kept(*a)[0], kept(*a)[0]),
+    ),
+    "areas of the piece before": (
+        "_picked",
+        lambda kept: lambda one, level, picked: kept(one, level, np.maximum(picked - 1, 0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault, monkeypatch):
+    name, wrong = PLANTED[fault]
+    monkeypatch.setattr(expected, name, wrong(getattr(expected, name)))
+
+    def fails(seed):
+        try:
+            agrees_with_each_area(seed)
+        except (AssertionError, TypeError):
+            return True
+        return False
+
+    assert any(map(fails, range(40)))
+
+
+def test_pieces_change_nothing(monkeypatch):
+    structure = random_case(np.random.default_rng(8), levels=4, full=1.0).structure
+    known = Variances(structure)
+    published = known.publishable(subtables(tuple(range(len(structure.sizes)))))
+    rows = expected_errors(known, published, QUANTILE)
+    monkeypatch.setattr(expected, "_AT_ONCE", 3)
+    assert expected_errors(known, published, QUANTILE) == rows
+
+
+def test_what_is_not_estimable_has_no_finite_error():
+    tree = Tree(1, [np.zeros(3, np.int64)])
+    structure = Structure((2, 2), tree, [{(0,): Law(Fraction(2))}, {(): Law(Fraction(3))}])
+    rows = expected_errors(Variances(structure), [[(0,), (1,)], [(), (0,)]], QUANTILE)
+    finite = [math.isfinite(row.margin.greatest) for row in rows]
+    assert finite == [True, False, True, False]
+    assert rows[3].measured is rows[3].summed is None
+    exact = Structure((2,), tree, [{(0,): Law(Fraction(0))}, {(0,): Law(Fraction(3))}])
+    assert expected_errors(Variances(exact), [[(0,)], []], QUANTILE)[0].margin.all() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_errors_of_a_plan_are_those_that_its_shares_were_chosen_for(seed):
+    """Shares become laws, laws become expected errors: the same numbers all the way."""
+    rng = np.random.default_rng(seed)
+    design = random_design(rng)
+    every = placed(design)
+    limits = {at: float(rng.uniform(0.5, 3)) for at in every}
+    for found in (least_mean(design, dict.fromkeys(every, 1.0)), least_greatest(design, limits)):
+        laws = [
+            {t: Law(Fraction(design.prices[level][t]) / share) for t, share in shares.items()}
+            for level, shares in enumerate(found.shares)
+        ]
+        known = Variances(Structure(design.sizes, design.areas, laws))
+        tables = subtables(tuple(range(len(design.sizes))))
+        rows = expected_errors(known, [tables] * design.areas.levels, QUANTILE)
+        dense, w = DenseDesign(design), floats(design, found)
+        for row in rows:
+            each = dense.each(w, (row.level, row.table))
+            assert row.variance.greatest == pytest.approx(each.max(), rel=1e-6)
+            assert row.variance.least == pytest.approx(each.min(), rel=1e-6)
+        if found.parts:
+            parts = {
+                at: row.variance.greatest / limits[at]
+                for row in rows
+                for at in [(row.level, row.table)]
+            }
+            assert max(parts.values()) == pytest.approx(found.value, rel=1e-6)
+            assert parts == pytest.approx(found.parts, rel=1e-6)
