@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dprelease.query import quoting
 from dprelease.statements.physical import FAMILY_OF, FLOATS
@@ -24,6 +25,7 @@ FEW = 10_000
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
 
 
+@lru_cache(maxsize=64)  # of many values, each table of a release asks for the same
 def category(source: str, stored: str, values: Sequence[str]) -> str | None:
     """Return the declared value that a stored one is, or another text; None if types forbid it."""
     said = {value: _said(value) for value in values}
@@ -112,7 +114,7 @@ def _spelled(text: str, said: dict[str, str]) -> str:
 
 def _width(said: dict[str, str]) -> int | None:
     """Return the length of declared numbers, where zeros in front give all of them the same."""
-    numbers = [value for value, form in said.items() if re.fullmatch(r"[0-9]+", form)]
+    numbers = {value for value, form in said.items() if re.fullmatch(r"[0-9]+", form)}
     widths = {len(value) for value in numbers}
     padded = all(said[value].zfill(len(value)) == value for value in numbers)
     others = any(value != form for value, form in said.items() if value not in numbers)
