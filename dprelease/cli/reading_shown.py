@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
+    from dprelease.query.keys import KeySpace
     from dprelease.query.resolve import Query
     from dprelease.schema.release import ReleaseSpec
 
@@ -24,8 +25,8 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         return [_alone(query.name, [BY_ITSELF]) for query in queries]
     from dprelease.query.scans.joint import bounded_together, scans
 
-    together, reasons = scans(queries)
-    objects = []
+    objects = [_family(space, of_it) for space, of_it in _families(queries)]
+    together, reasons = scans([query for query in queries if query.finest is None])
     for scan in together:
         joints = [
             {
@@ -44,6 +45,21 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     return objects + [_alone(name, why) for name, why in reasons.items()]
 
 
+def _families(queries: Sequence[Query]) -> list[tuple[KeySpace, list[Query]]]:
+    """Return the tables that are sums of the same finest cells, and these."""
+    by_cells: dict[int, tuple[KeySpace, list[Query]]] = {}
+    for query in queries:
+        if query.finest is not None:
+            by_cells.setdefault(id(query.finest), (query.finest, []))[1].append(query)
+    return list(by_cells.values())
+
+
+def _family(finest: KeySpace, queries: Sequence[Query]) -> dict[str, Any]:
+    bounded = queries[0].unit.id is not None
+    cells = {"keys": [key.column for key in finest.keys], "cells": finest.size, "bounded": bounded}
+    return {"tables": [query.name for query in queries], "finest_cells": cells}
+
+
 def _alone(name: str, why: Sequence[str]) -> dict[str, Any]:
     return {"tables": [name], "alone": list(dict.fromkeys(why))}
 
@@ -57,6 +73,12 @@ def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
             lines.append(f"  by itself   {names}: {'; '.join(one['alone'])}")
             continue
         lines.append(f"  one scan    {names}")
+        if "finest_cells" in one:
+            finest = one["finest_cells"]
+            lines[-1] += (
+                f": sums of {finest['cells']:,} finest cells, by {_keys(finest['keys'])}"
+                f"{', where ids are bounded once' if finest['bounded'] else ''}"
+            )
         if "bounded" in one:
             lines[-1] += f": {one['bounded']}, then bounded for each table"
         lines += [

@@ -68,6 +68,11 @@ class Mechanism(Randomizer):
     def symmetric(self) -> bool:
         """Return whether K and -K have the same law."""
 
+    @classmethod
+    def tells_moments(cls) -> bool:
+        """Return whether the family has `moments_above`."""
+        return cls.moments_above is not Mechanism.moments_above
+
     @property
     def moments_above(self) -> tuple[Fraction, Fraction] | None:
         """Return a certified bound of the variance from above, and the mean; in steps.

@@ -75,6 +75,11 @@ class Randomizer(ABC):
 
     scale: float
 
+    @classmethod
+    def tells_moments(cls) -> bool:
+        """Return whether a law of the family has a variance that is known for sure."""
+        return False
+
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
         # Whatever number came in, its text in the manifest has to be that of a float.

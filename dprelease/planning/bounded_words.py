@@ -19,16 +19,27 @@ def bounded_words(query: Query) -> str:
     """
     if not query.unit.bounded_rows:
         return ""
-    return f"{query.unit.bounded_rows}. {_of_groups(query)}"
+    return f"{query.unit.bounded_rows}. {_of_finest(query)}{_of_groups(query)}"
+
+
+def _of_finest(query: Query) -> str:
+    """Return what groups are for the tables of a family; empty for a table by itself."""
+    if query.finest is None:
+        return ""
+    names = ", ".join(key.column for key in query.finest.keys) or "all rows"
+    return f"Groups are the finest cells of all its tables, by {names}: one choice for them all. "
 
 
 def _of_groups(query: Query) -> str:
     most, rows = query.unit.max_groups, query.unit.max_rows_per_group
     cells = None if query.private else query.cells  # what was found is an answer
+    if query.finest is not None:
+        cells = query.finest.size
     if cells is not None and cells <= most:
         only = "is one group" if cells == 1 else f"are {cells:,} groups"
         return f"There {only}, so `max_groups` cuts nothing: only rows beyond {rows} in one are cut"
-    days = [key.column for key in query.key_columns if key.kind == "date"]
+    keys = query.key_columns if query.finest is None else query.finest.keys
+    days = [key.column for key in keys if key.kind == "date"]
     if days and cells is not None:
         on = "one day" if most == 1 else f"{most:,} days"
         return (

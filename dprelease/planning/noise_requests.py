@@ -125,6 +125,11 @@ class NoiseRequest:
         """Return whether a law has a price where parts of a change may meet in one cell."""
         return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.by_squares
 
+    def may_take(self, kind: type[Randomizer]) -> bool:
+        """Return whether `auto` may take a law: it has a price, and if need be a sure variance."""
+        weighed = self.measurement.of_family
+        return self.has_price(kind) and (not weighed or kind.tells_moments())
+
     def check(self, budget: Budget) -> None:
         """Raise BudgetError for what can't be at all: no other noise than is asked for is tried.
 

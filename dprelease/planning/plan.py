@@ -125,6 +125,10 @@ class PlannedColumn:
         return max(0, rows_inside(self.measurement.aggregate, self.mechanism) - 1)
 
 
+def _several(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}, {len(names)} tables"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All columns of a release and their common guarantee."""
@@ -173,12 +177,18 @@ class Plan:
                     yield query, column, typical_margin(column, laws, 0.95)
 
     def bounded_rows(self) -> list[str]:
-        """Return, for each query that leaves rows out, which of them count, in words."""
-        queries = {column.query.name: column.query for column in self.columns}
+        """Return, for each query that leaves rows out, which of them count, in words.
+
+        Tables of one family are told together: their rows are the same.
+        """
+        names: dict[object, list[str]] = {}
+        words: dict[object, str] = {}
+        for query in {column.query.name: column.query for column in self.columns}.values():
+            rows = query.name if query.finest is None else id(query.finest)
+            names.setdefault(rows, []).append(query.name)
+            words[rows] = words.get(rows) or bounded_words(query)
         return [
-            f"{name}: values are {bounded_words(query)}."
-            for name, query in queries.items()
-            if bounded_words(query)
+            f"{_several(names[rows])}: values are {told}." for rows, told in words.items() if told
         ]
 
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:

@@ -122,6 +122,7 @@ class Answers:
                 confidence=spec.margin,
                 wanted=spec.margin_wanted,
                 own=asked_by if own else "",
+                of_family=self.finest is not None,
             )
         )
         return self.measurements[-1]

@@ -32,6 +32,8 @@ class Measurement:
     """Declared margin of error, in the column's unit."""
     own: str = ""
     """The column, if its noise is not to be shared."""
+    of_family: bool = False
+    """Whether it is one of several that are made to agree, weighed by their variances."""
 
     @property
     def step(self) -> Fraction:

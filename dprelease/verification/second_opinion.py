@@ -112,16 +112,19 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
         counted, claimed = "epsilon", guarantee.epsilon
         price = _least_epsilon(parts, delta, claimed)
     contradicted = price > claimed * (1 + 1e-9)
-    return Opinion(counted, claimed, price, contradicted, *_grounds(guarantee))
+    met = any(event.sensitivity.meeting > 1 for event in events)
+    return Opinion(counted, claimed, price, contradicted, *_grounds(guarantee, met=met))
 
 
-def _grounds(guarantee: Guarantee) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _grounds(guarantee: Guarantee, *, met: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     certified = ["every mass of the noise: ball arithmetic", "every sensitivity: whole numbers"]
     floating = []
     if guarantee.accountant == "pure":
         certified.append("the sum of all largest losses: exact, each rounded up")
     elif guarantee.accountant == "zcdp":
         floating.append("the sum of Rényi divergences, each rounded up; their largest ratio")
+    if met and guarantee.accountant != "pure":
+        certified.append("what meets in one cell: largest losses, or Rényi divergences of L2 norms")
     if guarantee.delta:
         certified.append("the composition of privacy-loss distributions: sums of positive floats")
     return tuple(certified), tuple(floating)

@@ -105,7 +105,7 @@ def families_of(
     if not request.is_auto:
         return (request.measurement.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
-    kinds = [kind for kind in kinds if request.has_price(kind)]
+    kinds = [kind for kind in kinds if request.may_take(kind)]
     keeping = [kind for kind in kinds if _keeps(request.options, kind, budget, charged)]
     return tuple(
         kind.name

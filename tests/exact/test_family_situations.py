@@ -1,0 +1,242 @@
+"""Families where rows come otherwise: other engines' ways, joins, conditions, computed keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+from unittest import mock
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.exact import table_reader
+from dprelease.exact.duckdb import Engine
+from dprelease.query.resolve import Query, resolve
+from dprelease.schema.load import declaration_from_texts
+from dprelease.statements.compiler import KeyTable, compile_query
+from dprelease.statements.partial import compile_partial
+from tests.covering import examples, thinned
+from tests.exact.families import (
+    ASKED,
+    COUNTS,
+    NULLS,
+    PLAIN,
+    ROW_UNIT,
+    ROWS,
+    SUMS,
+    TYPES,
+    family,
+    found,
+    unit_of,
+    wanted,
+)
+from tests.exact.reference import Row
+
+Vectors = dict[tuple[str, str], list[int]]
+UNITS = [ROW_UNIT, unit_of(2, 2)]
+WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "as it is": nullcontext,
+    "ids bounded by the engine": lambda: mock.patch.object(Engine, "_bound", return_value=False),
+    "cells fetched in batches": lambda: mock.patch.object(table_reader, "MANY_CELLS", 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "columns", "unit", "way"),
+    thinned(ASKED[:4], [PLAIN, SUMS], UNITS, list(WAYS)[1:]),
+    ids=str,
+)
+@examples(1)
+@given(rows=st.lists(ROWS, min_size=8, max_size=16))
+def test_every_way_gives_the_same(
+    asked: str, columns: str, unit: str, way: str, rows: list[Row]
+) -> None:
+    queries = family(asked, columns, unit, NULLS[1])
+    with WAYS[way]():
+        assert found(queries, rows) == wanted(queries, rows)
+
+
+PHYSICAL = {
+    "id": "BIGINT", "tract": "VARCHAR", "state": "VARCHAR", "sex": "VARCHAR", "race": "VARCHAR",
+    "day": "DATE", "old": "BOOLEAN", "n": "INTEGER", "x": "DOUBLE",
+}  # fmt: skip
+
+
+def asked(
+    link: duckdb.DuckDBPyConnection, sql: str, tables: tuple[KeyTable, ...]
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement with its tables of keys."""
+    for table in tables:
+        codes = pa.table({"code": range(len(table.values)), "value": table.values})
+        link.register(table.name, codes)
+    return link.execute(sql).fetchall()
+
+
+def by_statements(queries: tuple[Query, ...], rows: list[Row]) -> list[Vectors]:
+    """Return vectors from each table's own statement, and added up from two parts of the rows."""
+    alone: Vectors = {}
+    parted: Vectors = {}
+    with duckdb.connect() as link:
+        for number in range(3):
+            kept = [row for row in rows if number == 2 or (row["id"] or 0) % 2 == number]
+            named = [{name: row[name] for name in TYPES.names} for row in kept]
+            link.register("dp_source", pa.Table.from_pylist(named, schema=TYPES))
+            for query in queries:
+                into = alone if number == 2 else parted
+                names = [(query.name, m.name) for m in query.measurements]
+                for name in names:
+                    into.setdefault(name, [0] * query.keys.size)
+                if number == 2:
+                    compiled = compile_query(query, PHYSICAL)
+                    found_ = asked(link, compiled.sql, compiled.key_tables)
+                else:
+                    partial = compile_partial(query, PHYSICAL)
+                    found_ = [
+                        (cell, *values)
+                        for _, cell, _, *values in asked(link, partial.sql, partial.key_tables)
+                    ]
+                for cell, *values in found_:
+                    for name, value in zip(names, values, strict=True):
+                        into[name][cell] += int(value)
+    return [alone, parted]
+
+
+@pytest.mark.parametrize(
+    ("way", "columns", "unit"), thinned(ASKED[:4], [PLAIN, SUMS], UNITS), ids=str
+)
+@examples(1)
+@given(rows=st.lists(ROWS, min_size=8, max_size=16))
+def test_statements_of_single_tables_and_of_parts(
+    way: str, columns: str, unit: str, rows: list[Row]
+) -> None:
+    """A table's statement stands for itself, as manifests have it; parts of rows add up."""
+    queries = family(way, columns, unit)
+    vectors = wanted(queries, rows)
+    assert by_statements(queries, rows) == [vectors, vectors]
+
+
+@pytest.mark.parametrize("columns", [PLAIN, SUMS])
+def test_one_choice_of_cells_for_all_tables(columns: str) -> None:
+    """However few cells a table has itself, an id counts in two of the finest ones, twice."""
+    queries = family(ASKED[0], columns, unit_of(2, 2))
+    full = {"id": 1, "sex": "f", "day": None, "old": True, "n": 3, "x": 1.0, "state": None}
+    rows: list[Row] = [
+        {**full, "tract": tract, "race": race}
+        for tract, race in (("t1", "a"), ("t1", "b"), ("t3", "a"), ("t7", "c"))
+        for _ in range(3)
+    ]
+    with WAYS["ids bounded by the engine"]():
+        ways = [found(queries, rows)]
+    ways += [found(queries, rows), *by_statements(queries, rows)]
+    for vectors in ways:
+        assert {sum(vectors[query.name, "n"]) for query in queries} == {4}
+        assert vectors == ways[0]
+
+
+PEOPLE = """\
+table: people
+privacy_unit: {id: id, max_groups: 2, max_rows_per_group: 1}
+columns:
+  id: {type: text}
+  place: {type: integer}
+  age: {type: number}
+  sex: {type: category, values: [f, m], nulls: m}
+  state: {type: integer}
+"""
+PLACES = """\
+table: places
+public: true
+columns:
+  code: {type: integer}
+  north: {type: category, values: [s, n]}
+  town: {type: category, within: north, values: {n: [Oslo, Bergen], s: [Rome]}, nulls: Rome}
+"""
+JOINED = """\
+title: A family
+tables: [people.yaml, places.yaml]
+budget: {epsilon: 1}
+queries:
+  pop:
+    from: people
+    join: {table: places, on: {place: code}}
+    where: state = 1
+    derive:
+      band: {cut: age, edges: [0, 18, 65], labels: [child, adult], others: adult}
+      odd: {type: boolean, expression: "place % 2 = 1"}
+    hierarchy: [north, town]
+    marginals: [[], [band, odd], [sex]]
+    columns: {n: {count: "*"}}
+    consistent: true
+output: out/people
+"""
+
+
+def test_joins_conditions_and_computed_keys() -> None:
+    """What people store of their state is never read as an area: that is where their town lies."""
+    texts = {"release.yaml": JOINED, "people.yaml": PEOPLE, "places.yaml": PLACES}
+    queries = resolve(declaration_from_texts(texts, "release.yaml"))
+    people = pd.DataFrame(
+        {
+            "id": ["a", "a", "a", "b", "c", "d", None],
+            "place": pd.array([1, 2, 3, 2, 9, None, 1], "Int64"),
+            "age": [3.0, 4.0, 5.0, float("nan"), 70.0, 20.0, 20.0],
+            "sex": ["f", None, "f", "m", "x", float("nan"), "m"],
+            "state": [1, 1, 1, 1, 1, 1, 1],
+        }
+    )
+    places = pd.DataFrame(
+        {"code": [1, 2, 3], "town": ["Oslo", "Rome", "Bergen"], "north": ["s", "n", "x"]}
+    )
+    vectors = run(queries, people, places)
+    # Of a, two of three towns count. b has no band, c no sex, d no odd; the last has no id.
+    assert vectors["pop_total"] == [2]
+    assert sum(vectors["pop_town"]) == sum(vectors["pop_north"]) == 2
+    rome, oslo, bergen = vectors["pop_town"]
+    assert vectors["pop_north"] == [rome, oslo + bergen]
+    assert vectors["pop_band_odd"] == [rome, oslo + bergen, 0, 0]
+    assert vectors["pop_sex"] == [oslo + bergen, rome]
+
+
+def run(queries: tuple[Query, ...], frame: object, joined: object) -> dict[str, list[int]]:
+    join = queries[0].join
+    assert join is not None
+    with Engine.open(queries[0].declared, frame, join.declared, joined) as engine:
+        engine.expect(queries)
+        return {query.name: [int(v) for v in engine.run(query).vector("n")] for query in queries}
+
+
+def test_an_area_of_the_data_is_never_read() -> None:
+    """Areas above the last level need not be stored; where they are, they change nothing."""
+    queries = family(ASKED[0], COUNTS)
+    row: Row = {"id": 1, "tract": "t1", "sex": "f", "race": "a", "day": None, "old": True}
+    row |= {"n": 3, "x": 1.0}
+    stored = pa.Table.from_pylist([row]).cast(
+        pa.schema([field for field in TYPES if field.name != "state"])
+    )
+    with Engine.open(queries[0].declared, stored) as engine:
+        by_state = [int(v) for v in engine.run(queries[4]).vector("n")]
+    assert queries[4].keys.keys[0].column == "state"
+    assert by_state == [0, 1, 0]
+    assert found(queries, [{**row, "state": "NO"}])[queries[4].name, "n"] == by_state
+
+
+def test_families_take_turns() -> None:
+    """Two families, and a table by itself, in any order: each has its own finest cells."""
+    one, other = family(ASKED[0], COUNTS), family(ASKED[3], COUNTS)
+    rows: list[Row] = [
+        {"id": 1, "tract": t, "sex": "f", "race": "a", "day": None, "old": None, "n": n, "x": 1.0,
+         "state": None}
+        for t, n in (("t1", 3), ("t7", 8), ("t4", 40))
+    ]  # fmt: skip
+    given_ = pa.Table.from_pylist(rows, schema=TYPES)
+    with Engine.open(one[0].declared, given_) as engine:
+        engine.expect([*one, *other])
+        for a, b in zip(one[:3], other[:3], strict=True):
+            for query, of_it in ((a, one), (b, other)):
+                vector = [int(v) for v in engine.run(query).vector("n")]
+                assert vector == wanted(of_it, rows)[query.name, "n"]
