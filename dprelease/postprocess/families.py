@@ -98,21 +98,23 @@ class Output:
     """One table that a step publishes, as it is known before any row is read.
 
     `name`: that of its file, without an extension; it may have a folder, as "tables/persons".
-    `columns`: what stands beside the keys, by name, and how each is `computed`, in words.
+    `columns`: what stands beside the keys, by name, and how each is `computed`, in words. `note`:
+    what the file itself says of its rows, as metadata.
     """
 
     name: str
     keys: KeySpace
     columns: Mapping[str, Lattice | Real | Flag]
     computed: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of a published table: numbers of cells among its keys, ascending, and their values.
+    """Rows of a published table: numbers of cells among its keys, rising, and their values.
 
-    The batches of a table ascend as well. Cells may be left out, for a reason that the noised
-    integers give.
+    The batches of a table rise as well. Cells may be left out, or stand there several times, for a
+    reason that the noised integers give.
     """
 
     cells: Integers

@@ -128,7 +128,8 @@ def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:
     arrays = keys.at(batch.cells)
     for name, kind in output.columns.items():
         arrays[name] = _array(kind, batch.values[name])
-    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+    note = {"dprelease": output.note} if output.note else None
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays), metadata=note)
 
 
 def _array(kind: object, values: Any) -> pa.Array:

@@ -62,6 +62,8 @@ class Parquet:
         with pq.ParquetWriter(
             path, schema, compression="zstd", write_statistics=False, store_schema=False
         ) as writer:
+            if schema.metadata:  # what a step says of its rows; Arrow's own schema is not stored
+                writer.add_key_value_metadata(schema.metadata)
             yield _RowGroups(writer)
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:

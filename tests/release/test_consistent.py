@@ -123,6 +123,7 @@ def test_invented_persons_are_as_many_as_the_tables_say(tmp_path: Path) -> None:
     folder = published(tmp_path, **CASES["records"])
     persons = pq.read_table(folder / "records/pop_invented.parquet")
     assert persons.column_names == ["town", "sex", "band"]
+    assert b"no row is of a person" in persons.schema.metadata[b"dprelease"]
     counted: dict[tuple[str, ...], int] = {}
     rows = list(zip(*(persons[name].to_pylist() for name in persons.column_names), strict=True))
     for row in rows:

@@ -66,6 +66,16 @@ FAULTS: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     "one total": (
         "estimates", at("pop_total", changed("pay", {}, lambda n: n - 2.0**-18)), "sum of",
     ),
+    "a town more in all of its tables": (
+        "estimates", {
+            name: [change] for name, (change, _) in moved("n", 1.0).items()
+        }, "is not the sum of 'pop_town",
+    ),
+    "a whole town more in all of its tables": (
+        "tables", {
+            name: [change] for name, (change, _) in moved("pay", 1).items()
+        }, "is not the sum of 'pop_town",
+    ),
     "estimates moved": ("estimates", moved("n", 0.5), "least squares"),
     "sums moved": ("estimates", moved("pay", 16.0), "least squares"),
     "one error": (

@@ -12,6 +12,8 @@ from dprelease.schema.consistent import ConsistentSpec
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
 """The folders of layer 1, of layer 2 and of invented persons, inside that of a release."""
 
+INVENTED = "Invented persons: no row is of a person. They count what the whole tables say."
+
 Columns = dict[str, Lattice | Real | Flag]
 
 
@@ -54,7 +56,7 @@ def all_outputs(
             types, words = _merged([whole_columns(column) for column in columns])
             yield Output(whole_of(placed.name), placed.table.query.keys, types, words)
     if spec.publish.records:
-        yield Output(records_of(family), shape.leaves, {}, {})
+        yield Output(records_of(family), shape.leaves, {}, {}, INVENTED)
 
 
 Told = dict[str, tuple[Lattice | Real | Flag, str]]
