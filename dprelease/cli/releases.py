@@ -252,6 +252,9 @@ def verify(
     ledger: Annotated[
         Path | None, typer.Option(help="Also check that this ledger paid for the release.")
     ] = None,
+    signers: Annotated[
+        Path | None, typer.Option(help="Who may sign it, as OpenSSH's allowed_signers lists them.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
@@ -261,20 +264,21 @@ def verify(
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
             raise OutputError("DP-OUTPUT-011", path=folder)
-        report = check_release(folder, ledger=ledger)
+        report = check_release(folder, ledger=ledger, signers=signers)
         if report.findings:
             if as_json:
                 say(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
             fail(Findings(report.findings), as_json)
         guarantee = report.guarantee
+        notes = [f"Note: {one_line(note)}." for note in report.notes]
         lines = [f"ok  {one_line(line)}" for line in report.checked]
         if guarantee is not None:
             delta = float(guarantee.delta)
             lines.append(f"The release is ({guarantee.epsilon:.6g}, {delta:g})-private.")
             if guarantee.rho is not None:
                 lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
-        respond(as_json, report.to_json(), "\n".join(lines))
+        respond(as_json, report.to_json(), "\n".join([*lines, *notes]))
 
 
 MORE = ("cells", "parameters", "sensitivity")

@@ -26,6 +26,8 @@ from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"
 NAME = "manifest.json"
+SIGNATURE = "manifest.json.sig"
+"""Beside the manifest where somebody signed it; no file of the release itself."""
 DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accounting")
 
 UNPROTECTED = [

@@ -21,6 +21,7 @@ from dprelease.errors import local_words as local
 from dprelease.errors import output_words as output
 from dprelease.errors import query_words as query
 from dprelease.errors import session_words as session
+from dprelease.errors import signature_words as signature
 from dprelease.errors import spark_words as spark
 from dprelease.errors import verification_words as verification
 from dprelease.errors.printable import one_line
@@ -165,6 +166,13 @@ class VerificationError(DpReleaseError):
 
     templates = verification.TEMPLATES
     exit_code = EXIT_VERIFICATION
+
+
+class SignatureError(DpReleaseError):
+    """A key, or a list of who may sign, can't be used."""
+
+    templates = signature.TEMPLATES
+    exit_code = EXIT_INPUT
 
 
 class SessionError(DpReleaseError):
