@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
+from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown_tables import table
@@ -181,6 +182,8 @@ def run(
     party: Annotated[
         int | None, typer.Option(help="The number of the party that runs a federated release.")
     ] = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
@@ -195,8 +198,10 @@ def run(
             words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
+        from dprelease.release.key import signed_by
         from dprelease.release.pipeline import run as publish
 
+        declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
         with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
             target = publish(

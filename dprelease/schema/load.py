@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -23,6 +24,9 @@ from dprelease.schema.yaml_text.reader import (
     too_large,
 )
 from dprelease.system.files import TooLarge
+
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
 
 DATA_ENDINGS = (
     ".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".duckdb", ".db", ".sqlite", ".xlsx",
@@ -57,6 +61,8 @@ class Declaration:
     texts: dict[str, str] = field(default_factory=dict)
     party: int | None = None
     """Which party runs it, of a federated release; all of them have the same texts."""
+    key: SigningKey | None = None
+    """What signs its manifest, and the entries of a ledger that has signers."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path of the release file."""

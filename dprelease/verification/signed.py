@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dprelease.documents.manifest import SIGNATURE, canonical
+from dprelease.errors import LedgerError
 from dprelease.signatures.signers import Signers
 from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, fingerprint
 from dprelease.system.files import read_file
@@ -40,6 +42,22 @@ def check_signature(report: Report, record: dict[str, Any], trusted: Trusted | N
     signature = _read(report, path)
     if signature is not None:
         _judge(report, signature, canonical(record), trusted)
+
+
+def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
+    """Return who may sign by a ledger's own list, at the time of the charge; None if nobody has to.
+
+    What is wrong with the ledger is for others to tell.
+    """
+    from dprelease.ledger.ledger import Ledger
+    from dprelease.ledger.periods import moment_of
+
+    with suppress(LedgerError, ValueError):
+        state = Ledger(path).state()
+        held = state.reservations.get((record.get("ledger") or {}).get("reservation", ""))
+        if state.signers is not None and held is not None:
+            return Trusted(state.signers, moment_of(str(held.entry.body["time"])))
+    return None
 
 
 def _read(report: Report, path: Path) -> Signature | None:

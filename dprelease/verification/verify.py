@@ -13,7 +13,7 @@ from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
-from dprelease.verification.signed import Trusted, check_signature
+from dprelease.verification.signed import Trusted, check_signature, signers_of_ledger
 
 
 def verify(
@@ -35,7 +35,8 @@ def verify(
 
     Whoever can write the folder and the ledger can forge both, but no signature. With `signers`, a
     file of OpenSSH's allowed_signers: the manifest is signed by a key that it names for manifests,
-    and at this time.
+    and at this time, and so are the entries of a ledger that has signers, each at its own. Without
+    `signers` but with such a ledger, its own list is asked, at the time of the charge.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def verify(
     """
     if ledger is not None and not Path(ledger).exists():
         raise LedgerError("DP-LEDGER-013", name=Path(ledger).name)
-    trusted = _trusted(signers)
+    trusted = None if signers is None else Trusted(read_signers(Path(signers)))
     report = Report(Path(path))
     try:
         record = read_sealed(report.path)
@@ -55,15 +56,12 @@ def verify(
         return report
     report.checked.append("the manifest is the canonical encoding with its own digest")
     _check_files(report, record)
-    check_signature(report, record, trusted)
+    own = None if ledger is None else signers_of_ledger(Path(ledger), record)
+    check_signature(report, record, trusted or own)
     _check_rest(report, record)
     if ledger is not None:
-        _check_ledger(report, record, Path(ledger))
+        _check_ledger(report, record, Path(ledger), trusted)
     return report
-
-
-def _trusted(signers: str | Path | None) -> Trusted | None:
-    return None if signers is None else Trusted(read_signers(Path(signers)))
 
 
 def _check_files(report: Report, record: dict[str, Any]) -> None:
@@ -107,11 +105,15 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
         check_central(report, record)
 
 
-def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
-    from dprelease.verification.paid import paid_for
+def _check_ledger(
+    report: Report, record: dict[str, Any], path: Path, trusted: Trusted | None
+) -> None:
+    from dprelease.verification.paid import paid_for, vouched_for
 
     try:
         problem, words = paid_for(path, record)
+        if trusted is not None and problem is None:
+            problem = vouched_for(path, trusted.signers)
     except LedgerError as error:
         problem, words = error.cause, ""
     if problem is not None:
