@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 MOST_NAMED = 12
 """Files of a release that are told by name."""
 
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Give a variable its value; repeat it.", metavar="NAME=VALUE"),
+]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
@@ -78,15 +82,16 @@ def init(
         say(f"Wrote {one_line(str(output))}: fill in what is marked.")
 
 
-def check(release: ReleaseFile, as_json: AsJson = False) -> None:
+def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
         from dprelease.release.own_source import refuse_own_source
+        from dprelease.schema.variables import assignments
 
-        declaration = declared(release)
+        declaration = declared(release, assignments(variables))
         queries, made = prepare(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
@@ -106,6 +111,7 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say which tables are read by one scan, and why.")
     ] = False,
+    variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
@@ -113,12 +119,13 @@ def plan(
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.prepare import prepare
+        from dprelease.schema.variables import assignments
 
         if plot is not None:
             from dprelease.planning.charts import check_target
 
             check_target(plot)
-        declaration = declared(release)
+        declaration = declared(release, assignments(variables))
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
         queries, planned = prepare(declaration)
@@ -182,6 +189,7 @@ def run(
     party: Annotated[
         int | None, typer.Option(help="The number of the party that runs a federated release.")
     ] = None,
+    variables: Set = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
@@ -191,8 +199,9 @@ def run(
         from dprelease.planning.findings import declared
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
+        from dprelease.schema.variables import assignments
 
-        declaration = as_party(on_engine(declared(release), engine), party)
+        declaration = as_party(on_engine(declared(release, assignments(variables)), engine), party)
         if dry_run:
             texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())

@@ -22,11 +22,12 @@ class Tool(Part):
 
 
 class DeclarationRecord(Part):
-    """Every text that the release was declared with, and its digest."""
+    """Every text that the release was declared with, and its digest; the values of variables."""
 
     release: str
     texts: dict[str, str]
     sha256: dict[str, str]
+    variables: dict[str, str] = Field(default_factory=dict)
 
 
 class PrivacyParameters(Part):

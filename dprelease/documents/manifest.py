@@ -108,6 +108,7 @@ def opening(form: str, declaration: Declaration) -> dict[str, Any]:
             "release": declaration.document.path.name,
             "texts": texts,
             "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
+            **({"variables": declaration.variables} if declaration.variables else {}),
         },
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
     }

@@ -23,6 +23,7 @@ from dprelease.errors import query_words as query
 from dprelease.errors import session_words as session
 from dprelease.errors import signature_words as signature
 from dprelease.errors import spark_words as spark
+from dprelease.errors import variable_words as variable
 from dprelease.errors import verification_words as verification
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
@@ -114,7 +115,7 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 class DeclarationError(DpReleaseError):
     """A table schema or a release file is incomplete, contradictory or not readable."""
 
-    templates = declaration.TEMPLATES | join.DECLARED | engine.DECLARED
+    templates = declaration.TEMPLATES | variable.TEMPLATES | join.DECLARED | engine.DECLARED
     exit_code = EXIT_INPUT
 
 

@@ -85,8 +85,10 @@ class Release:
         return run(declaration, output=target, overwrite=overwrite, frames=frames)
 
 
-def read_release(path: str | Path) -> Release:
+def read_release(path: str | Path, *, variables: Mapping[str, object] | None = None) -> Release:
     """Return the release that a YAML file declares.
+
+    `variables`: the values of its variables, by name; each as it would be written.
 
     Raises
     ------
@@ -94,5 +96,6 @@ def read_release(path: str | Path) -> Release:
         Every finding of the file, its tables and its queries, with file, line and key.
     """
     from dprelease.planning.findings import declared
+    from dprelease.schema.variables import assignments
 
-    return Release(declared(Path(path)))
+    return Release(declared(Path(path), assignments(variables)))

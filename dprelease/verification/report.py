@@ -74,7 +74,7 @@ def resolved_again(
             report.found("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
-        declaration = declaration_from_texts(held["texts"], held["release"])
+        declaration = declaration_from_texts(held["texts"], held["release"], held.get("variables"))
         if declares(declaration):
             return declaration, resolve(declaration)
         report.found("DP-VERIFY-009", why=other)
