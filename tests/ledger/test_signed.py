@@ -20,6 +20,7 @@ from dprelease.errors import LedgerError, SignatureError
 from dprelease.ledger import periods
 from dprelease.ledger.chain import Entry, digest_of, signed_text, text_of
 from dprelease.ledger.ledger import Ledger
+from dprelease.ledger.store import Store
 from dprelease.release.accounts import check_prices, check_signers
 from dprelease.signatures.keys import HeldKey, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
@@ -259,6 +260,26 @@ def test_keys_count_at_the_time_of_the_entry(tmp_path: Path, clock: Clock) -> No
     assert len(ledger.history()) == 4
     check_signers(ledger.path, listed(tmp_path, text))
     assert periods.now() == clock.time
+
+
+def written(ledger: Ledger, body: dict[str, Any], key: SigningKey) -> None:
+    """Add an entry as somebody would who has a key, and leaves out every check."""
+    with Store.open(ledger.path) as store, store.transaction():
+        store.append(body, key)
+
+
+def test_a_stolen_key_that_is_out_of_date_can_not_backdate(tmp_path: Path, clock: Clock) -> None:
+    """An entry that follows later ones is not older than they are, whatever it claims."""
+    text = f'me valid-before="20260601Z" {public()}\n' + YOU
+    mine = signed_ledger(tmp_path, text)
+    clock.time = datetime(2026, 7, 1, tzinfo=UTC)
+    held_by_you = Ledger(mine.path, yours(tmp_path)).reserve([charge()], "by you")
+    back = {"kind": "cancel", "id": held_by_you.id, "time": "2026-05-01T00:00:00+00:00"}
+    written(mine, back, held(tmp_path))
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*before 2026-06-01"):
+        mine.state()
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-018.*before 2026-06-01"):
+        check_signers(mine.path, listed(tmp_path, text))
 
 
 def test_a_signature_of_a_manifest_is_none_of_an_entry(tmp_path: Path) -> None:
