@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.release.api import Release, read_release
     from dprelease.release.question import sql
+    from dprelease.signatures.keys import signing_key
     from dprelease.verification.areas import areas
     from dprelease.verification.estimates import local_estimate
+    from dprelease.verification.signing import sign
     from dprelease.verification.total import federated_sum
     from dprelease.verification.verify import verify
 
@@ -35,6 +37,8 @@ __all__ = [
     "local_estimate",
     "mechanisms",
     "read_release",
+    "sign",
+    "signing_key",
     "sql",
     "verify",
 ]
@@ -48,6 +52,8 @@ _HOMES = {
     "federated_sum": "dprelease.verification.total",
     "local_estimate": "dprelease.verification.estimates",
     "read_release": "dprelease.release.api",
+    "sign": "dprelease.verification.signing",
+    "signing_key": "dprelease.signatures.keys",
     "sql": "dprelease.release.question",
     "verify": "dprelease.verification.verify",
 }

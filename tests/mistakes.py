@@ -707,7 +707,7 @@ DP-YAML-010  The key 'queries' has no value.
 
 release.yaml:6  by_sex
 DP-DECL-001  There is no key 'by_sex' here.
-  Fix    known keys are: budget, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title.
+  Fix    known keys are: budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
 """,
     ),
     (
@@ -1634,7 +1634,7 @@ DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'incom
 
 release.yaml:16  output
 DP-YAML-008  Nothing is filled in here: '${YEAR}' would stand for itself.
-  Fix    write the value out, or make the file anew where it changes; commands take what differs from run to run by options, such as --output.
+  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output.
 """,
     ),
     (

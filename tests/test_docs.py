@@ -15,6 +15,7 @@ from dprelease.cli import app
 from dprelease.ledger.account import largest_rho
 from dprelease.privacy.renyi import zcdp_epsilon
 from tests import processes
+from tests.signatures.keys import copied, public
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,10 +66,18 @@ def test_the_five_minutes(folder: Path) -> None:
         "sql",
         "mechanisms",
         "ledger",
+        "sign",
+        "verify",
     ]
-    for words in shown:
+    for words in shown[:-2]:
         run(folder, "-m", "dprelease", *words)
     assert (folder / "out/by_state/by_state_sex.parquet").exists()
+    key = copied(folder)
+    key.rename(folder / "steward")
+    (folder / "allowed_signers").write_text(f'steward@office namespaces="dprelease-*" {public()}\n')
+    for words in shown[-2:]:
+        told = run(folder, "-m", "dprelease", *words)
+    assert "signed by steward@office" in told
 
 
 def test_a_lasting_budget_and_an_automatic_mechanism(folder: Path) -> None:
@@ -137,6 +146,23 @@ def test_a_computed_column_and_a_public_table(folder: Path) -> None:
     for command in ("check", "plan", "run"):
         run(folder, "-m", "dprelease", command, "coast.yaml")
     run(folder, "-m", "dprelease", "verify", "out/coast")
+
+
+def test_a_release_every_month(folder: Path) -> None:
+    """The README's release with variables and defaults is published for a month, and verified."""
+    (text,) = blocks("yml")
+    table = "table: visits\nsource: visits.csv\ncolumns:\n  day: {type: date}\n"
+    table += "  city: {type: category, values: [Bern, Oslo]}\n"
+    (folder / "visits.yaml").write_text(table, encoding="utf-8")
+    (folder / "visits.csv").write_text("day,city\n2026-03-02,Bern\n", encoding="utf-8")
+    shared = "tables: [visits.yaml]\nbudget: {epsilon: 1}\n"
+    (folder / "defaults.yaml").write_text(shared, encoding="utf-8")
+    (folder / "monthly.yaml").write_text(text, encoding="utf-8")
+    sets = re.search(r"dprelease run release.yaml ((?:--set \S+ ?)+)`", README)
+    assert sets is not None
+    for command in ("check", "plan", "run"):
+        run(folder, "-m", "dprelease", command, "monthly.yaml", *sets[1].split())
+    run(folder, "-m", "dprelease", "verify", "out/2026-03")
 
 
 def test_the_pandas_walk_through(folder: Path) -> None:

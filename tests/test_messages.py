@@ -64,7 +64,7 @@ DP-DECL-002  The key 'title' is missing.
 
 release.yaml:1  titel
 DP-DECL-001  There is no key 'titel' here; did you mean 'title'.
-  Fix    known keys are: budget, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title.
+  Fix    known keys are: budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
 """,
     ),
     (
@@ -528,6 +528,18 @@ DP-YAML-003  The text is not valid YAML: the bracket that opens here is not clos
 """,
     ),
     (
+        "a variable in brackets",
+        "release.yaml",
+        "[sex]",
+        "[${KEY}]",
+        2,
+        """
+release.yaml:9
+DP-YAML-003  The text is not valid YAML: a text with ${...} stands in brackets or braces without quotes.
+  Fix    put it between quotes.
+""",
+    ),
+    (
         "a placeholder",
         "release.yaml",
         "out/people",
@@ -536,7 +548,7 @@ DP-YAML-003  The text is not valid YAML: the bracket that opens here is not clos
         """
 release.yaml:15  output
 DP-YAML-008  Nothing is filled in here: '${YEAR}' would stand for itself.
-  Fix    write the value out, or make the file anew where it changes; commands take what differs from run to run by options, such as --output.
+  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output.
 """,
     ),
     (

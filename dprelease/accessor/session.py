@@ -26,12 +26,15 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.unit import Neighbours
+from dprelease.release.key import key_of
 from dprelease.schema.load import read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from dprelease.signatures.keys import SigningKey
 
 Number = int | float | str | Decimal | Fraction
 
@@ -117,6 +120,9 @@ class Session:
         "add_remove" or "replace".
     ledger
         A ledger file: every answer is also charged to the table's lasting budget there.
+    key
+        What signs the entries of a ledger that has signers: an Ed25519 key of OpenSSH, or what
+        `signing_key` returns.
 
     Raises
     ------
@@ -138,6 +144,7 @@ class Session:
         rho: Number | None = None,
         neighbours: str = "add_remove",
         ledger: str | Path | None = None,
+        key: str | Path | SigningKey | None = None,
     ) -> None:
         given: object = schema
         if not isinstance(given, str | PathLike | Mapping):
@@ -152,7 +159,8 @@ class Session:
         self.neighbours = Neighbours(neighbours)
         self.delta = amount(delta, "delta", zero=True)
         self.budget = spending("A session", epsilon, self.delta, rho)
-        self.ledger = None if ledger is None else Ledger(ledger)
+        signing = None if key is None else key_of(key)
+        self.ledger = None if ledger is None else Ledger(ledger, signing)
         if self.ledger is not None and self.table.owner is None:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = self.budget - self.budget

@@ -16,6 +16,7 @@ from dprelease.cli import area_commands as drawn
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import mechanisms, releases, schema
+from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.process_setup import whole_process
 from dprelease.cli.reporting import ShownGroup, reporting, say
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "plan": releases.plan,
     "run": releases.run,
     "verify": releases.verify,
+    "sign": signing.sign,
     "sql": question.ask,
     "init": releases.init,
     "areas": drawn.areas,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
 from dprelease.cli.shown_tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     from dprelease.errors import DpReleaseError
+    from dprelease.signatures.signers import Signers
 
 app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
 
@@ -32,24 +34,65 @@ def init(
         str | None, typer.Option(help="The id column of the privacy unit; absent: each row.")
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
+    every: Annotated[
+        str | None, typer.Option(help="Give the budget anew every year, or every month.")
+    ] = None,
+    begins: Annotated[
+        str | None, typer.Option(help="The first day of the first period.", metavar="YYYY-MM-DD")
+    ] = None,
+    periods: Annotated[int | None, typer.Option(help="How many periods there will be.")] = None,
+    signers: Annotated[
+        Path | None, typer.Option(help="Who signs entries and releases: allowed_signers.")
+    ] = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a table a budget, once; makes the file where it is not there."""
     with reporting(as_json):
-        from dprelease.ledger.ledger import Ledger
-        from dprelease.release.accounts import account_of
+        from dprelease.release.accounts import account_of, open_account, renewal_of
 
-        account = account_of(f"{owner}/{name}", unit, neighbours, epsilon, delta, rho)
-        Ledger(ledger).open_account(account)
+        renewal = renewal_of(every, begins, periods)
+        account = account_of(f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal)
+        told = open_account(ledger, account, signers, key_of(key, passphrase_file))
         amount = f"{float(account.amount):.6g} {account.counted}"
-        words = one_line(f"{account.table} has a budget of {amount}.")
+        words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *told]))
         respond(as_json, account.to_json(), words)
+
+
+@app.command()
+def signers(
+    ledger: File,
+    names: Annotated[
+        Path, typer.Argument(help="A file of OpenSSH's allowed_signers.", show_default=False)
+    ],
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let those whom a file names sign all further entries, and all releases that are charged."""
+    with reporting(as_json):
+        from dprelease.ledger.ledger import Ledger
+        from dprelease.signatures.signers import read_signers
+
+        listed = read_signers(names)
+        held = Ledger(ledger, key_of(key, passphrase_file))
+        held.state()  # no new ledger is made of a mistyped path
+        entry = held.set_signers(listed.text)
+        words = f"From entry {entry.number} on, {_who(listed)} may sign."
+        answer = {"entry": entry.number, "signers": [line.principals for line in listed.lines]}
+        respond(as_json, answer, one_line(words))
+
+
+def _who(listed: Signers) -> str:
+    return ", ".join(dict.fromkeys(line.principals for line in listed.lines))
 
 
 @app.command()
 def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print what every table has, has spent, and has left."""
     with reporting(as_json):
+        from dprelease.ledger.ledger import Ledger
         from dprelease.release.accounts import balances
 
         accounts = balances(ledger)
@@ -58,7 +101,15 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
             amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
             counts = (str(row["releases"]), str(row["open"]))
             rows.append((row["table"], *amounts, row["counted"], *counts))
-        respond(as_json, accounts, table(rows, wide=wide))
+        told = [
+            one_line(f"{row['table']}: {row['renewal']['words']}")
+            for row in accounts
+            if "renewal" in row
+        ]
+        listed = Ledger(ledger).state().signers
+        if listed is not None:
+            told.append(one_line(f"Entries and releases are signed by {_who(listed)}."))
+        respond(as_json, accounts, "\n\n".join([table(rows, wide=wide), *told]))
 
 
 @app.command()
@@ -80,8 +131,11 @@ def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:
         account = body["account"]
         named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
         return body["time"], "open", "", f"{account['table']}: {', '.join(named)}"
+    if body["kind"] == "signers":
+        return body["time"], "signers", "", "entries and releases are signed from here on"
     charges = "; ".join(
         f"{c['table']}: {'all that was left' if c['takes_all'] else c['price']} {c['counted']}"
+        + (f" in period {c['period'] + 1}" if c.get("period") is not None else "")
         for c in body.get("charges", ())
     )
     return body["time"], body["kind"], body["id"], charges
@@ -94,13 +148,15 @@ def recover(
         list[str] | None,
         typer.Option("--host-is-gone", help="A machine on which no run is alive any more."),
     ] = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Settle the reservations of runs that ended without a word, and say what happened."""
     with reporting(as_json):
         from dprelease.ledger.ledger import Ledger
 
-        words = Ledger(ledger).recover(gone or ())
+        words = Ledger(ledger, key_of(key, passphrase_file)).recover(gone or ())
         lines = [one_line(line) for line in words] or ["Nothing to recover."]
         respond(as_json, words, "\n".join(lines))
 
@@ -117,24 +173,44 @@ def export(ledger: File) -> None:
             say(text_of({**line, "body": entry.body}))
 
 
+Signed = Annotated[
+    Path | None, typer.Option(help="Who has to have signed it: a list kept elsewhere.")
+]
+
+
+@app.command()
+def verify(
+    ledger: File,
+    releases: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of releases that it should have paid for.")
+    ] = None,
+    signers: Signed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do what `check` does."""
+    check(ledger, releases, signers, as_json)
+
+
 @app.command()
 def check(
     ledger: File,
     releases: Annotated[
         list[Path] | None, typer.Argument(help="Folders of releases that it should have paid for.")
     ] = None,
+    signers: Signed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the chain, every price, and that releases on disk are in it (a rollback shows)."""
+    """Check the chain, prices, signatures, and that releases are in it (a rollback shows)."""
     with reporting(as_json):
         from dprelease.errors import Findings
-        from dprelease.release.accounts import check_prices
-        from dprelease.verification.verify import verify
+        from dprelease.release.accounts import check_prices, check_signers
+        from dprelease.verification.verify import verify as check_release
 
-        words = check_prices(ledger)
+        words = [] if signers is None else [check_signers(ledger, signers)]
+        words += check_prices(ledger)
         wrong: list[DpReleaseError] = []
         for folder in releases or ():
-            findings = verify(folder, ledger=ledger).findings
+            findings = check_release(folder, ledger=ledger, signers=signers).findings
             for finding in findings:  # of several folders, whose it is
                 finding.place = replace(
                     finding.place, file=str(folder / (finding.place.file or ""))

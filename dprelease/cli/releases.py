@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
+from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown_tables import table
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 MOST_NAMED = 12
 """Files of a release that are told by name."""
 
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Give a variable its value; repeat it.", metavar="NAME=VALUE"),
+]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
@@ -77,15 +82,16 @@ def init(
         say(f"Wrote {one_line(str(output))}: fill in what is marked.")
 
 
-def check(release: ReleaseFile, as_json: AsJson = False) -> None:
+def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
         from dprelease.release.own_source import refuse_own_source
+        from dprelease.schema.variables import assignments
 
-        declaration = declared(release)
+        declaration = declared(release, assignments(variables))
         queries, made = prepare(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
@@ -105,6 +111,7 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say which tables are read by one scan, and why.")
     ] = False,
+    variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,12 +119,13 @@ def plan(
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.prepare import prepare
+        from dprelease.schema.variables import assignments
 
         if plot is not None:
             from dprelease.planning.charts import check_target
 
             check_target(plot)
-        declaration = declared(release)
+        declaration = declared(release, assignments(variables))
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
         queries, planned = prepare(declaration)
@@ -181,6 +189,9 @@ def run(
     party: Annotated[
         int | None, typer.Option(help="The number of the party that runs a federated release.")
     ] = None,
+    variables: Set = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
@@ -188,15 +199,18 @@ def run(
         from dprelease.planning.findings import declared
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
+        from dprelease.schema.variables import assignments
 
-        declaration = as_party(on_engine(declared(release), engine), party)
+        declaration = as_party(on_engine(declared(release, assignments(variables)), engine), party)
         if dry_run:
             texts = _statements(declaration)
             words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
+        from dprelease.release.key import signed_by
         from dprelease.release.pipeline import run as publish
 
+        declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
         with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
             target = publish(
@@ -252,6 +266,9 @@ def verify(
     ledger: Annotated[
         Path | None, typer.Option(help="Also check that this ledger paid for the release.")
     ] = None,
+    signers: Annotated[
+        Path | None, typer.Option(help="Who may sign it, as OpenSSH's allowed_signers lists them.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
@@ -261,20 +278,21 @@ def verify(
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
             raise OutputError("DP-OUTPUT-011", path=folder)
-        report = check_release(folder, ledger=ledger)
+        report = check_release(folder, ledger=ledger, signers=signers)
         if report.findings:
             if as_json:
                 say(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
             fail(Findings(report.findings), as_json)
         guarantee = report.guarantee
+        notes = [f"Note: {one_line(note)}." for note in report.notes]
         lines = [f"ok  {one_line(line)}" for line in report.checked]
         if guarantee is not None:
             delta = float(guarantee.delta)
             lines.append(f"The release is ({guarantee.epsilon:.6g}, {delta:g})-private.")
             if guarantee.rho is not None:
                 lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
-        respond(as_json, report.to_json(), "\n".join(lines))
+        respond(as_json, report.to_json(), "\n".join([*lines, *notes]))
 
 
 MORE = ("cells", "parameters", "sensitivity")

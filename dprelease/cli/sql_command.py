@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.reporting import AsJson, reporting, respond
 from dprelease.cli.shown_tables import table
 from dprelease.errors.printable import one_line
@@ -58,6 +59,8 @@ def ask(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the release that is there.")
     ] = False,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer one SELECT statement over a declared table with noise."""
@@ -72,6 +75,7 @@ def ask(
             neighbours=neighbours,
             mechanism=mechanism,
             ledger=ledger,
+            key=key_of(key, passphrase_file),
             output=output,
             overwrite=overwrite,
             state=state,

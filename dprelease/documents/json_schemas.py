@@ -22,11 +22,12 @@ class Tool(Part):
 
 
 class DeclarationRecord(Part):
-    """Every text that the release was declared with, and its digest."""
+    """Every text that the release was declared with, and its digest; the values of variables."""
 
     release: str
     texts: dict[str, str]
     sha256: dict[str, str]
+    variables: dict[str, str] = Field(default_factory=dict)
 
 
 class PrivacyParameters(Part):
@@ -136,6 +137,19 @@ class FamilyRecord(Part):
     record: ConsistencyRecord | dict[str, Any]
 
 
+class RenewalRecord(Part):
+    """The period that a charge is in, of a budget that renews, and what that means for a person."""
+
+    table: str
+    every: Literal["month", "year"]
+    begins: str
+    periods: int | None
+    period: int
+    from_: str = Field(alias="from")
+    until: str
+    words: str
+
+
 class LedgerRecord(Part):
     """The entry of the ledger that paid for the release."""
 
@@ -143,6 +157,7 @@ class LedgerRecord(Part):
     reservation: str
     entry: int
     digest: str
+    renewals: list[RenewalRecord] = Field(default_factory=list)
 
 
 class Manifest(Part):

@@ -26,6 +26,8 @@ from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"
 NAME = "manifest.json"
+SIGNATURE = "manifest.json.sig"
+"""Beside the manifest where somebody signed it; no file of the release itself."""
 DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accounting")
 
 UNPROTECTED = [
@@ -106,6 +108,7 @@ def opening(form: str, declaration: Declaration) -> dict[str, Any]:
             "release": declaration.document.path.name,
             "texts": texts,
             "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
+            **({"variables": declaration.variables} if declaration.variables else {}),
         },
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
     }

@@ -9,6 +9,7 @@ DpReleaseError
 ├── BudgetError        the budget does not allow it                                (exit 3)
 ├── LedgerError        the ledger can't be used; nothing was read                  (exit 2)
 ├── VerificationError  a release is not what its manifest says                     (exit 4)
+├── SignatureError     a key or a list of signers can't be used                    (exit 2)
 ├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
 │   └── UsageError     a question is called wrongly, also a TypeError
 ├── EndedError         a signal ended the command                       (exit 128 + its number)
@@ -33,6 +34,7 @@ from dprelease.errors.tree import (
     Place,
     QueryError,
     SessionError,
+    SignatureError,
     UsageError,
     VerificationError,
     raise_all,
@@ -54,6 +56,7 @@ __all__ = [
     "QueryError",
     "RunState",
     "SessionError",
+    "SignatureError",
     "State",
     "UsageError",
     "VerificationError",

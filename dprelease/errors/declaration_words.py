@@ -36,8 +36,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-YAML-008": Template(
         cause="Nothing is filled in here: '{found}' would stand for itself.",
-        fix="write the value out, or make the file anew where it changes; commands take what "
-        "differs from run to run by options, such as --output.",
+        fix="write the value out, or declare it under `variables` of the release and give it with "
+        "--set; other options of commands take what differs from run to run, such as --output.",
     ),
     "DP-YAML-010": Template(
         cause="{problem}.",

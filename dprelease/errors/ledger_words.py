@@ -57,6 +57,31 @@ TEMPLATES: dict[str, Template] = {
         "this one was forked from.",
         fix="let that run end by itself, and begin one of its own in this process.",
     ),
+    "DP-LEDGER-014": Template(
+        cause="The budget of '{table}' has no period now: {problem}.",
+        fix="see `dprelease ledger show`, and set the clock of this machine if it is wrong.",
+    ),
+    "DP-LEDGER-015": Template(
+        cause="The entries of the ledger '{name}' are signed, and no key was given.",
+        fix="say --key, with an Ed25519 key that the ledger's signers name.",
+    ),
+    "DP-LEDGER-016": Template(
+        cause="The key {who} can't sign for the ledger '{name}': {problem}.",
+        fix="sign with a key that `dprelease ledger show` lists, or have one of its holders add "
+        "yours with `dprelease ledger signers`.",
+    ),
+    "DP-LEDGER-017": Template(
+        cause="No budget can renew so: {problem}.",
+        fix="say --every year or --every month, --begins YYYY-MM-DD, and --periods if they end.",
+    ),
+    "DP-LEDGER-018": Template(
+        cause="The ledger '{name}' is not what these signers vouch for: {problem}.",
+        fix="stop releasing; restore the last copy that they vouch for, and ask who wrote to it.",
+    ),
+    "DP-LEDGER-019": Template(
+        cause="The ledger '{name}' has signers already.",
+        fix="replace their list with `dprelease ledger signers`, signed by one of them.",
+    ),
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",

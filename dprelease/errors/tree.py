@@ -21,7 +21,9 @@ from dprelease.errors import local_words as local
 from dprelease.errors import output_words as output
 from dprelease.errors import query_words as query
 from dprelease.errors import session_words as session
+from dprelease.errors import signature_words as signature
 from dprelease.errors import spark_words as spark
+from dprelease.errors import variable_words as variable
 from dprelease.errors import verification_words as verification
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
@@ -113,7 +115,7 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 class DeclarationError(DpReleaseError):
     """A table schema or a release file is incomplete, contradictory or not readable."""
 
-    templates = declaration.TEMPLATES | join.DECLARED | engine.DECLARED
+    templates = declaration.TEMPLATES | variable.TEMPLATES | join.DECLARED | engine.DECLARED
     exit_code = EXIT_INPUT
 
 
@@ -165,6 +167,13 @@ class VerificationError(DpReleaseError):
 
     templates = verification.TEMPLATES
     exit_code = EXIT_VERIFICATION
+
+
+class SignatureError(DpReleaseError):
+    """A key, or a list of who may sign, can't be used."""
+
+    templates = signature.TEMPLATES
+    exit_code = EXIT_INPUT
 
 
 class SessionError(DpReleaseError):

@@ -24,6 +24,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Self
 
+from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
@@ -36,7 +37,12 @@ EPSILON, RHO = "epsilon", "rho"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The budget of one table: its identity, its unit, and what it counts."""
+    """The budget of one table: its identity, its unit, and what it counts.
+
+    With a `renewal` it is the budget of each period, for which the filters hold by themselves. Over
+    several periods the budgets add up, by basic composition: each of them was fixed in advance,
+    whatever was released in the others (Rogers et al. 2016, Theorem 3.6).
+    """
 
     table: str
     neighbours: str
@@ -44,6 +50,7 @@ class Account:
     epsilon: Fraction | None
     delta: Fraction
     rho: Fraction | None
+    renewal: Renewal | None = None
 
     @property
     def counted(self) -> str:
@@ -67,6 +74,7 @@ class Account:
             "epsilon": None if self.epsilon is None else plain_text(self.epsilon),
             "delta": plain_text(self.delta),
             "rho": None if self.rho is None else plain_text(self.rho),
+            **({} if self.renewal is None else {"renews": self.renewal.to_json()}),
         }
 
     @classmethod
@@ -82,6 +90,7 @@ class Account:
             epsilon,
             exact(record["delta"]),
             rho,
+            Renewal.from_json(record["renews"]) if record.get("renews") else None,
         )
 
 

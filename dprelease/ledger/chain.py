@@ -22,7 +22,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """Return what happened: open, reserve, read, publish, commit or cancel."""
+        """Return what happened: open, signers, reserve, read, publish, commit or cancel."""
         return str(self.body["kind"])
 
 
@@ -33,7 +33,17 @@ def text_of(body: dict[str, Any]) -> str:
 
 def digest_of(number: int, text: str, previous: str) -> str:
     """Return the SHA-256 that binds an entry to its place and to all entries before it."""
-    return hashlib.sha256(f"{number}\n{previous}\n{text}".encode()).hexdigest()
+    return hashlib.sha256(_bound(number, text, previous)).hexdigest()
+
+
+def signed_text(entry: Entry) -> bytes:
+    """Return what is signed of an entry: all but the signature, in its place."""
+    body = {name: value for name, value in entry.body.items() if name != "signature"}
+    return _bound(entry.number, text_of(body), entry.previous)
+
+
+def _bound(number: int, text: str, previous: str) -> bytes:
+    return f"{number}\n{previous}\n{text}".encode()
 
 
 def first_break(entries: Iterable[tuple[int, str, str, str]]) -> int | None:

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from dprelease.ledger.periods import MOST_PERIODS, Renewal
 from dprelease.numerics.rounding import exact
 
 LARGEST = 10**12
@@ -63,12 +64,24 @@ class _Charge(_Part):
     counted: Literal["epsilon", "rho"]
     takes_all: bool
     events: list[_Event]
+    period: Annotated[int, Field(ge=0, lt=MOST_PERIODS)] | None = None
 
 
 class _Process(_Part):
     host: str
     pid: Annotated[int, Field(ge=0, lt=2**31)]
     started: str
+
+
+class _Renewal(_Part):
+    every: Literal["month", "year"]
+    begins: str
+    periods: int | None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        Renewal.from_json(self.model_dump())
+        return self
 
 
 class _Account(_Part):
@@ -78,6 +91,7 @@ class _Account(_Part):
     epsilon: str | None
     delta: str
     rho: str | None
+    renews: _Renewal | None = None
 
     @model_validator(mode="after")
     def _is_a_budget(self) -> Self:
@@ -91,6 +105,13 @@ class _Open(_Part):
     kind: Literal["open"]
     time: str
     account: _Account
+
+
+class _Signers(_Part):
+    kind: Literal["signers"]
+    time: str
+    signers: Annotated[str, Field(max_length=1 << 20)]
+    signature: str
 
 
 class _Reserve(_Part):
@@ -111,7 +132,7 @@ class _Step(_Part):
 
 
 _ENTRY: TypeAdapter[Any] = TypeAdapter(
-    Annotated[_Open | _Reserve | _Step, Field(discriminator="kind")]
+    Annotated[_Open | _Signers | _Reserve | _Step, Field(discriminator="kind")]
 )
 
 

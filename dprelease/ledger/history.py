@@ -7,14 +7,19 @@ import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dprelease.errors import SignatureError
+from dprelease.ledger import signed
 from dprelease.ledger.account import Account
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.holder import Process
-from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, problem_of
+from dprelease.ledger.periods import moment_of
+from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, problem_of
+from dprelease.signatures.signers import Signers
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock, is_held
 
@@ -80,6 +85,10 @@ class State:
     accounts: dict[str, Account]
     reservations: dict[str, Reservation]
     first: str
+    signers: Signers | None = None
+    """Who may sign its entries; None if they need no signature."""
+    latest: datetime | None = None
+    """The latest time of an entry, of those that tell one: no charge is in an earlier period."""
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> State:
@@ -91,7 +100,7 @@ class State:
         for entry in entries:
             try:
                 problem = state._add(entry)
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, SignatureError):
                 problem = "it is no entry of a ledger"
             if problem is not None:
                 raise ImpossibleEntry(f"entry {entry.number}: {problem}")
@@ -100,6 +109,11 @@ class State:
     def _add(self, entry: Entry) -> str | None:
         """Add an entry; return why it can't follow those before."""
         body = entry.body
+        self._see(body)
+        if entry.kind == SIGNERS or self.signers is not None:
+            problem = self._sign(entry)
+            if problem is not None or entry.kind == SIGNERS:
+                return problem
         if entry.kind == OPEN:
             account = Account.from_json(body["account"])
             if account.table in self.accounts:
@@ -113,7 +127,7 @@ class State:
             if not name.isalnum():  # it is part of the name of a file
                 return "a name that no ledger gives"
             made = self.reservations[name] = Reservation(entry)
-            return _problem_of_charges(body["charges"], self.accounts) if made.process else None
+            return self._problem_of_charges(body["charges"]) if made.process else None
         if name not in self.reservations:
             return "a step of no reservation"
         steps = self.reservations[name].steps
@@ -121,23 +135,73 @@ class State:
         steps.append(entry.kind)
         return problem
 
-    def charges(self, table: str) -> Iterator[Mapping[str, Any]]:
-        """Yield what counts against a table."""
+    def _see(self, body: Mapping[str, Any]) -> None:
+        """Take note of an entry's time; raise ValueError for none where something depends on it."""
+        try:
+            moment = moment_of(body["time"])
+        except ValueError:
+            if self.signers or any(account.renewal for account in self.accounts.values()):
+                raise
+            return
+        self.latest = moment if self.latest is None else max(moment, self.latest)
+
+    def _sign(self, entry: Entry) -> str | None:
+        """Return why an entry is not signed as it has to be; take over a new list of signers."""
+        new = signed.listed(entry) if entry.kind == SIGNERS else None
+        problem = signed.problem_of(entry, self.signers or new or signed.listed(entry), self.latest)
+        self.signers = new or self.signers
+        return problem
+
+    def period(self, table: str, now: datetime) -> int | None:
+        """Return the period that a charge is in now; None for a budget that does not renew.
+
+        It may be one that has no budget: see `Renewal.problem_at`.
+        """
+        renewal = self.accounts[table].renewal
+        if renewal is None:
+            return None
+        return renewal.period_at(now if self.latest is None else max(now, self.latest))
+
+    def _problem_of_charges(self, charges: Sequence[Mapping[str, Any]]) -> str | None:
+        problem = _problem_of_charges(charges, self.accounts)
+        if problem is not None:
+            return problem
+        for charge in charges:
+            # Its own time is the latest by now, or an earlier entry's is.
+            renewal, wanted = self.accounts[charge["table"]].renewal, None
+            if renewal is not None and self.latest is not None:
+                wanted = renewal.period_at(self.latest)
+                if renewal.problem_at(wanted) is not None:
+                    return "a charge to a period that has no budget"
+            if charge.get("period") != wanted:
+                return "a charge to another period than the one that it was made in"
+        return None
+
+    def charges(self, table: str, period: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """Yield what counts against a table, and of a budget that renews, in a period."""
+        if (period is None) is not (self.accounts[table].renewal is None):
+            raise ValueError("a budget that renews, and no other, is asked for by a period")
+        for charge in self.all_charges(table):
+            if charge.get("period") == period:
+                yield charge
+
+    def all_charges(self, table: str) -> Iterator[Mapping[str, Any]]:
+        """Yield what counts against a table, in whatever period."""
         for reservation in self.reservations.values():
             charge = reservation.charge_of(table)
             if reservation.is_charged and charge is not None:
                 yield charge
 
-    def spent(self, table: str) -> Fraction:
+    def spent(self, table: str, period: int | None = None) -> Fraction:
         """Return the sum of what counts, exactly; the whole budget where one release took it."""
-        charges = list(self.charges(table))
+        charges = list(self.charges(table, period))
         if any(charge["takes_all"] for charge in charges):
             return self.accounts[table].amount
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
-    def left(self, table: str) -> Fraction:
-        """Return what is left of a budget."""
-        return max(Fraction(0), self.accounts[table].amount - self.spent(table))
+    def left(self, table: str, period: int | None = None) -> Fraction:
+        """Return what is left of a budget, and of one that renews, in a period."""
+        return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
 
 
 def _problem_of_charges(charges: Sequence[Mapping[str, Any]], known: Container[str]) -> str | None:

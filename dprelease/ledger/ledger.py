@@ -11,30 +11,49 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dprelease.errors import BudgetError, LedgerError, RunState
 from dprelease.errors import Charge as Spent
+from dprelease.ledger import periods
 from dprelease.ledger.account import Account, Charge, fits_alone, price
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.history import ImpossibleEntry, Reservation, State, lock_of, locks_of
 from dprelease.ledger.holder import Process
-from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, PUBLISH, READ, RESERVE, problem_of
+from dprelease.ledger.periods import moment_of
+from dprelease.ledger.steps import (
+    CANCEL,
+    COMMIT,
+    OPEN,
+    PUBLISH,
+    READ,
+    RESERVE,
+    SIGNERS,
+    problem_of,
+)  # fmt: skip
 from dprelease.ledger.store import Store, damaged
 from dprelease.privacy.event import Event
+from dprelease.signatures.signers import signers_of
+from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock
+
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
 
 
 class Ledger:
-    """A ledger file; every method opens it, changes it in one transaction, and closes it."""
+    """A ledger file; every method opens it, changes it in one transaction, and closes it.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    `key` signs what is written, where the ledger has signers; without it none can be written there.
+    """
+
+    def __init__(self, path: str | Path, key: SigningKey | None = None) -> None:
+        self.path, self.key = Path(path), key
 
     def open_account(self, account: Account) -> Entry:
         """Give a table a budget, once; makes the file where it is not there.
@@ -46,9 +65,51 @@ class Ledger:
         """
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
-            if account.table in self._state(store).accounts:
+            state = self._state(store)
+            if account.table in state.accounts:
                 raise LedgerError("DP-LEDGER-007", name=self.path.name, table=account.table)
-            return store.append({"kind": OPEN, "account": account.to_json(), "time": _now()})
+            body = {"kind": OPEN, "account": account.to_json(), "time": _now()}
+            return self._append(store, state, body)
+
+    def set_signers(self, text: str) -> Entry:
+        """Let every entry from now on be signed by a key of a list; makes the file where it is not.
+
+        `text`: of a file of OpenSSH's allowed_signers. The first list is signed by a key of its
+        own, a later one by a key of the list before it.
+
+        Raises
+        ------
+        LedgerError
+            DP-LEDGER-015 without a key, 016 for one that may not sign; 002 to 005 for the file.
+        SignatureError
+            DP-SIGN-007 for a text that is no list; as the key.
+        """
+        new = signers_of(text, "signers")
+        Store.create(self.path)
+        with Store.open(self.path) as store, store.transaction():
+            state = self._state(store)
+            state.signers = state.signers or new
+            body = {"kind": SIGNERS, "signers": text, "time": _now()}
+            return self._append(store, state, body)
+
+    def _append(self, store: Store, state: State, body: dict[str, Any]) -> Entry:
+        """Add an entry, signed if it has to be; raise LedgerError DP-LEDGER-015 or 016 likewise."""
+        return store.append(body, self._signing(state, body["time"]))
+
+    def _signing(self, state: State, time: str) -> SigningKey | None:
+        """Return the key to sign an entry of a time with; None if there are no signers."""
+        if state.signers is None:
+            return None
+        if self.key is None:
+            raise LedgerError("DP-LEDGER-015", name=self.path.name)
+        now = moment_of(time)
+        at = now if state.latest is None else max(now, state.latest)
+        verdict = state.signers.judge(self.key.public, ENTRIES, at)
+        if not verdict.allowed:
+            problem = verdict.refusal or "it is not one of them"
+            who = fingerprint(self.key.public)
+            raise LedgerError("DP-LEDGER-016", name=self.path.name, who=who, problem=problem)
+        return self.key
 
     def state(self) -> State:
         """Return what the history adds up to; raises LedgerError unless it can be a history."""
@@ -79,10 +140,13 @@ class Ledger:
             DP-BUDGET-091 if a table has not enough left.
         LedgerError
             DP-LEDGER-006 and 008 for a table without a budget, or another unit or relation; 010 for
-            noise that the budget can't count; 001 to 005 for the file.
+            noise that the budget can't count; 014 for a budget that has no period now; 015 and 016
+            for entries that the key can't sign; 001 to 005 for the file.
         """
         with Store.open(self.path) as store:
-            accounts = self._state(store).accounts
+            opened = self._state(store)
+            accounts = opened.accounts
+            self._signing(opened, _now())
             # Prices take long and need no lock: accounts never change.
             priced = [self.priced(accounts, charge) for charge in charges]
             name, lock = self._named()
@@ -91,18 +155,18 @@ class Ledger:
             try:
                 with store.transaction():
                     self._settle_abandoned(store)
-                    known = self._state(store)
-                    held = [self._held(known, charge, cost) for charge, cost in priced]
+                    known, now = self._state(store), _now()
+                    held = [self._held(known, charge, cost, now) for charge, cost in priced]
                     body = {
                         "kind": RESERVE,
                         "id": name,
                         "title": title,
                         "process": Process.this().to_json(),
                         "locked": True,
-                        "time": _now(),
+                        "time": now,
                         "charges": held,
                     }
-                    return Reservation(store.append(body), lock=lock)
+                    return Reservation(self._append(store, known, body), lock=lock)
             except BaseException as problem:
                 if isinstance(problem, BudgetError):
                     state.charge = Spent.NONE
@@ -150,13 +214,14 @@ class Ledger:
             raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
         return charge, price(account, charge.events)
 
-    def _held(self, state: State, charge: Charge, cost: float) -> dict[str, Any]:
+    def _held(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
         """Return the record of a charge that fits; raise the reason why it does not."""
         account = state.accounts[charge.table]
-        left = state.left(charge.table)
+        period = open_period(state, charge.table, moment_of(now))
+        left = state.left(charge.table, period)
         takes_all = False
         if not 0.0 <= cost <= left:  # so that what is no number never fits
-            untouched = not any(True for _ in state.charges(charge.table))
+            untouched = not any(True for _ in state.charges(charge.table, period))
             takes_all = untouched and fits_alone(account, charge.events)
             if not takes_all:
                 self._refuse(account, charge, cost, left)
@@ -166,6 +231,7 @@ class Ledger:
             "counted": account.counted,
             "takes_all": takes_all,
             "events": [event.to_json() for event in charge.events],
+            **({} if period is None else {"period": period}),
         }
 
     def _refuse(self, account: Account, charge: Charge, cost: float, left: Fraction) -> None:
@@ -217,10 +283,11 @@ class Ledger:
     def _step(self, name: str, kind: str, more: dict[str, Any]) -> None:
         body = {"kind": kind, "id": name, "time": _now(), **more}
         with Store.open(self.path) as store, store.transaction():
-            reservation = self._state(store).reservations.get(name)
+            state = self._state(store)
+            reservation = state.reservations.get(name)
             if reservation is None or problem_of(reservation.steps, body) is not None:
                 raise LedgerError("DP-LEDGER-009", name=self.path.name, id=name)
-            store.append(body)
+            self._append(store, state, body)
 
     @contextmanager
     def reserved(
@@ -275,7 +342,8 @@ class Ledger:
 
     def _settle_abandoned(self, store: Store, gone: Sequence[str] = ()) -> list[str]:
         words = []
-        reservations = self._state(store).reservations
+        state = self._state(store)
+        reservations = state.reservations
         for name, path in locks_of(self.path).items():
             if name not in reservations or not reservations[name].is_open:
                 with suppress(OSError):
@@ -299,10 +367,23 @@ class Ledger:
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
                 words.append(f"{reservation.id} ({title}): released nothing; given back")
-            store.append({**body, "id": reservation.id, "time": _now()})
+            body = {**body, "id": reservation.id, "time": _now()}
+            self._append(store, state, body)
             with suppress(OSError):
                 lock_of(self.path, reservation.id).unlink()
         return words
+
+
+def open_period(state: State, table: str, now: datetime) -> int | None:
+    """Return the period that a charge is in now; raise LedgerError DP-LEDGER-014 if none is open.
+
+    None for a budget that does not renew.
+    """
+    period, renewal = state.period(table, now), state.accounts[table].renewal
+    problem = None if renewal is None or period is None else renewal.problem_at(period)
+    if problem is not None:
+        raise LedgerError("DP-LEDGER-014", table=table, problem=problem)
+    return period
 
 
 def events_of(charge: Mapping[str, Any]) -> list[Event]:
@@ -311,4 +392,4 @@ def events_of(charge: Mapping[str, Any]) -> list[Event]:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return periods.now().isoformat(timespec="seconds")

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-OPEN, RESERVE, READ, PUBLISH, COMMIT, CANCEL = (
-    "open", "reserve", "read", "publish", "commit", "cancel",
+OPEN, SIGNERS, RESERVE, READ, PUBLISH, COMMIT, CANCEL = (
+    "open", "signers", "reserve", "read", "publish", "commit", "cancel",
 )  # fmt: skip
 
 FOLLOWING: dict[tuple[str, ...], frozenset[str]] = {

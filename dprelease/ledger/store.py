@@ -13,17 +13,23 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import LedgerError
-from dprelease.ledger.chain import START, Entry, digest_of, first_break, text_of
+from dprelease.ledger.chain import START, Entry, digest_of, first_break, signed_text, text_of
 from dprelease.ledger.form import is_entry
+from dprelease.ledger.steps import SIGNERS
+from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NoFile, refuse_others
 from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
 
-FORMAT = 2
-"""Since 2 a reservation says when rows are read, and is held by a lock; 1 is read as well."""
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
+
+FORMAT = 3
+"""Since 2 a reservation says when rows are read, and is held by a lock; 1 is read as well. In 3
+budgets renew and entries are signed: a ledger becomes one of 3 only where it has such an entry."""
 APPLICATION = 0x44505231  # "DPR1"
 PATIENCE = 60.0
 """Seconds that a process waits for the lock of another one."""
@@ -89,7 +95,7 @@ class Store:
                     connection.execute(statement)
                 connection.execute("INSERT INTO head VALUES (1, 0, ?)", (START,))
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                connection.execute("PRAGMA user_version = 2")
 
     def _check_format(self) -> None:
         with _told(self.path):
@@ -164,16 +170,22 @@ class Store:
             raise damaged(self.path, f"entry {number}: it is no entry of a ledger")
         return dict(body)
 
-    def append(self, body: dict[str, Any]) -> Entry:
-        """Add an entry inside a transaction; return it.
+    def append(self, body: dict[str, Any], key: SigningKey | None = None) -> Entry:
+        """Add an entry inside a transaction, signed by a key if there is one; return it.
 
         Raises ValueError for what could not be read again: nobody could use the ledger any more.
         """
+        number, previous = self._connection.execute("SELECT number, digest FROM head").fetchone()
+        if key is not None:
+            entry = Entry(number + 1, body, previous, "")
+            made = key.sign(signed_text(entry), ENTRIES).armored()
+            body = {**body, "signature": made.decode("ascii")}
         if not is_entry(body):
             raise ValueError("this is no entry of a ledger")
-        # Older versions would give back what has been read: they must not write here any more.
-        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
-        number, previous = self._connection.execute("SELECT number, digest FROM head").fetchone()
+        # Older versions would give back what has been read, or not know whose turn to sign it is:
+        # they must not write here any more.
+        form = max(_form_of(body), self._one("PRAGMA user_version"))
+        self._connection.execute(f"PRAGMA user_version = {form}")
         text = text_of(body)
         digest = digest_of(number + 1, text, previous)
         self._connection.execute(
@@ -181,6 +193,11 @@ class Store:
         )
         self._connection.execute("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
         return Entry(number + 1, body, previous, digest)
+
+
+def _form_of(body: dict[str, Any]) -> int:
+    """Return the least format of a ledger with an entry of this body."""
+    return 3 if body["kind"] == SIGNERS or body.get("account", {}).get("renews") else 2
 
 
 def _refuse_second_names(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from dprelease.errors import DpReleaseError, Findings, Place, raise_all
@@ -30,8 +30,8 @@ KEYS = {
 """Which key of a column a finding about its noise is about: the first that is there."""
 
 
-def declared(path: Path) -> Declaration:
-    """Return the release that a file declares.
+def declared(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
+    """Return the release that a file declares, with the values of its variables.
 
     Raises
     ------
@@ -40,10 +40,10 @@ def declared(path: Path) -> Declaration:
     """
     errors: list[DpReleaseError] = []
     try:
-        return read_declaration(path)
+        return read_declaration(path, variables)
     except DpReleaseError as error:
         errors += several(error)
-    left = what_is_left(path) if len(errors) < MANY else None
+    left = what_is_left(path, variables) if len(errors) < MANY else None
     if left is not None:
         _, more = queries_and_findings(left)
         places = {error.place for error in errors}

@@ -6,17 +6,25 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
+from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, price
 from dprelease.ledger.ledger import Ledger, events_of
+from dprelease.ledger.lifetime import lifetime_of
+from dprelease.ledger.periods import Renewal
+from dprelease.ledger.signed import outside_problem
 from dprelease.ledger.steps import RESERVE
 from dprelease.numerics.rounding import exact
 from dprelease.planning.guarantees import check_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
 from dprelease.schema.release import BudgetSpec
+from dprelease.signatures.signers import read_signers
+
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
 
 
 def account_of(
@@ -26,6 +34,7 @@ def account_of(
     epsilon: str | None,
     delta: str,
     rho: str | None,
+    renewal: Renewal | None = None,
 ) -> Account:
     """Return the account of a table; numbers are decimal texts.
 
@@ -43,7 +52,33 @@ def account_of(
     numbers = [_number(text) for text in (epsilon, delta, rho)]
     spec = BudgetSpec(epsilon=numbers[0], delta=numbers[1] or Fraction(0), rho=numbers[2])
     check_budget(spec, Place(key="budget"))
-    return Account(table, neighbours, unit or ROWS, spec.epsilon, spec.delta, spec.rho)
+    return Account(table, neighbours, unit or ROWS, spec.epsilon, spec.delta, spec.rho, renewal)
+
+
+def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Renewal | None:
+    """Return how a budget renews; None if it does not.
+
+    Without `begins` the first period is that of the calendar which is now, by UTC.
+
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-017 for what is no period, or a beginning or a number of periods without one.
+    """
+    problem = ""
+    try:
+        if every is not None:
+            today = periods_of.now().date()
+            first = today.replace(day=1, month=1 if every == "year" else today.month)
+            words = {"every": every, "begins": begins or first.isoformat(), "periods": periods}
+            return Renewal.from_json(words)
+        if begins is not None or periods is not None:
+            problem = "it says when, and not how often"
+    except ValueError as refused:
+        problem = str(refused)
+    if problem:
+        raise LedgerError("DP-LEDGER-017", problem=problem)
+    return None
 
 
 def _number(text: str | None) -> Fraction | None:
@@ -56,23 +91,66 @@ def _number(text: str | None) -> Fraction | None:
         ) from None
 
 
+def open_account(
+    path: Path, account: Account, signers: Path | None, key: SigningKey | None
+) -> list[str]:
+    """Give a table a budget, in a ledger whose entries these sign, and say what that means.
+
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-019 if the ledger has signers already; as `Ledger.open_account`.
+    SignatureError
+        As `read_signers`.
+    """
+    listed = None if signers is None else read_signers(signers)
+    ledger = Ledger(path, key)
+    if listed is not None:
+        if path.exists() and ledger.state().signers is not None:
+            raise LedgerError("DP-LEDGER-019", name=path.name)
+        ledger.set_signers(listed.text)
+    ledger.open_account(account)
+    renews = account.renewal is not None
+    return [lifetime_of(ledger.state(), account.table, periods_of.now()).words] if renews else []
+
+
+def check_signers(path: Path, signers: Path) -> str:
+    """Return in words that the signers of a file vouch for a ledger.
+
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-018 if an entry is not signed as it has to be, or none is.
+    SignatureError
+        As `read_signers`.
+    """
+    listed, entries = read_signers(signers), Ledger(path).history()
+    problem = outside_problem(entries, listed)
+    if problem is not None:
+        raise LedgerError("DP-LEDGER-018", name=path.name, problem=problem)
+    return f"the last entry, {entries[-1].number}, and so all before it, is signed by a signer"
+
+
 def balances(path: Path) -> list[dict[str, Any]]:
     """Return budget, spent and left of every table, and how many releases it has paid for."""
     state = Ledger(path).state()
-    rows = []
+    now, rows = periods_of.now(), []
     for name, account in state.accounts.items():
+        period = state.period(name, now)
+        lifetime = lifetime_of(state, name, now)
         reservations = [r for r in state.reservations.values() if r.charge_of(name) is not None]
         rows.append(
             {
                 "table": name,
                 "counted": account.counted,
                 "amount": float(account.amount),
-                "spent": float(state.spent(name)),
-                "left": float(state.left(name)),
+                "spent": float(state.spent(name, period)),
+                "left": float(state.left(name, period)) if lifetime.is_open else 0.0,
                 "releases": sum(r.is_charged for r in reservations),
                 "open": sum(r.is_open for r in reservations),
                 "neighbours": account.neighbours,
                 "unit": account.unit,
+                **lifetime.to_json(),
             }
         )
     return rows
@@ -108,9 +186,10 @@ def check_prices(path: Path) -> list[str]:
             problem = f"entry {number} charges less than its events cost"
             raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     for name, account in state.accounts.items():
-        if state.spent(name) > account.amount:
-            problem = f"more is charged to {name} than it has"
-            raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
+        for period in dict.fromkeys(charge.get("period") for charge in state.all_charges(name)):
+            if state.spent(name, period) > account.amount:
+                problem = f"more is charged to {name} than it has"
+                raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     return [
         f"{len(entries)} entries follow from each other",
         f"{len(charges)} charges cover what their events cost",

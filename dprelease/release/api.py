@@ -12,6 +12,7 @@ from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
     from dprelease.release.outlook import Outlook
+    from dprelease.signatures.keys import SigningKey
 
 
 class Release:
@@ -55,12 +56,15 @@ class Release:
         frames: Mapping[str, object] | None = None,
         engine: str | None = None,
         party: int | None = None,
+        key: str | Path | SigningKey | None = None,
     ) -> Path:
         """Publish the release and return its folder.
 
         `frames` gives pandas or Arrow frames by table name, in place of the declared sources, or by
         the name in `source: {frame: name}`. `engine`: duckdb or spark, not the declared one.
-        `party`: the number of the party whose messages these are, of a federated release.
+        `party`: the number of the party whose messages these are, of a federated release. `key`
+        signs the manifest, and the entries of a ledger that has signers: an Ed25519 key of OpenSSH,
+        or what `signing_key` returns.
 
         Raises
         ------
@@ -69,6 +73,7 @@ class Release:
         """
         from dprelease.exact.engines import refuse_unknown_frames
         from dprelease.release.engine_choice import on_engine
+        from dprelease.release.key import signed_by
         from dprelease.release.party import as_party
         from dprelease.release.pipeline import run
 
@@ -76,12 +81,14 @@ class Release:
         given = {} if frames is None else frames
         refuse_unknown_frames((declared.table for declared in known), given)
         target = None if output is None else Path(output)
-        declaration = as_party(on_engine(self.declaration, engine), party)
+        declaration = signed_by(as_party(on_engine(self.declaration, engine), party), key)
         return run(declaration, output=target, overwrite=overwrite, frames=frames)
 
 
-def read_release(path: str | Path) -> Release:
+def read_release(path: str | Path, *, variables: Mapping[str, object] | None = None) -> Release:
     """Return the release that a YAML file declares.
+
+    `variables`: the values of its variables, by name; each as it would be written.
 
     Raises
     ------
@@ -89,5 +96,6 @@ def read_release(path: str | Path) -> Release:
         Every finding of the file, its tables and its queries, with file, line and key.
     """
     from dprelease.planning.findings import declared
+    from dprelease.schema.variables import assignments
 
-    return Release(declared(Path(path)))
+    return Release(declared(Path(path), assignments(variables)))

@@ -18,7 +18,8 @@ from dprelease.system.json_text import MOST_BYTES, parsed
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Charge
-    from dprelease.ledger.history import Reservation
+    from dprelease.ledger.chain import Entry
+    from dprelease.ledger.history import Reservation, State
     from dprelease.ledger.ledger import Ledger
 
 ROWS = "each row"
@@ -43,6 +44,7 @@ class Charged:
             "reservation": self.reservation.id,
             "entry": entry.number,
             "digest": entry.digest,
+            **renewals_of(self.ledger.state(), entry),
         }
 
     def read(self) -> None:
@@ -86,12 +88,28 @@ def charging(
         return
     from dprelease.ledger.ledger import Ledger
 
-    ledger = Ledger(declaration.folder / declaration.spec.ledger)
+    ledger = Ledger(declaration.folder / declaration.spec.ledger, declaration.key)
     _refuse_nameless(declaration, queries)
     if target is not None:
         _refuse_rollback(ledger.path, target)
     with ledger.reserved(charges_of(queries, plan), declaration.spec.title, state) as reservation:
         yield Charged(state, ledger, reservation)
+
+
+def renewals_of(state: State, entry: Entry) -> dict[str, list[dict[str, Any]]]:
+    """Return what a manifest tells of budgets that renew and were charged; nothing without any.
+
+    As of the time of the charge, so that whoever has the ledger finds the same at any time.
+    """
+    from dprelease.ledger.lifetime import Lifetime
+
+    told = [
+        {"table": charge["table"]}
+        | Lifetime(state.accounts[charge["table"]], charge["period"]).record()
+        for charge in entry.body["charges"]
+        if charge.get("period") is not None
+    ]
+    return {"renewals": told} if told else {}
 
 
 def _refuse_rollback(path: Path, target: Path) -> None:

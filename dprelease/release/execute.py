@@ -26,8 +26,9 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.own_source import refuse_own_source
-from dprelease.release.replaceable import MANIFEST
+from dprelease.release.replaceable import MANIFEST, SIGNATURE
 from dprelease.schema.load import Declaration
+from dprelease.signatures.sshsig import MANIFESTS
 from dprelease.system.files import in_mebibytes
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.tables.family_tables import published_answers
@@ -38,6 +39,8 @@ ROOM = 1 << 20
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.signatures.keys import SigningKey
+
 
 @dataclass(frozen=True, slots=True)
 class Publication:
@@ -46,6 +49,7 @@ class Publication:
     claim: Claim
     charged: Charged
     state: RunState
+    key: SigningKey | None = None
 
     @property
     def folder(self) -> Path:
@@ -57,14 +61,18 @@ class Publication:
         self.charged.read()
 
     def publish(self, record: dict[str, Any]) -> None:
-        """Add a manifest, and make all of it readable in one step.
+        """Add a manifest, signed if there is a key, and make all of it readable in one step.
 
         Raises
         ------
         LedgerError, OSError
             If the system refuses; the state tells whether the release is readable all the same.
         """
-        (self.folder / MANIFEST).write_bytes(canonical(record))
+        manifest = canonical(record)
+        (self.folder / MANIFEST).write_bytes(manifest)
+        if self.key is not None:
+            signature = self.key.sign(manifest, MANIFESTS)
+            (self.folder / SIGNATURE).write_bytes(signature.armored())
         self.claim.store()
         self.charged.publish()
         try:
@@ -107,7 +115,7 @@ def publishing(
         claimed(target, overwrite, state) as claim,
         charging(declaration, queries, plan, state, claim.target) as charged,
     ):
-        yield Publication(claim, charged, state)
+        yield Publication(claim, charged, state, declaration.key)
 
 
 def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ Looks at the ledger alone, never at data: what a lasting budget has left says no
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,8 @@ class Outlook:
     takes_all: bool
     fits: int
     cheaper: Cheaper | None = None
+    renewal: Mapping[str, Any] | None = None
+    """What a budget that renews lets a person risk; the rest is of the period that is now."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the outlook as JSON values; an infinite price is null."""
@@ -85,6 +87,7 @@ class Outlook:
             "takes_all": self.takes_all,
             "fits": self.fits,
             "cheaper": None if self.cheaper is None else self.cheaper.to_json(),
+            **({} if self.renewal is None else {"renewal": self.renewal}),
         }
 
     @property
@@ -99,7 +102,8 @@ class Outlook:
             would = f"; this release would take {self.price:.4g}, and be refused."
         else:
             would = f"; this release would take {self.price:.4g}: {self.fits} like it fit."
-        return what + would + self._cheaper_words()
+        renews = "" if self.renewal is None else f" {self.renewal['words']}"
+        return what + would + self._cheaper_words() + renews
 
     def _cheaper_words(self) -> str:
         cheaper = self.cheaper
@@ -123,7 +127,7 @@ def outlooks(
     Raises
     ------
     LedgerError
-        DP-LEDGER-001 to 008 for a ledger that is not there, or can't pay for these tables.
+        DP-LEDGER-001 to 008 and 014 for a ledger that is not there, or can't pay for these tables.
     """
     if declaration.spec.ledger is None:
         return None
@@ -143,14 +147,27 @@ def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Ou
 
 
 def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
+    from dprelease.ledger import periods
     from dprelease.ledger.account import fits_alone
+    from dprelease.ledger.ledger import open_period
+    from dprelease.ledger.lifetime import lifetime_of
 
-    account, left = state.accounts[charge.table], state.left(charge.table)
+    now = periods.now()
+    period = open_period(state, charge.table, now)
+    account, left = state.accounts[charge.table], state.left(charge.table, period)
     fits = _fitting(left, cost)
-    untouched = not any(True for _ in state.charges(charge.table))
+    untouched = not any(True for _ in state.charges(charge.table, period))
+    renewal = lifetime_of(state, charge.table, now).to_json().get("renewal")
     takes_all = fits == 0 and untouched and fits_alone(account, charge.events)
     return Outlook(
-        charge.table, account.counted, account.amount, left, cost, takes_all, fits or int(takes_all)
+        charge.table,
+        account.counted,
+        account.amount,
+        left,
+        cost,
+        takes_all,
+        fits or int(takes_all),
+        renewal=renewal,
     )
 
 

@@ -18,6 +18,7 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.select import NOISED, Selected, select
 from dprelease.release.execute import answer, answering
+from dprelease.release.key import signed_by
 from dprelease.release.pipeline import run
 from dprelease.schema.load import Declaration, declaration_of, read_table
 from dprelease.tables import formats
@@ -25,6 +26,8 @@ from dprelease.tables import formats
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from dprelease.signatures.keys import SigningKey
 
 ANSWER = "answer"
 Schemas = str | Path | Sequence[str | Path]
@@ -51,6 +54,7 @@ def sql(
     neighbours: str = "add_remove",
     mechanism: str | Mapping[str, str | float] = "auto",
     ledger: str | Path | None = None,
+    key: str | Path | SigningKey | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
     frames: Mapping[str, object] | None = None,
@@ -73,6 +77,9 @@ def sql(
         The budget of this answer. A float stands for the decimal that it prints as.
     ledger
         A ledger that is charged.
+    key
+        What signs the manifest, and the entries of a ledger that has signers: an Ed25519 key of
+        OpenSSH, or what `signing_key` returns.
     output
         A folder that the noised table and its manifest are published in; without one, the answer is
         nowhere but here.
@@ -95,6 +102,7 @@ def sql(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger,
         )  # fmt: skip
+        declaration = signed_by(declaration, key)
         known = declaration.tables.values()
         given = {} if frames is None else frames
         refuse_unknown_frames((declared.table for declared in known), given)

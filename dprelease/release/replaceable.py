@@ -11,6 +11,7 @@ from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
 
 MANIFEST = "manifest.json"
+SIGNATURE = "manifest.json.sig"
 
 
 def refuse_irreplaceable(target: Path) -> None:
@@ -44,7 +45,7 @@ def _names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if there is none."""
     try:
         record = parsed(read_file(target / MANIFEST, MOST_BYTES))
-        return {MANIFEST} | {str(file["name"]) for file in record["files"]}
+        return {MANIFEST, SIGNATURE} | {str(file["name"]) for file in record["files"]}
     except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
+from dprelease.schema.defaults import with_defaults
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
 from dprelease.schema.nearest import nearest
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
+from dprelease.schema.variables import RELEASES, TABLES, Variables, filled, variables_of
 from dprelease.schema.yaml_text.reader import (
     Document,
     KeyPath,
@@ -23,6 +26,9 @@ from dprelease.schema.yaml_text.reader import (
     too_large,
 )
 from dprelease.system.files import TooLarge
+
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
 
 DATA_ENDINGS = (
     ".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".duckdb", ".db", ".sqlite", ".xlsx",
@@ -55,8 +61,12 @@ class Declaration:
     document: Document
     tables: dict[str, Declared]
     texts: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    """The values of its variables, which are filled in everywhere but in `texts`."""
     party: int | None = None
     """Which party runs it, of a federated release; all of them have the same texts."""
+    key: SigningKey | None = None
+    """What signs its manifest, and the entries of a ledger that has signers."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path of the release file."""
@@ -72,7 +82,7 @@ def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise every finding together."""
     _refuse_data(path.name, Place(path.name), "a table schema", _SKETCHED)
     files = Files(read_beside(path.parent))
-    document = read_document(path)
+    document = filled(read_document(path), Variables(), TABLES)
     _refuse_release(document)
     _find_peeked(document)
     return Declared(validate(Table, document, files), document, path.parent)
@@ -93,8 +103,8 @@ def _yaml_ready(value: object) -> object:
     return value if value is None or isinstance(value, bool) else str(value)
 
 
-def read_declaration(path: Path) -> Declaration:
-    """Return the release that a file declares, with its tables.
+def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
+    """Return the release that a file declares, with its tables and the values of its variables.
 
     Raises
     ------
@@ -104,24 +114,32 @@ def read_declaration(path: Path) -> Declaration:
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = read_beside(path.parent)
     document = read_document(path)
-    return _declaration(document, read, document.path.name)
+    return _declaration(document, read, document.path.name, variables or {})
 
 
 def declaration_of(text: str, path: Path) -> Declaration:
     """Return the release that a text declares, as if it stood in a file at `path`."""
-    return _declaration(parse(text, path), read_beside(path.parent), path.name)
+    return _declaration(parse(text, path), read_beside(path.parent), path.name, None)
 
 
-def declaration_from_texts(texts: Mapping[str, str], name: str) -> Declaration:
+def declaration_from_texts(
+    texts: Mapping[str, str], name: str, variables: Mapping[str, str] | None = None
+) -> Declaration:
     """Return the declaration that the texts of a manifest hold; no file is read."""
     document = parse(texts[name], Path(name))
-    return _declaration(document, lambda file: texts[file], name)
+    return _declaration(document, lambda file: texts[file], name, variables or {})
 
 
-def _declaration(document: Document, read: Callable[[str], str], name: str) -> Declaration:
+def _declaration(
+    document: Document, read: Callable[[str], str], name: str, given: Mapping[str, str] | None
+) -> Declaration:
+    """Return the release of a document; `given`: values of variables, None where it has none."""
     _refuse_table(document)
     errors: list[DpReleaseError] = []
     texts = {name: document.text}
+    variables = Variables()
+    if given is not None:
+        document, variables = prepared(document, read, texts, given)
     spec: ReleaseSpec | None = None
     files = Files(read)
     try:
@@ -132,7 +150,8 @@ def _declaration(document: Document, read: Callable[[str], str], name: str) -> D
     tables: dict[str, Declared] = {}
     for i, file in enumerate(_table_files(document)):
         try:
-            declared = _read_declared(file, document, read, texts, document.place("tables", i))
+            place = document.place("tables", i)
+            declared = _read_declared(file, document, read, texts, place, variables)
         except DpReleaseError as error:
             errors += _several(error)
             continue
@@ -141,11 +160,24 @@ def _declaration(document: Document, read: Callable[[str], str], name: str) -> D
             errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
     if len(tables) == len(_table_files(document)) > 0:
+        errors += variables.unused(document)
         errors += _unknown_tables(document, tables)
     raise_all(errors)
     if spec is None:
         raise AssertionError("a refused document has findings")
-    return Declaration(spec, document, tables, texts)
+    return Declaration(spec, document, tables, texts, dict(variables.values))
+
+
+def prepared(
+    document: Document, read: Callable[[str], str], texts: dict[str, str], given: Mapping[str, str]
+) -> tuple[Document, Variables]:
+    """Return a release file with what it shares and its variables filled in; and these.
+
+    Raises as `with_defaults` and `variables_of`.
+    """
+    whole = with_defaults(document, read, texts)
+    variables = variables_of(whole, given)
+    return filled(whole, variables, RELEASES), variables
 
 
 def _table_files(document: Document) -> list[str]:
@@ -154,7 +186,12 @@ def _table_files(document: Document) -> list[str]:
 
 
 def _read_declared(
-    file: str, release: Document, read: Callable[[str], str], texts: dict[str, str], place: Place
+    file: str,
+    release: Document,
+    read: Callable[[str], str],
+    texts: dict[str, str],
+    place: Place,
+    variables: Variables,
 ) -> Declared:
     _refuse_data(file, place, "a table schema", _SKETCHED)
     text, reason = None, ""
@@ -171,7 +208,7 @@ def _read_declared(
     texts[file] = text
     folder = PurePosixPath(file).parent
     files = Files(lambda name: read(str(folder / name)))
-    document = parse(text, release.path.parent / file)
+    document = filled(parse(text, release.path.parent / file), variables, TABLES)
     _refuse_release(document)
     _find_peeked(document)
     table = validate(Table, document, files)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from itertools import combinations
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
     WithJsonSchema,
     field_validator,
@@ -21,6 +22,7 @@ from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
 from dprelease.schema.consistent import Consistent
+from dprelease.schema.defaults import SHARED
 from dprelease.schema.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
 from dprelease.schema.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.field_types import (
@@ -41,6 +43,8 @@ from dprelease.schema.join_form import JoinSpec
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.parties import FederatedSpec
+from dprelease.schema.variables import NAME as VARIABLE
+from dprelease.schema.variables import Kind
 from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64
@@ -311,11 +315,23 @@ class Limits(Model):
     max_columns: Annotated[Whole, Field(ge=1, le=10**6)] = 10_000
 
 
+def _needed(schema: dict[str, Any]) -> None:
+    """Let the JSON Schema ask for what a file of `defaults` may have only where there is none."""
+    schema["required"] = [name for name in schema["required"] if name not in SHARED]
+    schema["if"] = {"not": {"required": ["defaults"]}}
+    schema["then"] = {"required": ["budget", "tables"]}
+
+
+VariableName = Annotated[str, Field(pattern=f"^{VARIABLE}$", max_length=60)]
+
+
 class ReleaseSpec(Model):
     """One release: everything that is published together, under one budget.
 
     Mode `central` publishes aggregates (`queries`), mode `local` noised records (`records`).
     """
+
+    model_config = ConfigDict(json_schema_extra=_needed)
 
     title: Text
     mode: Literal["central", "local"] = "central"
@@ -331,6 +347,8 @@ class ReleaseSpec(Model):
     duckdb: DuckDBSpec = DuckDBSpec()
     engine: EngineName = DEFAULT_ENGINE
     spark: SparkSpec = SparkSpec()
+    variables: dict[VariableName, Kind] = Field(default_factory=dict)
+    defaults: Text | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

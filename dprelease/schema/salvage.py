@@ -15,12 +15,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from dprelease.errors import DeclarationError
-from dprelease.schema.load import Declaration, Declared
+from dprelease.errors import DeclarationError, Findings
+from dprelease.schema.load import Declaration, Declared, prepared
 from dprelease.schema.model import Files, Model, read_beside
 from dprelease.schema.nearest import nearest
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.table import Table
+from dprelease.schema.variables import TABLES, Variables, filled
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, parse, read_document
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -33,20 +34,20 @@ LEANING = ("from", "join", "derive", "histogram", "private_keys")
 """Parts of a query that others lean on: without them it is left out whole."""
 
 
-def what_is_left(path: Path) -> Declaration | None:
+def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Declaration | None:
     """Return the parts of a release file and its tables that are in order; None if too few are.
 
     Raises nothing: what is wrong with the rest has been told by whoever read it.
     """
-    try:
-        document = read_document(path)
-    except DeclarationError:
-        return None
     read = read_beside(path.parent)
+    try:
+        document, known = prepared(read_document(path), read, {}, variables or {})
+    except (DeclarationError, Findings):
+        return None
     names = document.values.get("tables")
     tables, lost = {}, set[str]()
     for name in names if isinstance(names, list) else ():
-        declared = _table(path.parent, name, lost) if isinstance(name, str) else None
+        declared = _table(path.parent, name, lost, known) if isinstance(name, str) else None
         if declared is None:
             return None  # nobody knows what its queries are about
         tables[declared.table.name] = declared
@@ -87,12 +88,12 @@ def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
             yield path
 
 
-def _table(folder: Path, name: str, lost: set[str]) -> Declared | None:
+def _table(folder: Path, name: str, lost: set[str], known: Variables) -> Declared | None:
     """Return what is left of a table; names of columns that are not are added to `lost`."""
     read = read_beside(folder / Path(name).parent)
     try:
         text = read_beside(folder)(name)
-        document = parse(text, folder / name)
+        document = filled(parse(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
     table, dropped = _model(Table, _values(document), Files(read), {})

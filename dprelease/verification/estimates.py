@@ -112,7 +112,9 @@ def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
 def _column(held: dict[str, Any], event: Event) -> tuple[Records, RecordColumn]:
     declared = held["declaration"]
     try:
-        declaration = declaration_from_texts(declared["texts"], declared["release"])
+        declaration = declaration_from_texts(
+            declared["texts"], declared["release"], declared.get("variables")
+        )
         for part in resolve_records(declaration):
             for column in part.columns:
                 if (part.name, column.name) == (event.query, event.column):

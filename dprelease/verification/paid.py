@@ -7,9 +7,11 @@ from typing import Any
 
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.ledger import Ledger, events_of
+from dprelease.ledger.signed import outside_problem
 from dprelease.ledger.steps import PUBLISH, RESERVE
 from dprelease.privacy.event import Event
-from dprelease.release.charging import ledger_of
+from dprelease.release.charging import ledger_of, renewals_of
+from dprelease.signatures.signers import Signers
 
 BOUND = (
     "the ledger holds the reservation that paid for the release, for this noise and this manifest"
@@ -32,7 +34,24 @@ def paid_for(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
     if held is None or problem is not None:
         return problem, ""
     steps = [e for e in Ledger(path).history() if e.body.get("id") == held["reservation"]]
-    return _other_noise(steps, record) or _other_manifest(steps, record), _words(steps)
+    problem = _other_noise(steps, record) or _other_manifest(steps, record)
+    return problem or _other_periods(path, steps, held), _words(steps)
+
+
+def _other_periods(path: Path, steps: list[Entry], held: dict[str, Any]) -> str | None:
+    """Return whether the manifest tells of other periods than those that it was charged in."""
+    told = renewals_of(Ledger(path).state(), steps[0]).get("renewals", [])
+    same = told == held.get("renewals", [])
+    return None if same else "it was charged in another period than its manifest tells"
+
+
+def vouched_for(path: Path, signers: Signers) -> str | None:
+    """Return why these signers don't vouch for a ledger's entries; None if they do, or none has to.
+
+    A ledger that never had signers is no worse for that; one that lost them has no signed entry.
+    """
+    ledger = Ledger(path)
+    return None if ledger.state().signers is None else outside_problem(ledger.history(), signers)
 
 
 def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:

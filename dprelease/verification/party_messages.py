@@ -87,7 +87,9 @@ def _is_message(folder: Path, query: Query) -> bool:
 def declared_queries(record: dict[str, Any]) -> tuple[Query, ...]:
     """Return the queries of a manifest that was verified."""
     held = record["declaration"]
-    return resolve_federated(declaration_from_texts(held["texts"], held["release"]))
+    return resolve_federated(
+        declaration_from_texts(held["texts"], held["release"], held.get("variables"))
+    )
 
 
 def checked_messages(folder: Path, record: dict[str, Any], query: Query) -> pa.Table | None:

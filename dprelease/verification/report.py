@@ -28,6 +28,10 @@ class Report:
     findings: list[VerificationError] = field(default_factory=list)
     guarantee: Guarantee | None = None
     opinion: Opinion | None = None
+    signature: dict[str, str] | None = None
+    """Whose signature was checked: its key and its principals."""
+    notes: list[str] = field(default_factory=list)
+    """What was seen and not checked."""
 
     @property
     def ok(self) -> bool:
@@ -42,6 +46,8 @@ class Report:
             "findings": [finding.to_json() for finding in self.findings],
             "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
             "second_opinion": None if self.opinion is None else self.opinion.to_json(),
+            "signature": self.signature,
+            "notes": self.notes,
         }
 
     def found(self, code: str, key: str = "", **fields: object) -> None:
@@ -68,7 +74,7 @@ def resolved_again(
             report.found("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
-        declaration = declaration_from_texts(held["texts"], held["release"])
+        declaration = declaration_from_texts(held["texts"], held["release"], held.get("variables"))
         if declares(declaration):
             return declaration, resolve(declaration)
         report.found("DP-VERIFY-009", why=other)

@@ -9,12 +9,16 @@ from dprelease.documents import manifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.errors import LedgerError, VerificationError
+from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
+from dprelease.verification.signed import Trusted, check_signature, signers_of_ledger
 
 
-def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
+def verify(
+    path: str | Path, *, ledger: str | Path | None = None, signers: str | Path | None = None
+) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
 
     Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
@@ -29,15 +33,21 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
     back since; it was charged for the very noise that the manifest records; and the digest of the
     manifest is the one that it wrote down, so that no table was exchanged since.
 
-    Whoever can write the folder and the ledger can forge both.
+    Whoever can write the folder and the ledger can forge both, but no signature. With `signers`, a
+    file of OpenSSH's allowed_signers: the manifest is signed by a key that it names for manifests,
+    and at this time, and so are the entries of a ledger that has signers, each at its own. Without
+    `signers` but with such a ledger, its own list is asked, at the time of the charge.
 
     Raises
     ------
+    SignatureError
+        DP-SIGN-007 or 008 for a file of signers that is none.
     LedgerError
         DP-LEDGER-013 for a ledger that is not there.
     """
     if ledger is not None and not Path(ledger).exists():
         raise LedgerError("DP-LEDGER-013", name=Path(ledger).name)
+    trusted = None if signers is None else Trusted(read_signers(Path(signers)))
     report = Report(Path(path))
     try:
         record = read_sealed(report.path)
@@ -46,9 +56,11 @@ def verify(path: str | Path, *, ledger: str | Path | None = None) -> Report:
         return report
     report.checked.append("the manifest is the canonical encoding with its own digest")
     _check_files(report, record)
+    own = None if ledger is None else signers_of_ledger(Path(ledger), record)
+    check_signature(report, record, trusted or own)
     _check_rest(report, record)
     if ledger is not None:
-        _check_ledger(report, record, Path(ledger))
+        _check_ledger(report, record, Path(ledger), trusted)
     return report
 
 
@@ -61,7 +73,11 @@ def _check_files(report: Report, record: dict[str, Any]) -> None:
         is_file = entry is not None and entry.is_file(follow_symlinks=False)
         if entry is None or not is_file or _digest_of(Path(entry.path)) != digest:
             report.found("DP-VERIFY-004", name=name)
-    for name in sorted(there.keys() - {*expected, manifest.NAME}):
+    ours = {*expected, manifest.NAME}
+    signature = there.get(manifest.SIGNATURE)
+    if signature is not None and signature.is_file(follow_symlinks=False):
+        ours.add(manifest.SIGNATURE)
+    for name in sorted(there.keys() - ours):
         report.found("DP-VERIFY-005", name=name)
     report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
 
@@ -89,11 +105,15 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
         check_central(report, record)
 
 
-def _check_ledger(report: Report, record: dict[str, Any], path: Path) -> None:
-    from dprelease.verification.paid import paid_for
+def _check_ledger(
+    report: Report, record: dict[str, Any], path: Path, trusted: Trusted | None
+) -> None:
+    from dprelease.verification.paid import paid_for, vouched_for
 
     try:
         problem, words = paid_for(path, record)
+        if trusted is not None and problem is None:
+            problem = vouched_for(path, trusted.signers)
     except LedgerError as error:
         problem, words = error.cause, ""
     if problem is not None:

@@ -1,7 +1,7 @@
-"""Runs of a release with a ledger that are killed; `python -m tests.ledger.crash FOLDER MODE N`.
+"""Runs of a release with a ledger that are killed; `python -m tests.ledger.crash FOLDER MODE N [KEY]`.
 
 MODE "steps": SIGKILL before and after every step, every Nth of them; "instants": SIGKILL at N random
-instants. After each kill the parent recovers and checks that what is readable is charged, that what
+instants. KEY signs what is written, where the ledger has signers. After each kill the parent recovers and checks that what is readable is charged, that what
 read nothing is not, and that nothing is charged twice.
 """
 
@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from dprelease.ledger.ledger import Ledger
@@ -23,6 +24,7 @@ from dprelease.release import charging, family_run, pipeline
 from dprelease.release import folder as staged
 from dprelease.release.charging import ledger_of
 from dprelease.schema.load import read_declaration
+from dprelease.signatures.keys import SigningKey, signing_key
 from tests.processes import ended
 
 
@@ -58,8 +60,12 @@ def run_with_steps(release: Path, target: int) -> int:
     ):
         for name in names:
             setattr(owner, name, stepping(count, target, getattr(owner, name)))
-    pipeline.run(read_declaration(release), overwrite=True)
+    pipeline.run(replace(read_declaration(release), key=key()), overwrite=True)
     return count[0]
+
+
+def key() -> SigningKey | None:
+    return signing_key(sys.argv[4]) if len(sys.argv) > 4 else None
 
 
 def child(work: Callable[[], object]) -> int:
@@ -76,7 +82,7 @@ def child(work: Callable[[], object]) -> int:
 def check(folder: Path) -> None:
     """Recover, and compare the ledger with what is readable."""
     path = folder / "ledger.sqlite"
-    ledger = Ledger(path)
+    ledger = Ledger(path, key())
     ledger.recover()
     state = ledger.state()
     for reservation in state.reservations.values():
@@ -85,15 +91,16 @@ def check(folder: Path) -> None:
         assert len(reservation.steps) <= 3, reservation
     charged = sum(r.is_charged for r in state.reservations.values())
     price = float(next(iter(state.accounts.values())).amount) / 1000
-    assert (
-        abs(float(state.spent("office/people")) / (charged * price) - 1) < 0.01 if charged else True
-    )
+    periods = {charge.get("period") for charge in state.all_charges("office/people")}
+    spent = sum(float(state.spent("office/people", period)) for period in periods)
+    assert abs(spent / (charged * price) - 1) < 0.01 if charged else True
     out = folder / "out"
     readable = [out / "people", *out.glob(".people.dprelease-replaced")] if out.exists() else []
     for place in readable:
         if (place / "manifest.json").exists():
             record = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
             assert ledger_of(path, record["ledger"]) is None
+            assert (place / "manifest.json.sig").exists() == (key() is not None)
 
 
 def main() -> None:

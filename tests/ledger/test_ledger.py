@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import sys
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,18 @@ from dprelease.errors import BudgetError, LedgerError
 from dprelease.ledger import store
 from dprelease.ledger.account import Account, Charge, largest_rho
 from dprelease.ledger.ledger import Ledger, Reservation
+from dprelease.ledger.periods import Renewal
 from dprelease.privacy.event import Event
 from dprelease.privacy.renyi import zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.signatures.keys import signing_key
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
+from tests.signatures.keys import copied, public
 
 ROOT = Path(__file__).parents[2]
 TABLE = "office/people"
+EVERY_YEAR = Renewal("year", date(2020, 2, 3))
 
 
 def account(**budget: Any) -> Account:
@@ -244,8 +249,8 @@ def test_files_that_are_no_ledger(ledger: Ledger, tmp_path: Path) -> None:
 
 
 def test_a_newer_ledger(ledger: Ledger) -> None:
-    raw(ledger, "PRAGMA user_version = 3")
-    with pytest.raises(LedgerError, match=r"DP-LEDGER-003.*\n?.*format 3, known 2"):
+    raw(ledger, "PRAGMA user_version = 4")
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-003.*\n?.*format 4, known 3"):
         ledger.state()
 
 
@@ -324,12 +329,16 @@ def script(*words: str, patience: float = processes.PATIENCE) -> str:
     return done.stdout
 
 
-def test_32_processes_share_the_last_of_a_budget(ledger: Ledger) -> None:
-    """Of epsilon 1, at 1 / 10.25 each, exactly ten fit."""
+@pytest.mark.parametrize("renewal", [None, EVERY_YEAR], ids=["lasting", "renewing"])
+def test_32_processes_share_the_last_of_a_budget(tmp_path: Path, renewal: Renewal | None) -> None:
+    """Of epsilon 1, at 1 / 10.25 each, exactly ten fit, and of one that renews, in one period."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account(account(epsilon=Fraction(1), renewal=renewal))
     assert script("-c", RACE, str(ledger.path)).split() == ["10", "22", "0"]
     state = ledger.state()
     assert sum(r.is_charged for r in state.reservations.values()) == 10
-    assert float(state.spent(TABLE)) == pytest.approx(10 / 10.25)
+    period = state.period(TABLE, datetime.now(UTC))
+    assert float(state.spent(TABLE, period)) == pytest.approx(10 / 10.25)
 
 
 DYING = """
@@ -379,14 +388,16 @@ def test_another_machine_s_reservation_is_kept(
     assert ledger.state().spent(TABLE) == 0
 
 
-def release_with_ledger(folder: Path, epsilon: str = "0.001") -> Path:
+def release_with_ledger(
+    folder: Path, epsilon: str = "0.001", renewal: Renewal | None = None
+) -> Path:
     """Return a small pure release whose table has 1000 times its price in a ledger beside it."""
     path = write(folder)
     (folder / "people.yaml").write_text(SCHEMA.replace("people\n", "people\nowner: office\n", 1))
     text = RELEASE.replace("epsilon: 1, delta: 1e-8", f"epsilon: {epsilon}")
     text = text.replace("discrete_gaussian", "laplace").replace("mechanism: gaussian, ", "")
     path.write_text(text + "ledger: ledger.sqlite\n")
-    opened = account(epsilon=Fraction(epsilon) * 1000)
+    opened = account(epsilon=Fraction(epsilon) * 1000, renewal=renewal)
     Ledger(folder / "ledger.sqlite").open_account(opened)
     return path
 
@@ -521,6 +532,25 @@ def test_the_commands(tmp_path: Path) -> None:
 def test_kills_at_steps_and_at_instants(mode: str, number: str, tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
     command = ("-m", "tests.ledger.crash", str(tmp_path), mode, number)
+    assert "killed" in script(*command, patience=7200)
+
+
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [
+        ("steps", "14"),
+        pytest.param("steps", "1", marks=pytest.mark.audit),
+        pytest.param("instants", "200", marks=pytest.mark.audit),
+    ],
+)
+def test_kills_of_runs_that_sign_and_whose_budget_renews(
+    mode: str, number: str, tmp_path: Path
+) -> None:
+    """What is readable is charged in its period and signed, and who recovers signs for it."""
+    release_with_ledger(tmp_path, renewal=EVERY_YEAR)
+    key = copied(tmp_path)
+    Ledger(tmp_path / "ledger.sqlite", signing_key(key)).set_signers(f"me {public()}\n")
+    command = ("-m", "tests.ledger.crash", str(tmp_path), mode, number, str(key))
     assert "killed" in script(*command, patience=7200)
 
 

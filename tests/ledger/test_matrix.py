@@ -7,6 +7,7 @@ itself, or fails here until it can be asked for.
 from __future__ import annotations
 
 import json
+from datetime import date
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -21,6 +22,7 @@ from dprelease.accessor.terms import QUESTIONS
 from dprelease.errors import LedgerError, QueryError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
+from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import resolve
@@ -32,6 +34,7 @@ from dprelease.schema.release import PrivateKeysSpec
 from tests.covering import thinned
 
 TABLE, EPSILON, DELTA = "office/people", "8", "0.001"
+YEARLY = Renewal("year", date(2020, 2, 3))
 UNITS: dict[str, dict[str, Any]] = {
     "row": {},
     "id": {"privacy_unit": {"id": "person", "max_groups": 2, "max_rows_per_group": 2}},
@@ -112,7 +115,10 @@ def admitted(queries: dict[str, Any]) -> bool:
 
 
 class World:
-    """A folder with a table, and with a ledger whose budget is a little above one release."""
+    """A folder with a table, and with a ledger whose budget is a little above one release.
+
+    That of rows renews, that of ids lasts: each noise, word and way in is charged to both.
+    """
 
     def __init__(
         self, folder: Path, unit: str, *, has_ledger: bool, neighbours: str = "add_remove"
@@ -122,7 +128,9 @@ class World:
         self.path = folder / "ledger.sqlite" if has_ledger else None
         if self.path is not None:
             named = "person" if unit == "id" else "each row"
-            account = Account(TABLE, neighbours, named, Fraction(100), Fraction(DELTA), None)
+            renewal = YEARLY if unit == "row" else None
+            amounts = (Fraction(100), Fraction(DELTA), None)
+            account = Account(TABLE, neighbours, named, *amounts, renewal)
             Ledger(self.path).open_account(account)
 
     @property
@@ -173,10 +181,12 @@ class World:
         if self.path is None:
             return
         state = Ledger(self.path).state()
-        (charge,) = state.charges(TABLE)
+        (charge,) = state.all_charges(TABLE)
+        period = charge.get("period")
+        assert (period is None) == (self.unit == "id")
         assert len(charge["events"]) == events
         assert not any(r.is_open for r in state.reservations.values())
-        assert charge["takes_all"] or 0 < state.spent(TABLE) < 100
+        assert charge["takes_all"] or 0 < state.spent(TABLE, period) < 100
         check_prices(self.path)
 
 

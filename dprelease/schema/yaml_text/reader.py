@@ -45,14 +45,17 @@ class Document:
     values: dict[str, Plain]
     lines: dict[KeyPath, int]
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
+    borrowed: dict[str, str] = field(default_factory=dict)
+    """First keys that stand in another file, by its name."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path; its nearest known ancestor's line if it has none."""
+        file = self.borrowed.get(str(keys[0]) if keys else "", self.path.name)
         for length in range(len(keys), -1, -1):
             if keys[:length] in self.lines:
                 line = self.lines[keys[:length]]
-                return Place(self.path.name, line, dotted(keys))
-        return Place(self.path.name, None, dotted(keys))
+                return Place(file, line, dotted(keys))
+        return Place(file, None, dotted(keys))
 
 
 def dotted(keys: KeyPath) -> str:

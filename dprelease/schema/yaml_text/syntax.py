@@ -113,6 +113,13 @@ def _after_quote(stop: _Stop) -> Flaw | None:
     return Flaw(stop.line, words, "put the whole value between quotes of the other kind")
 
 
+def _bare_variable(stop: _Stop) -> Flaw | None:
+    if "',' or" not in stop.problem or "${" not in stop.here:
+        return None
+    words = "a text with ${...} stands in brackets or braces without quotes"
+    return Flaw(stop.line, words, "put it between quotes")
+
+
 def _open_bracket(stop: _Stop) -> Flaw | None:
     if "',' or" not in stop.problem:
         return None
@@ -184,7 +191,7 @@ def _indented(stop: _Stop) -> Flaw | None:
 
 
 RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (
-    _odd_space, _open_quote, _after_quote, _open_bracket, _dash, _start, _no_space, _second_colon,
-    _no_key, _indented,
+    _odd_space, _open_quote, _after_quote, _bare_variable, _open_bracket, _dash, _start, _no_space,
+    _second_colon, _no_key, _indented,
 )  # fmt: skip
 """In this order: what is surely the mistake before what may follow from it."""

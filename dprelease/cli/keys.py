@@ -1,0 +1,43 @@
+"""Keys as commands name them, and passphrases as a terminal is asked for them."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
+
+KEY = "Sign with this Ed25519 key of OpenSSH: a private file, or the .pub file of an agent's key."
+Key = Annotated[Path | None, typer.Option(help=KEY)]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(help="Read the key's passphrase from this file; else the terminal is asked."),
+]
+
+
+def key_of(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
+    """Return the key that a command names; None without one.
+
+    Raises SignatureError for what is no key, or has a passphrase that nobody tells.
+    """
+    if path is None:
+        return None
+    from dprelease.signatures.keys import passphrase_of, read_key
+
+    ask = _ask if passphrase_file is None else passphrase_of(passphrase_file)
+    return read_key(path, ask if passphrase_file is not None or _has_terminal() else None)
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _ask(name: str) -> bytes:
+    return getpass.getpass(f"Passphrase of {one_line(name)}: ").encode()

@@ -1,0 +1,112 @@
+"""What a budget that renews lets one person risk: in this period, so far, and by every further one.
+
+A budget that is given anew each year bounds each year. Whoever is in the data for several of them
+risks the sum, which is told wherever the budget is: by `ledger show`, plans and manifests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from dprelease.ledger.account import Account
+from dprelease.ledger.history import State
+from dprelease.ledger.periods import Renewal
+from dprelease.numerics.rounding import plain_text
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """One table's budget over its periods; `period` is the one that is now, None if none renews."""
+
+    account: Account
+    period: int | None
+    charged: Fraction = Fraction(0)
+    """What all periods together were charged, where no release took the whole of one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether there is a budget now."""
+        renewal, period = self.account.renewal, self.period
+        return renewal is None or period is None or renewal.problem_at(period) is None
+
+    @property
+    def elapsed(self) -> int:
+        """Return how many periods there have been, the one that is now among them."""
+        renewal, number = self.account.renewal, max(0, (self.period or 0) + 1)
+        last = renewal.periods if renewal is not None else None
+        return number if last is None else min(number, last)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lifetime as JSON values: nothing for a budget that does not renew."""
+        renewal = self.account.renewal
+        if renewal is None or self.period is None:
+            return {}
+        return {
+            "renewal": {
+                **self.record(),
+                "periods_so_far": self.elapsed,
+                "charged_in_all": float(self.charged),
+            }
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Return what holds whatever else is charged, as JSON values."""
+        renewal, period = _of(self.account), self.period or 0
+        return {
+            **renewal.to_json(),
+            "period": period,
+            "from": renewal.start(period).isoformat(),
+            "until": renewal.start(period + 1).isoformat(),
+            "words": self.words,
+        }
+
+    @property
+    def words(self) -> str:
+        """Return in a few sentences what the renewal means for a person."""
+        account, renewal = self.account, _of(self.account)
+        number, every = self.elapsed, renewal.every
+        so_far = _amount(account, number)
+        period = self.period or 0
+        now = (
+            f"{renewal.start(period).isoformat()} to before {renewal.start(period + 1).isoformat()}"
+        )
+        if renewal.problem_at(period) is not None:
+            now = f"none now, as {renewal.problem_at(period)}"
+        told = (
+            f"The budget of {_amount(account, 1)} is for one {every}, and is given anew with every "
+            f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. Who "
+            f"is in the data in all {number} periods so far may risk up to {so_far}"
+        )
+        if renewal.periods is None:
+            return (
+                f"{told}, and {_amount(account, 1)} more with every further {every}, without end."
+            )
+        whole = _amount(account, renewal.periods)
+        return f"{told}, and up to {whole} in all {renewal.periods} that there will be."
+
+
+def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:
+    """Return what a table's budget lets one person risk, as of a time."""
+    account = state.accounts[table]
+    if account.renewal is None:
+        return Lifetime(account, None)
+    periods = {charge["period"] for charge in state.all_charges(table)}
+    charged = sum((state.spent(table, period) for period in periods), Fraction(0))
+    return Lifetime(account, state.period(table, now), charged)
+
+
+def _of(account: Account) -> Renewal:
+    if account.renewal is None:
+        raise ValueError("this budget does not renew")
+    return account.renewal
+
+
+def _amount(account: Account, times: int) -> str:
+    """Return so many budgets together, by basic composition, in words."""
+    if account.rho is not None:
+        return f"rho {plain_text(account.rho * times)}"
+    at = f" at delta {plain_text(account.delta * times)}" if account.delta else ""
+    return f"epsilon {plain_text((account.epsilon or Fraction(0)) * times)}{at}"

@@ -1,0 +1,81 @@
+"""Budgets that renew: periods of the calendar, each with the whole budget anew.
+
+Periods are of whole months or years from a declared day on, and begin at midnight of UTC. Which one
+a charge is in is decided by the clock when it is written, and never goes back: no entry is in an
+earlier period than the latest time that the ledger has seen, so a clock that is set back opens no
+period a second time with what was left of it, nor one that is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Self
+
+MONTHS = {"month": 1, "year": 12}
+LAST_DAY = 28
+"""Of a month on which a period may begin: every month has it."""
+
+MOST_PERIODS = 10_000
+
+
+def now() -> datetime:
+    """Return what the clock says, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def moment_of(text: str) -> datetime:
+    """Return the time of an entry; raise ValueError for what is none, or is of no time zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("a time of no zone")
+    return moment.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """How a budget renews: `every` month or year from the day `begins` on, `periods` times."""
+
+    every: str
+    begins: date
+    periods: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.every not in MONTHS:
+            raise ValueError(f"a budget renews every {' or '.join(MONTHS)}")
+        if self.begins.day > LAST_DAY or not 1900 <= self.begins.year < 3000:
+            raise ValueError(f"a period begins on one of the days 1 to {LAST_DAY} of a month")
+        if self.periods is not None and not 1 <= self.periods <= MOST_PERIODS:
+            raise ValueError(f"there are from 1 to {MOST_PERIODS:,} periods")
+
+    def start(self, number: int) -> date:
+        """Return the first day of a period; the first period has number 0."""
+        months = 12 * self.begins.year + self.begins.month - 1 + number * MONTHS[self.every]
+        return date(months // 12, months % 12 + 1, self.begins.day)
+
+    def period_at(self, moment: datetime) -> int:
+        """Return the number of the period that a time is in; below 0 before the first one."""
+        day = moment.astimezone(UTC).date()
+        months = 12 * (day.year - self.begins.year) + day.month - self.begins.month
+        return (months - (day.day < self.begins.day)) // MONTHS[self.every]
+
+    def problem_at(self, number: int) -> str | None:
+        """Return why there is no budget in a period; None if there is one."""
+        if number < 0:
+            return f"its first period begins on {self.begins.isoformat()}"
+        if self.periods is not None and number >= self.periods:
+            return f"its last period ended before {self.start(self.periods).isoformat()}"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the renewal as JSON values."""
+        return {"every": self.every, "begins": self.begins.isoformat(), "periods": self.periods}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Return the renewal of a record; raise ValueError for what is none."""
+        begins = date.fromisoformat(record["begins"])
+        if begins.isoformat() != record["begins"]:
+            raise ValueError("a day is written YYYY-MM-DD")
+        return cls(record["every"], begins, record["periods"])

@@ -1,0 +1,78 @@
+"""What several releases of a folder share: keys of one file, which each may say otherwise.
+
+`defaults: defaults.yaml` in a release file names a file beside it. A key that the release has
+itself counts whole, as if the other file did not have it; nothing is merged below the first level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dprelease.errors import DeclarationError, Place
+from dprelease.schema.model import not_read
+from dprelease.schema.nearest import nearest
+from dprelease.schema.yaml_text.reader import Document, KeyPath, not_utf8, parse, too_large
+from dprelease.system.files import TooLarge
+
+KEY = "defaults"
+SHARED = (
+    "budget", "duckdb", "engine", "ledger", "limits", "mechanism", "spark", "tables", "variables",
+)  # fmt: skip
+"""Keys that release files may share; what is asked, and where it goes, is a release's own."""
+
+
+def with_defaults(
+    document: Document, read: Callable[[str], str], texts: dict[str, str]
+) -> Document:
+    """Return a release file with what it takes from the file that it names, whose text is noted.
+
+    Raises
+    ------
+    DeclarationError
+        DP-YAML-001 or 002 if that can't be read, 003 to 007 for its form; DP-VAR-009 if it is
+        elsewhere.
+    """
+    name = document.values.get(KEY)
+    if not isinstance(name, str):
+        return document
+    place = document.place(KEY)
+    if "/" in name or "\\" in name or name in ("", ".", "..", document.path.name):
+        raise DeclarationError("DP-VAR-009", place=place, name=name[:100])
+    other = parse(_text(name, read, place), document.path.parent / name)
+    texts[name] = other.text
+    findings = dict(document.findings)
+    for key in other.values:
+        if key not in SHARED:
+            known, close = ", ".join(SHARED), nearest(key[:100], SHARED)
+            findings[KEY, key] = DeclarationError(
+                "DP-VAR-010", place=other.place(key), name=key[:100], nearest=close, known=known
+            )
+    taken = {key for key in SHARED if key in other.values and key not in document.values}
+    findings |= {keys: told for keys, told in other.findings.items() if _top(keys) in taken}
+    values = {key: value for key, value in other.values.items() if key in taken}
+    lines = {keys: line for keys, line in other.lines.items() if _top(keys) in taken}
+    return replace(
+        document,
+        values=document.values | values,
+        lines=document.lines | lines,
+        findings=findings,
+        borrowed=dict.fromkeys(taken, name),
+    )
+
+
+def _text(name: str, read: Callable[[str], str], place: Place) -> str:
+    reason = ""
+    try:
+        return read(name)
+    except UnicodeDecodeError as problem:
+        reason = f"'{name[:100]}' is {not_utf8(problem)}"
+    except TooLarge:
+        raise too_large(Place(name)) from None
+    except (OSError, KeyError) as problem:
+        reason = not_read(name, problem)
+    raise DeclarationError("DP-YAML-001", place=place, reason=reason)
+
+
+def _top(keys: KeyPath) -> str:
+    return str(keys[0]) if keys else ""

@@ -1,0 +1,297 @@
+"""Variables of a release file: `${year}` in paths, titles and conditions.
+
+A value is a text of a declared type, given by whoever runs the release and listed in its manifest.
+In a path it is a part of one name, in a condition one literal: `where: year = ${year}` compares
+with the number 2026, or with the text '2026', by what the variable is declared as. Whatever its
+value, it can be neither another path nor more of a condition.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, Literal, get_args
+
+from dprelease.errors import DeclarationError, DpReleaseError, raise_all
+from dprelease.schema.model import shortened
+from dprelease.schema.nearest import nearest
+from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
+
+Kind = Literal["integer", "number", "date", "text"]
+KINDS: tuple[str, ...] = get_args(Kind)
+_NEEDED = f"names with types are needed, such as {{year: integer}}; types are {', '.join(KINDS)}"
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+MARK = re.compile(rf"(\$?)\$\{{({NAME})\}}")
+"""A variable, or behind a second dollar the text itself."""
+
+INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"
+FORMS = {"integer": INTEGER, "number": rf"{INTEGER}(?:\.[0-9]{{1,18}})?"}
+LONGEST = 200
+"""Characters of a value."""
+
+SIGNS = frozenset(("=", "==", "<>", "!=", "<", ">", "<=", ">=", "(", ",", "+", "-", "*", "/", "//"))
+WORDS = frozenset(
+    ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE")
+)
+BEFORE = SIGNS | WORDS | {"%", "||"}
+"""What stands before a value in a condition: behind a name, -5 would be a difference."""
+
+ANY = "*"
+TITLE, PATH, SQL = "title", "path", "sql"
+RELEASES: dict[KeyPath, str] = {
+    ("title",): TITLE,
+    ("output",): PATH,
+    ("ledger",): PATH,
+    ("tables", ANY): PATH,
+    ("queries", ANY, "where"): SQL,
+    ("queries", ANY, "derive", ANY, "expression"): SQL,
+}
+TABLES: dict[KeyPath, str] = {
+    ("source",): PATH,
+    ("source", "path"): PATH,
+    ("source", "table"): PATH,
+    ("columns", ANY, "values_from"): PATH,
+    ("columns", ANY, "values_from", "file"): PATH,
+    ("columns", ANY, "expression"): SQL,
+}
+"""Where variables may stand, and as what."""
+
+
+@dataclass
+class Variables:
+    """The variables of one release: their types, their values, and which of them were used."""
+
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def unused(self, document: Document) -> Iterator[DpReleaseError]:
+        """Yield a finding for every variable that stands in no file of the release."""
+        for name in self.kinds:
+            if name not in self.used:
+                yield _told("DP-VAR-003", document, name)
+
+
+def variables_of(document: Document, given: Mapping[str, str]) -> Variables:
+    """Return the variables that a release file declares, with the values that are given.
+
+    Raises
+    ------
+    Findings, DeclarationError
+        DP-DECL-003 for what declares no variables, DP-VAR-001 for a value of no variable, 002 for a
+        variable of no value, 004 for a value of another type.
+    """
+    declared = document.values.get("variables", {})
+    known: dict[str, str] = {}
+    errors: list[DpReleaseError] = []
+    for name, kind in declared.items() if isinstance(declared, dict) else [("", declared)]:
+        if isinstance(kind, str) and kind in KINDS and re.fullmatch(NAME, name):
+            known[name] = kind
+            continue
+        place = document.place("variables", *([name] if name else []))
+        errors.append(DeclarationError("DP-DECL-003", place=place, problem=_NEEDED))
+    if not errors:
+        errors = [*_unknown(document, known, given), *_unfit(document, known, given)]
+    raise_all(errors)
+    return Variables(known, {name: given[name] for name in known})
+
+
+def _told(code: str, document: Document, name: str, **more: str) -> DeclarationError:
+    place = document.place("variables", name)
+    fields: dict[str, Any] = {"name": name, **more}
+    return DeclarationError(code, place=place, **fields)
+
+
+def _unknown(
+    document: Document, known: Mapping[str, str], given: Mapping[str, str]
+) -> Iterator[DpReleaseError]:
+    names = ", ".join(known) or "none"
+    for name in given.keys() - known.keys():
+        shown = shortened(name)
+        close = nearest(name[:100], known)
+        place = document.place("variables")
+        yield DeclarationError("DP-VAR-001", place=place, name=shown, nearest=close, known=names)
+
+
+def _unfit(
+    document: Document, known: Mapping[str, str], given: Mapping[str, str]
+) -> Iterator[DpReleaseError]:
+    for name, kind in known.items():
+        if name not in given:
+            yield _told("DP-VAR-002", document, name)
+            continue
+        problem = _problem_of(given[name], kind)
+        if problem is not None:
+            found = shortened(given[name])
+            yield _told("DP-VAR-004", document, name, found=found, problem=problem)
+
+
+def _problem_of(value: str, kind: str) -> str | None:
+    """Return why a value is none of a type; None if it is, or there is no such type."""
+    if kind in FORMS:
+        fits = re.fullmatch(FORMS[kind], value, re.ASCII) is not None
+        return None if fits else f"{'an integer' if kind == 'integer' else 'a number'} is needed"
+    if kind == "date":
+        try:
+            return None if date.fromisoformat(value).isoformat() == value else _DAY
+        except ValueError:
+            return _DAY
+    hidden = any(unicodedata.category(mark).startswith("C") for mark in value)
+    if not value.strip() or len(value) > LONGEST or hidden:
+        return f"a text of 1 to {LONGEST} characters is needed, none of which is invisible"
+    return None
+
+
+_DAY = "a day is needed, written YYYY-MM-DD"
+
+
+def filled(document: Document, variables: Variables, places: Mapping[KeyPath, str]) -> Document:
+    """Return a document whose variables are filled in; its findings tell of those that can't be."""
+    findings = dict(document.findings)
+
+    def walk(value: Plain, keys: KeyPath) -> Plain:
+        if isinstance(value, dict):
+            return {name: walk(inner, (*keys, name)) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [walk(inner, (*keys, i)) for i, inner in enumerate(value)]
+        if value is None or MARK.search(value) is None:
+            return value
+        told = findings.pop(keys, None)
+        text, error = _filled(value, keys, document, variables, places)
+        if error is not None:
+            findings[keys] = told if told is not None and error.code == "DP-YAML-008" else error
+        elif told is not None and told.code != "DP-YAML-008":
+            findings[keys] = told
+        return text
+
+    values = {name: walk(value, (name,)) for name, value in document.values.items()}
+    return replace(document, values=values, findings=findings)
+
+
+def _filled(
+    text: str,
+    keys: KeyPath,
+    document: Document,
+    variables: Variables,
+    places: Mapping[KeyPath, str],
+) -> tuple[str, DeclarationError | None]:
+    """Return a text with its variables filled in; or as it is, and why they can't be."""
+    place, kind = document.place(*keys), _kind(keys, places)
+    names = [match[2] for match in MARK.finditer(text) if not match[1]]
+    for name in names:
+        if name not in variables.kinds:
+            if not variables.kinds:
+                told = "${" + name + "}"
+                return text, DeclarationError("DP-YAML-008", place=place, found=told)
+            close = nearest(name, variables.kinds)
+            return text, DeclarationError("DP-VAR-005", place=place, name=name, nearest=close)
+        variables.used.add(name)
+        if kind is None:
+            problem = "it is neither a path, nor a title, nor a condition"
+            return text, DeclarationError("DP-VAR-006", place=place, name=name, problem=problem)
+        value = variables.values[name]
+        if kind == PATH and not _is_part_of_a_name(value):
+            found = shortened(value)
+            return text, DeclarationError("DP-VAR-007", place=place, name=name, found=found)
+    made, spots = _put_in(text, variables, as_literals=kind == SQL)
+    if names and kind == SQL and not _are_whole(made, spots):
+        problem = "in a condition it is a literal, which can't be in quotes or a part of a word"
+        return text, DeclarationError("DP-VAR-006", place=place, name=names[0], problem=problem)
+    return made, None
+
+
+def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
+    """Return what a value at a path is; None where no variable may stand."""
+    for pattern, kind in places.items():
+        if len(pattern) == len(keys) and all(
+            wanted in (ANY, key) for wanted, key in zip(pattern, keys, strict=True)
+        ):
+            return kind
+    return None
+
+
+def _is_part_of_a_name(value: str) -> bool:
+    """Return whether a value leads to no other folder, and is no pattern."""
+    plain = all(mark.isalnum() or mark in " ._-" for mark in value)
+    return plain and value.strip(" .") == value
+
+
+def _put_in(
+    text: str, variables: Variables, *, as_literals: bool
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text with values in it, and from where to where each stands."""
+    parts: list[str] = []
+    spots: list[tuple[int, int]] = []
+    at = size = 0
+    for match in MARK.finditer(text):
+        before = text[at : match.start()]
+        at = match.end()
+        name = match[2]
+        value = "${" + name + "}"
+        if not match[1]:
+            value = variables.values[name]
+            value = _literal(value, variables.kinds[name]) if as_literals else value
+            spots.append((size + len(before), size + len(before) + len(value)))
+        parts += [before, value]
+        size += len(before) + len(value)
+    return "".join([*parts, text[at:]]), spots
+
+
+def _literal(value: str, kind: str) -> str:
+    """Return a value as SQL writes it."""
+    if kind in FORMS:
+        return f" {value}" if value.startswith("-") else value  # two signs would begin a comment
+    quoted = "'" + value.replace("'", "''") + "'"
+    return f"DATE {quoted}" if kind == "date" else quoted
+
+
+def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
+    """Return whether literals are whole tokens of a condition, as it is cut where it is read."""
+    from sqlglot import Dialect
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tokens = Dialect.get_or_raise("duckdb").tokenize(text)
+    except SqlglotError:
+        return False
+    begins = {token.start: i for i, token in enumerate(tokens)}
+    ends = {token.end + 1 for token in tokens}
+    for start, end in spots:
+        first = begins.get(start + text[start:end].startswith(" "))
+        is_alone = re.match(r"[\w.'\"$]", text[end:]) is None
+        if first is None or end not in ends or not is_alone:
+            return False
+        if first > 0 and not _awaits(tokens[first - 1]):
+            return False
+    return True
+
+
+def _awaits(token: Any) -> bool:
+    """Return whether a token is one after which a value begins, and no sign or call can be read."""
+    return token.token_type.name not in ("IDENTIFIER", "STRING", "VAR") and (
+        token.text.upper() in BEFORE
+    )
+
+
+def assignments(words: Mapping[str, object] | list[str] | None) -> dict[str, str]:
+    """Return the values of `--set name=value`, or those that Python gives.
+
+    Raises
+    ------
+    DeclarationError
+        DP-VAR-008 for a word without a name and "=", or a second one of one name.
+    """
+    if words is None or isinstance(words, Mapping):
+        return {str(name): str(value) for name, value in (words or {}).items()}
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        problem = "" if equals and re.fullmatch(NAME, name) else "a name, = and a value are needed"
+        problem = problem or ("it is set twice" if name in found else "")
+        if problem:
+            raise DeclarationError("DP-VAR-008", found=shortened(word), problem=problem)
+        found[name] = value
+    return found

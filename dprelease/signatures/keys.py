@@ -1,0 +1,227 @@
+"""Keys that sign: an Ed25519 key of a file, or one that an agent holds, through ssh-keygen.
+
+A passphrase is asked of the terminal by whoever calls this, or read of a file that its owner alone
+can read: command lines and environments are seen by others. A key that an agent holds never comes
+into this process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Protocol
+
+from dprelease.errors import SignatureError
+from dprelease.signatures.sshsig import Signature, public_blob, signed_data
+from dprelease.system.files import read_file
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+MOST_BYTES = 1 << 16
+PATIENCE = 120.0
+"""Seconds that an agent has, which may ask a person."""
+
+PRIVATE, PUBLIC = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"ssh-"
+Passphrase = Callable[[str], bytes]
+"""Returns the passphrase of a key, whose name it is told."""
+
+
+class SigningKey(Protocol):
+    """What signs messages; `public` is its public part, as SSH writes it."""
+
+    @property
+    def public(self) -> bytes:
+        """Return the public part."""
+        ...
+
+    def sign(self, message: bytes, namespace: str) -> Signature:
+        """Return the signature of a message for a namespace."""
+        ...
+
+
+class HeldKey:
+    """A key in the memory of this process."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+
+    @property
+    def public(self) -> bytes:
+        """Return the public part."""
+        return public_blob(self._key.public_key().public_bytes_raw())
+
+    def sign(self, message: bytes, namespace: str) -> Signature:
+        """Return the signature of a message for a namespace."""
+        return Signature(self.public, namespace, self._key.sign(signed_data(message, namespace)))
+
+    def __repr__(self) -> str:
+        return "<an Ed25519 key>"
+
+
+class AgentKey:
+    """A key that an SSH agent holds; its public part is in a file."""
+
+    def __init__(self, path: Path, public: bytes) -> None:
+        self._path, self._public = path, public
+
+    @property
+    def public(self) -> bytes:
+        """Return the public part."""
+        return self._public
+
+    def sign(self, message: bytes, namespace: str) -> Signature:
+        """Return the signature that ssh-keygen gets from the agent.
+
+        Raises
+        ------
+        SignatureError
+            DP-SIGN-006 if there is no ssh-keygen, or it gets no signature by this key.
+        """
+        program, problem, answer = which("ssh-keygen"), "", b""
+        if program is None:
+            problem = "ssh-keygen is not installed"
+        else:
+            try:
+                answer, problem = _asked(program, self._path, message, namespace)
+            except (OSError, subprocess.TimeoutExpired):
+                problem = "ssh-keygen did not answer"
+        if not problem:
+            try:
+                made = Signature.parsed(answer)
+            except ValueError as refused:
+                problem = str(refused)
+            else:
+                known = made.public == self._public and made.namespace == namespace
+                if known and made.holds(message):
+                    return made
+                problem = "ssh-keygen answered with the signature of something else"
+        raise SignatureError("DP-SIGN-006", name=self._path.name, problem=problem)
+
+
+def _asked(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
+    """Return what ssh-keygen says, and why it did not sign."""
+    command = [program, "-q", "-Y", "sign", "-n", namespace, "-f", os.fspath(key.absolute())]
+    done = subprocess.run(
+        command, input=message, capture_output=True, timeout=PATIENCE, check=False
+    )
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
+    return done.stdout, "" if done.returncode == 0 else lines[-1].rstrip(".")
+
+
+def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
+    """Return the key of a file: a private one, or a public one whose private part an agent holds.
+
+    `passphrase` is asked for the passphrase of a key that has one.
+
+    Raises
+    ------
+    SignatureError
+        DP-SIGN-001 if the file can't be read, 002 if it holds no key of OpenSSH, 003 for a key of
+        another type, 004 if others may read a private one, 005 if its passphrase is wrong or there
+        is none, 009 if the package that opens keys with a passphrase is not installed.
+    """
+    data = _read(path, "DP-SIGN-001")
+    if PRIVATE in data[:200]:
+        refuse_readable(path)
+        return HeldKey(_opened(data, path, passphrase))
+    if not data.startswith((PUBLIC, b"ecdsa-", b"sk-")):
+        raise SignatureError("DP-SIGN-002", name=path.name)
+    public = _public_of(data)
+    if public is None:
+        kind = data.split(None, 1)[0][:40].decode("ascii", "replace")
+        raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
+    return AgentKey(path, public)
+
+
+def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
+    """Return an Ed25519 key of OpenSSH, to sign releases and entries of ledgers with.
+
+    `path`: of a private file, or of the .pub file of a key that an agent holds.
+
+    Raises
+    ------
+    SignatureError
+        As `read_key`.
+    """
+    given = None if passphrase is None else passphrase.encode()
+    return read_key(Path(path), None if given is None else lambda _name: given)
+
+
+def _read(path: Path, code: str) -> bytes:
+    problem = ""
+    try:
+        return read_file(path, MOST_BYTES)
+    except OSError as refused:
+        problem = (refused.strerror or "the system refused").lower()
+    raise SignatureError(code, name=path.name, problem=problem)
+
+
+def refuse_readable(path: Path) -> None:
+    """Raise SignatureError DP-SIGN-004 for a secret of ours that others may read, as SSH does."""
+    status = path.stat()
+    if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
+        raise SignatureError("DP-SIGN-004", name=path.name)
+
+
+def passphrase_of(path: Path) -> Passphrase:
+    """Return what reads a passphrase from a file: its one line, as `ssh-keygen` would be told it.
+
+    Raises
+    ------
+    SignatureError
+        DP-SIGN-001 if the file can't be read, 004 if others may read it.
+    """
+    data = _read(path, "DP-SIGN-001")
+    refuse_readable(path)
+    lines = data.splitlines()
+    return lambda _name: lines[0] if lines else b""
+
+
+def _public_of(data: bytes) -> bytes | None:
+    """Return the Ed25519 key of a public file; None for any other."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+    try:
+        key = load_ssh_public_key(data.strip())
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return public_blob(key.public_bytes_raw()) if isinstance(key, Ed25519PublicKey) else None
+
+
+def _opened(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = _loaded(data, path, None)
+    if key is None:
+        if passphrase is None:
+            raise SignatureError("DP-SIGN-005", name=path.name, problem="none was given")
+        key = _loaded(data, path, passphrase(path.name))
+    if not isinstance(key, Ed25519PrivateKey):
+        kind = type(key).__name__.removesuffix("PrivateKey").lstrip("_")
+        raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
+    return key
+
+
+def _loaded(data: bytes, path: Path, passphrase: bytes | None) -> object:
+    """Return the key; None if it has a passphrase and none is given."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+
+    code = "DP-SIGN-002" if passphrase is None else "DP-SIGN-005"
+    try:
+        return load_ssh_private_key(data, passphrase)
+    except TypeError:  # so the library says that it has one, also where an empty one is given
+        if passphrase is None:
+            return None
+    except ValueError:
+        pass  # of a corrupt file, and of a wrong passphrase
+    except UnsupportedAlgorithm:
+        code = "DP-SIGN-009"
+    raise SignatureError(code, name=path.name, problem="the one that was given is wrong")

@@ -1,0 +1,217 @@
+"""Who may sign what, and when: OpenSSH's allowed_signers files (ssh-keygen(1), ALLOWED SIGNERS).
+
+A line names principals, options and a public key. What OpenSSH would not take is refused with its
+line, and so are authorities of certificates, which are not followed here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from dprelease.errors import Place, SignatureError
+from dprelease.signatures.wire import Reader
+from dprelease.system.files import read_file
+
+MOST_BYTES = 1 << 20
+OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:[^"\\]|\\.)*)")?')
+TIMES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """One line: whose key it is, for which namespaces, and from when to when."""
+
+    principals: str
+    public: bytes
+    namespaces: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+    def refusal(self, namespace: str, at: datetime) -> str | None:
+        """Return why the key did not count for a namespace at a time; None if it did."""
+        if self.namespaces is not None and not _matches(namespace, self.namespaces):
+            return f"it may not sign for the namespace {namespace}"
+        if self.after is not None and at < self.after:
+            return f"it is valid only after {self.after.isoformat()}"
+        if self.before is not None and at > self.before:
+            return f"it was valid only before {self.before.isoformat()}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a list says of a key: whose it is, or why it does not count."""
+
+    principals: str = ""
+    known: bool = False
+    refusal: str = ""
+
+    @property
+    def allowed(self) -> bool:
+        """Return whether a signature by the key counts."""
+        return self.known and not self.refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Signers:
+    """A whole list, and its text."""
+
+    text: str
+    lines: tuple[Signer, ...]
+
+    def judge(self, public: bytes, namespace: str, at: datetime) -> Verdict:
+        """Return what the list says of a key; one line that admits it is enough."""
+        refusal, known = "", False
+        for line in self.lines:
+            if line.public != public:
+                continue
+            why = line.refusal(namespace, at)
+            if why is None:
+                return Verdict(line.principals, known=True)
+            refusal, known = refusal or why, True
+        return Verdict(known=known, refusal=refusal)
+
+
+def read_signers(path: Path) -> Signers:
+    """Return the list of a file.
+
+    Raises
+    ------
+    SignatureError
+        DP-SIGN-008 if it can't be read, 007 for the first line that is none.
+    """
+    problem = ""
+    try:
+        text = read_file(path, MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError:
+        problem = "it is not UTF-8"
+    except OSError as refused:
+        problem = (refused.strerror or "the system refused").lower()
+    if problem:
+        raise SignatureError("DP-SIGN-008", place=Place(path.name), problem=problem)
+    return signers_of(text, path.name)
+
+
+@lru_cache(maxsize=16)
+def signers_of(text: str, name: str) -> Signers:
+    """Return the list of a text, which messages call `name`; raises as `read_signers`."""
+    lines = tuple(_lines(text, name))
+    if not lines:
+        raise SignatureError("DP-SIGN-007", place=Place(name), problem="no line names a key")
+    return Signers(text, lines)
+
+
+def _lines(text: str, name: str) -> Iterator[Signer]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = line.strip(" \t\r")
+        if not words or words.startswith("#"):
+            continue
+        problem = ""
+        try:
+            yield _signer(words)
+        except ValueError as refused:
+            problem = str(refused)
+        if problem:
+            raise SignatureError("DP-SIGN-007", place=Place(name, number), problem=problem)
+
+
+def _signer(line: str) -> Signer:
+    principals, rest = _principals(line)
+    public, options = _key(rest), ""
+    if public is None:
+        options, rest = _cut_options(rest)
+        public = _key(rest)
+    if public is None:
+        raise ValueError("after principals and options a type of key and the key are needed")
+    found = _options(options)
+    if "cert-authority" in found:
+        raise ValueError("authorities of certificates are not followed: list the keys themselves")
+    after, before = (_time(found.get(name)) for name in ("valid-after", "valid-before"))
+    if after is not None and before is not None and before <= after:
+        raise ValueError("valid-before is not after valid-after")
+    return Signer(principals, public, found.get("namespaces"), after, before)
+
+
+def _principals(line: str) -> tuple[str, str]:
+    match = re.match(r'"([^"]+)"[ \t]*(.*)$|([^\s"]\S*)[ \t]+(.*)$', line)
+    if match is None:
+        raise ValueError("a line begins with principals, such as steward@office.example")
+    return match[1] or match[3], match[2] or match[4] or ""
+
+
+def _key(text: str) -> bytes | None:
+    """Return the key that a text begins with; None if it begins with none."""
+    words = text.split(None, 2)
+    if len(words) < 2:
+        return None
+    try:
+        public = base64.b64decode(words[1], validate=True)
+        kind = Reader(public).string()
+    except (binascii.Error, ValueError):
+        return None
+    return public if kind == words[0].encode() else None
+
+
+def _cut_options(text: str) -> tuple[str, str]:
+    """Return the options at the beginning of a text, which spaces in quotes don't end, and more."""
+    match = re.match(r'((?:[^\s"]|"(?:[^"\\]|\\.)*")+)[ \t]+(.*)$', text)
+    if match is None:
+        raise ValueError("after principals and options a type of key and the key are needed")
+    return match[1], match[2]
+
+
+def _options(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    rest = text
+    while rest:
+        match = OPTION.match(rest)
+        name = match[1].lower() if match else ""
+        valued = match is not None and match[2] is not None
+        if match is None or name not in KNOWN or KNOWN[name] is not valued or name in found:
+            raise ValueError(f"'{rest[:40]}' is no option that is known, or stands there twice")
+        found[name] = (match[2] or "").replace('\\"', '"')
+        rest = rest[match.end() :]
+        if rest and (rest[0] != "," or len(rest) == 1):
+            raise ValueError(f"a comma is needed between options, not '{rest[:40]}'")
+        rest = rest[1:]
+    return found
+
+
+KNOWN = {"cert-authority": False, "namespaces": True, "valid-after": True, "valid-before": True}
+"""Options, and whether they have a value."""
+
+
+def _time(text: str | None) -> datetime | None:
+    """Return a time as OpenSSH writes it: of the machine's time zone, unless it ends with Z."""
+    if text is None:
+        return None
+    digits = re.sub(r"(?i)(?:z|utc)$", "", text)
+    form = TIMES.get(len(digits))
+    try:
+        if form is None or not (digits.isascii() and digits.isdigit()):
+            raise ValueError
+        moment = datetime.strptime(digits, form)
+        return moment.replace(tzinfo=UTC) if digits != text else moment.astimezone()
+    except (ValueError, OverflowError, OSError):
+        words = "a time is written YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with Z for UTC"
+        raise ValueError(words) from None
+
+
+def _matches(name: str, patterns: str) -> bool:
+    """Return whether a name is one of a list of patterns, none of which denies it."""
+    found = False
+    for pattern in patterns.split(","):
+        denies = pattern.startswith("!")
+        wanted = re.escape(pattern.removeprefix("!")).replace(r"\*", ".*").replace(r"\?", ".")
+        if re.fullmatch(wanted, name, re.DOTALL):
+            if denies:
+                return False
+            found = True
+    return found

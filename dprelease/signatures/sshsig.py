@@ -1,0 +1,132 @@
+"""One SSH signature of a message, as `ssh-keygen -Y sign` writes it (PROTOCOL.sshsig of OpenSSH).
+
+What is signed is not the message but its digest, beside the namespace: a signature that was made
+for one purpose says nothing for another one. Only Ed25519 (RFC 8709) is known.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass
+from typing import Self
+
+from dprelease.signatures.wire import Reader, string
+
+MANIFESTS = "dprelease-manifest"
+ENTRIES = "dprelease-ledger"
+"""Namespaces: of manifests, and of entries of ledgers."""
+
+ED25519 = b"ssh-ed25519"
+MAGIC, VERSION = b"SSHSIG", 1
+BEGIN, END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
+WIDTH = 70
+MOST_BYTES = 1 << 16
+"""Of a file that holds a signature: those of Ed25519 keys take some three hundred."""
+
+
+def public_blob(raw: bytes) -> bytes:
+    """Return the 32 bytes of a public key as SSH writes them."""
+    return string(ED25519) + string(raw)
+
+
+def fingerprint(public: bytes) -> str:
+    """Return the short name of a public key, as `ssh-keygen -l` prints it."""
+    digest = base64.b64encode(hashlib.sha256(public).digest())
+    return f"SHA256:{digest.decode().rstrip('=')}"
+
+
+def signed_data(message: bytes, namespace: str, algorithm: str = "sha512") -> bytes:
+    """Return what the key signs in place of a message."""
+    digest = hashlib.new(algorithm, message).digest()
+    named = string(namespace.encode()) + string(b"") + string(algorithm.encode())
+    return MAGIC + named + string(digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who signed what for: `public` is the key as SSH writes it, `raw` the 64 bytes it made."""
+
+    public: bytes
+    namespace: str
+    raw: bytes
+    algorithm: str = "sha512"
+
+    def armored(self) -> bytes:
+        """Return the text of a signature file."""
+        blob = (
+            MAGIC
+            + VERSION.to_bytes(4, "big")
+            + string(self.public)
+            + string(self.namespace.encode())
+            + string(b"")
+            + string(self.algorithm.encode())
+            + string(string(ED25519) + string(self.raw))
+        )
+        text = base64.b64encode(blob)
+        lines = [text[i : i + WIDTH] for i in range(0, len(text), WIDTH)]
+        return b"\n".join([BEGIN, *lines, END, b""])
+
+    @classmethod
+    def parsed(cls, text: bytes) -> Self:
+        """Return the signature of a file; raise ValueError, with words, for anything else."""
+        lines = text.strip().splitlines()
+        if len(lines) < 3 or lines[0].strip() != BEGIN or lines[-1].strip() != END:
+            raise ValueError("it is no SSH signature")
+        try:
+            blob = base64.b64decode(b"".join(line.strip() for line in lines[1:-1]), validate=True)
+        except binascii.Error:
+            raise ValueError("its Base64 is broken") from None
+        return cls._of(Reader(blob))
+
+    @classmethod
+    def _of(cls, blob: Reader) -> Self:
+        if blob.take(len(MAGIC)) != MAGIC:
+            raise ValueError("it is no SSH signature")
+        if blob.number() != VERSION:
+            raise ValueError("it is of another version of SSH signatures")
+        public, namespace, reserved = blob.string(), blob.string(), blob.string()
+        algorithm, signature = blob.string(), Reader(blob.string())
+        blob.end()
+        if _kind(public) != ED25519 or signature.string() != ED25519:
+            raise ValueError(
+                "its key is not of the type ssh-ed25519, the only one that counts here"
+            )
+        raw = signature.string()
+        signature.end()
+        if reserved or algorithm not in (b"sha256", b"sha512") or len(raw) != 64:
+            raise ValueError("it has parts that no Ed25519 signature has")
+        _raw_key(public)
+        try:
+            return cls(public, namespace.decode(), raw, algorithm.decode())
+        except UnicodeDecodeError:
+            raise ValueError("its namespace is not UTF-8") from None
+
+    def holds(self, message: bytes) -> bool:
+        """Return whether the key signed this message for this namespace."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        data = signed_data(message, self.namespace, self.algorithm)
+        try:
+            Ed25519PublicKey.from_public_bytes(_raw_key(self.public)).verify(self.raw, data)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+def _kind(public: bytes) -> bytes:
+    return Reader(public).string()
+
+
+def _raw_key(public: bytes) -> bytes:
+    """Return the 32 bytes of an Ed25519 key; raise ValueError for others."""
+    reader = Reader(public)
+    if reader.string() != ED25519:
+        raise ValueError("its key is of another type")
+    raw = reader.string()
+    reader.end()
+    if len(raw) != 32:
+        raise ValueError("its key is not of the length of Ed25519 keys")
+    return raw

@@ -1,0 +1,37 @@
+"""The binary form of SSH: strings with their length before them (RFC 4251, section 5)."""
+
+from __future__ import annotations
+
+import struct
+
+
+def string(data: bytes) -> bytes:
+    """Return some bytes as an SSH string."""
+    return struct.pack(">I", len(data)) + data
+
+
+class Reader:
+    """Takes parts from the beginning of bytes that anybody may have written."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = data
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes; raise ValueError if there are not so many."""
+        if size > len(self._rest):
+            raise ValueError("it is cut off")
+        taken, self._rest = self._rest[:size], self._rest[size:]
+        return taken
+
+    def number(self) -> int:
+        """Return the next 32-bit number; raise ValueError at the end."""
+        return int(struct.unpack(">I", self.take(4))[0])
+
+    def string(self) -> bytes:
+        """Return the bytes of the next string; raise ValueError if it is cut off."""
+        return self.take(self.number())
+
+    def end(self) -> None:
+        """Raise ValueError if anything is left."""
+        if self._rest:
+            raise ValueError("something follows its end")

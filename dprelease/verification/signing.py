@@ -1,0 +1,67 @@
+"""Signs a release that was verified: whoever signs vouches for what is in the folder."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkstemp
+
+from dprelease.documents.manifest import SIGNATURE, canonical
+from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
+from dprelease.signatures.keys import SigningKey
+from dprelease.signatures.sshsig import MANIFESTS, Signature
+from dprelease.verification.sealed import read_sealed
+from dprelease.verification.verify import verify
+
+
+def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
+    """Write the signature of a release beside its manifest, and return it.
+
+    The release is verified first. Whoever has the list of signers checks the signature with
+    `verify`, or with `ssh-keygen -Y verify`.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-011 if there is no such folder.
+    VerificationError, Findings
+        What is wrong with the release.
+    SignatureError
+        DP-SIGN-010 if it is signed already, 011 if the system refuses; 006 as the key.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise OutputError("DP-OUTPUT-011", path=place)
+    path = place / SIGNATURE
+    if os.path.lexists(path) and not overwrite:
+        raise SignatureError("DP-SIGN-010", name=place.name)
+    raise_all(verify(place).findings)
+    manifest = canonical(read_sealed(place))
+    signature = key.sign(manifest, MANIFESTS)
+    if not signature.holds(manifest):
+        raise VerificationError("DP-VERIFY-016", by="this key")
+    _write(path, signature.armored())
+    return signature
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Write a file by a rename, so that no half of it is ever there."""
+    reason = ""
+    try:
+        handle, name = mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, (path.parent / "manifest.json").stat().st_mode & 0o777)
+            os.replace(name, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as problem:
+        reason = (problem.strerror or "the system refused").lower()
+    if reason:
+        raise SignatureError("DP-SIGN-011", name=path.parent.name, reason=reason)

@@ -1,0 +1,398 @@
+"""Ledgers whose entries are signed: who can write the file but has no key forges none unseen."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import LedgerError, SignatureError
+from dprelease.ledger import periods
+from dprelease.ledger.chain import Entry, digest_of, signed_text, text_of
+from dprelease.ledger.ledger import Ledger
+from dprelease.ledger.store import Store
+from dprelease.release.accounts import check_prices, check_signers
+from dprelease.signatures.keys import HeldKey, SigningKey, signing_key
+from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
+from tests.ledger.test_history import rewritten
+from tests.ledger.test_ledger import TABLE, account, charge, release_with_ledger
+from tests.ledger.test_periods import Clock
+from tests.signatures.keys import PASSPHRASE, copied, held, other_key, public
+
+ME, YOU = f"me {public()}\n", f"you {public('id_locked')}\n"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def yours(folder: Path) -> HeldKey:
+    found = signing_key(copied(folder, "id_locked"), PASSPHRASE)
+    assert isinstance(found, HeldKey)
+    return found
+
+
+def signed_ledger(folder: Path, text: str = ME) -> Ledger:
+    ledger = Ledger(folder / "ledger.sqlite", held(folder))
+    ledger.set_signers(text)
+    ledger.open_account(account(epsilon=Fraction(1)))
+    return ledger
+
+
+def listed(folder: Path, text: str = ME) -> Path:
+    path = folder / "allowed_signers"
+    path.write_text(text)
+    return path
+
+
+def test_every_entry_is_signed(tmp_path: Path) -> None:
+    ledger = signed_ledger(tmp_path)
+    reservation = ledger.reserve([charge()], "r")
+    ledger.read(reservation)
+    ledger.publish(reservation)
+    ledger.commit(reservation, "d" * 64)
+    ledger.cancel(ledger.reserve([charge()], "given back"))
+    for entry in ledger.history():
+        assert entry.body["signature"].startswith("-----BEGIN SSH SIGNATURE")
+    assert f"entry, {len(ledger.history())}" in check_signers(ledger.path, listed(tmp_path))
+    check_prices(ledger.path)
+
+
+@pytest.mark.parametrize("key", ["none", "foreign"])
+def test_who_has_no_key_writes_nothing(tmp_path: Path, key: str) -> None:
+    ledger = signed_ledger(tmp_path)
+    reservation = ledger.reserve([charge()], "r")
+    before = ledger.history()
+    other: SigningKey | None = None if key == "none" else other_key()
+    stranger = Ledger(ledger.path, other)
+    code = "DP-LEDGER-015" if other is None else "DP-LEDGER-016"
+    uses: list[Callable[[], object]] = [
+        lambda: stranger.reserve([charge()], "r"),
+        lambda: stranger.read(reservation),
+        lambda: stranger.cancel(reservation),
+        lambda: stranger.set_signers(YOU),
+        lambda: stranger.open_account(other_account()),
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(LedgerError, match=code):
+            use()
+    assert ledger.history() == before
+    assert stranger.state().accounts  # anybody may look
+
+
+def other_account() -> Any:
+    from dataclasses import replace
+
+    return replace(account(epsilon=Fraction(1)), table="office/others")
+
+
+def test_signers_are_followed_by_others(tmp_path: Path) -> None:
+    """A list is replaced by one of those before it; whoever left signs no more."""
+    mine = signed_ledger(tmp_path)
+    other = Ledger(mine.path, yours(tmp_path))
+    with pytest.raises(LedgerError, match="DP-LEDGER-016"):
+        other.set_signers(YOU)
+    mine.set_signers(ME + YOU)
+    other.reserve([charge()], "by you")
+    other.set_signers(YOU)
+    other.reserve([charge()], "by you")
+    with pytest.raises(LedgerError, match="DP-LEDGER-016"):
+        mine.reserve([charge()], "by me")
+    assert mine.state().spent(TABLE) > 0
+    check_signers(mine.path, listed(tmp_path, ME + YOU))
+    for one in (ME, YOU):
+        with pytest.raises(LedgerError, match="DP-LEDGER-018"):
+            check_signers(mine.path, listed(tmp_path, one))
+    with pytest.raises(SignatureError, match="DP-SIGN-007"):
+        mine.set_signers("nobody")
+
+
+def test_an_unsigned_ledger_gets_signers(tmp_path: Path) -> None:
+    """The first signed entry vouches for all that came before it."""
+    plain = Ledger(tmp_path / "ledger.sqlite")
+    plain.open_account(account(epsilon=Fraction(1)))
+    plain.reserve([charge()], "r")
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-018.*none of its entries"):
+        check_signers(plain.path, listed(tmp_path))
+    Ledger(plain.path, held(tmp_path)).reserve([charge()], "with a key that nobody asks for")
+    Ledger(plain.path, held(tmp_path)).set_signers(ME)
+    check_signers(plain.path, listed(tmp_path))
+    with pytest.raises(LedgerError, match="DP-LEDGER-015"):
+        plain.reserve([charge()], "r")
+
+
+def forged(change: Callable[[list[dict[str, Any]]], object], key: SigningKey | None = None) -> Any:
+    """Return what changes a ledger and signs what it changed, with a key that one has."""
+
+    def rewrite(path: Path) -> None:
+        rewritten(path, change)
+        if key is None:
+            return
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT number, body FROM entries ORDER BY number").fetchall()
+        connection.execute("DELETE FROM entries")
+        previous = "0" * 64
+        for number, text in rows:
+            entry = Entry(number, json.loads(text), previous, "")
+            made = key.sign(signed_text(entry), ENTRIES).armored().decode()
+            text = text_of({**entry.body, "signature": made})
+            digest = digest_of(number, text, previous)
+            row = (number, text, previous, digest)
+            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+            previous = digest
+        connection.execute("UPDATE head SET digest = ?", (previous,))
+        connection.commit()
+        connection.close()
+
+    return rewrite
+
+
+def cheaper(bodies: list[dict[str, Any]]) -> None:
+    bodies[-1]["charges"][0]["price"] = "0.001"
+
+
+def added(bodies: list[dict[str, Any]]) -> None:
+    cancel = {"kind": "cancel", "id": bodies[-1]["id"], "time": bodies[-1]["time"]}
+    bodies.append({**cancel, "signature": bodies[-1]["signature"]})
+
+
+def added_unsigned(bodies: list[dict[str, Any]]) -> None:
+    added(bodies)
+    bodies[-1].pop("signature")
+
+
+def unsigned(bodies: list[dict[str, Any]]) -> None:
+    bodies[-1].pop("signature")
+
+
+def exchanged(bodies: list[dict[str, Any]]) -> None:
+    bodies[-1]["signature"], bodies[1]["signature"] = (
+        bodies[1]["signature"],
+        bodies[-1]["signature"],
+    )
+
+
+def other_list(bodies: list[dict[str, Any]]) -> None:
+    bodies[0]["signers"] = YOU
+
+
+def no_list(bodies: list[dict[str, Any]]) -> None:
+    bodies[0]["signers"] = "nobody"
+
+
+def left_out(bodies: list[dict[str, Any]]) -> None:
+    del bodies[2]
+
+
+FORGERIES = [cheaper, added, added_unsigned, unsigned, exchanged, other_list, no_list, left_out]
+
+
+@pytest.mark.parametrize("change", FORGERIES)
+def test_entries_of_another_hand_are_found(tmp_path: Path, change: Any) -> None:
+    """With right digests throughout; by every way in."""
+    ledger = signed_ledger(tmp_path)
+    ledger.reserve([charge()], "r")
+    ledger.reserve([charge()], "r")
+    rewritten(ledger.path, change)
+    for use in (
+        ledger.state,
+        ledger.recover,
+        lambda: ledger.reserve([charge()], "r"),
+        lambda: check_prices(ledger.path),
+    ):
+        with pytest.raises(LedgerError, match="DP-LEDGER-002"):
+            use()
+
+
+def stripped(bodies: list[dict[str, Any]]) -> None:
+    """The whole history again, cheaper, and as if nobody had ever signed."""
+    del bodies[0]
+    for body in bodies:
+        body.pop("signature")
+    cheaper(bodies)
+
+
+def by_others(bodies: list[dict[str, Any]]) -> None:
+    """The whole history again, cheaper, with the forger's own list."""
+    bodies[0]["signers"] = YOU
+    cheaper(bodies)
+
+
+@pytest.mark.parametrize("change", [stripped, by_others])
+def test_a_whole_history_of_another_hand_shows_beside_an_own_list(
+    tmp_path: Path, change: Any
+) -> None:
+    """Which the file alone can't tell: that is what `ledger verify --signers` is for."""
+    ledger = signed_ledger(tmp_path)
+    ledger.reserve([charge()], "r")
+    check_signers(ledger.path, listed(tmp_path))
+    forged(change, yours(tmp_path) if change is by_others else None)(ledger.path)
+    ledger.state()
+    with pytest.raises(LedgerError, match="DP-LEDGER-018"):
+        check_signers(ledger.path, listed(tmp_path))
+    words = ["ledger", "verify", str(ledger.path), "--signers", str(listed(tmp_path))]
+    assert "DP-LEDGER-018" in CliRunner().invoke(cli.app, words).output
+
+
+def test_keys_count_at_the_time_of_the_entry(tmp_path: Path, clock: Clock) -> None:
+    """One that is out of date signs no more, whatever time it claims; what it signed stays."""
+    text = f'me valid-before="20260601Z" {public()}\n' + YOU
+    ledger = signed_ledger(tmp_path, text)
+    ledger.reserve([charge()], "in time")
+    clock.time = datetime(2026, 7, 1, tzinfo=UTC)
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-016.*before 2026-06-01"):
+        ledger.reserve([charge()], "too late")
+    Ledger(ledger.path, yours(tmp_path)).reserve([charge()], "by you")
+    clock.time = datetime(2026, 5, 1, tzinfo=UTC)  # by a clock that is set back
+    with pytest.raises(LedgerError, match="DP-LEDGER-016"):
+        ledger.reserve([charge()], "too late")
+    assert len(ledger.history()) == 4
+    check_signers(ledger.path, listed(tmp_path, text))
+    assert periods.now() == clock.time
+
+
+def written(ledger: Ledger, body: dict[str, Any], key: SigningKey) -> None:
+    """Add an entry as somebody would who has a key, and leaves out every check."""
+    with Store.open(ledger.path) as store, store.transaction():
+        store.append(body, key)
+
+
+def test_a_stolen_key_that_is_out_of_date_can_not_backdate(tmp_path: Path, clock: Clock) -> None:
+    """An entry that follows later ones is not older than they are, whatever it claims."""
+    text = f'me valid-before="20260601Z" {public()}\n' + YOU
+    mine = signed_ledger(tmp_path, text)
+    clock.time = datetime(2026, 7, 1, tzinfo=UTC)
+    held_by_you = Ledger(mine.path, yours(tmp_path)).reserve([charge()], "by you")
+    back = {"kind": "cancel", "id": held_by_you.id, "time": "2026-05-01T00:00:00+00:00"}
+    written(mine, back, held(tmp_path))
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*before 2026-06-01"):
+        mine.state()
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-018.*before 2026-06-01"):
+        check_signers(mine.path, listed(tmp_path, text))
+
+
+def test_a_signature_of_a_manifest_is_none_of_an_entry(tmp_path: Path) -> None:
+    ledger = signed_ledger(tmp_path)
+    ledger.reserve([charge()], "r")
+    key = held(tmp_path)
+
+    def resigned(bodies: list[dict[str, Any]]) -> None:
+        last = ledger.history()[-1]
+        bodies[-1]["signature"] = key.sign(signed_text(last), MANIFESTS).armored().decode()
+
+    rewritten(ledger.path, resigned)
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*signature is none"):
+        ledger.state()
+
+
+def test_an_agent_that_gives_up(tmp_path: Path) -> None:
+    """Nothing is charged that could not be signed, and no lock is left."""
+    ledger = signed_ledger(tmp_path)
+
+    class GivesUp(HeldKey):
+        def sign(self, message: bytes, namespace: str) -> Any:
+            raise SignatureError("DP-SIGN-006", name="k", problem="refused")
+
+    key = GivesUp(held(tmp_path)._key)
+    with pytest.raises(SignatureError, match="DP-SIGN-006"):
+        Ledger(ledger.path, key).reserve([charge()], "r")
+    assert ledger.state().spent(TABLE) == 0
+    assert not list(tmp_path.glob(".*.lock"))
+
+
+def signed_release(folder: Path) -> tuple[Path, Path]:
+    path = release_with_ledger(folder)
+    Ledger(folder / "ledger.sqlite", held(folder)).set_signers(ME)
+    return path, copied(folder)
+
+
+def test_releases_under_a_ledger_with_signers_are_signed(tmp_path: Path) -> None:
+    path, key = signed_release(tmp_path)
+    ledger = tmp_path / "ledger.sqlite"
+    release = dprelease.read_release(path)
+    with pytest.raises(LedgerError, match="DP-LEDGER-015") as caught:
+        release.run()
+    assert caught.value.state is dprelease.errors.State.NOTHING
+    with pytest.raises(LedgerError, match="DP-LEDGER-016"):
+        release.run(key=other_key())
+    assert Ledger(ledger).state().spent(TABLE) == 0
+    assert not (tmp_path / "out" / "people").exists()
+    published = release.run(key=key)
+    for signers in (None, listed(tmp_path)):
+        report = dprelease.verify(published, ledger=ledger, signers=signers)
+        assert report.ok, report.findings
+        assert report.signature is not None
+    other = dprelease.verify(published, ledger=ledger, signers=listed(tmp_path, YOU))
+    assert {f.code for f in other.findings} == {"DP-VERIFY-017", "DP-VERIFY-010"}
+    (published / "manifest.json.sig").unlink()
+    assert dprelease.verify(published).ok
+    report = dprelease.verify(published, ledger=ledger)  # which requires one
+    assert [f.code for f in report.findings] == ["DP-VERIFY-014"]
+
+
+def test_every_way_in_takes_a_key(tmp_path: Path) -> None:
+    _, key = signed_release(tmp_path)
+    ledger, schema = tmp_path / "ledger.sqlite", tmp_path / "people.yaml"
+    frame = pd.read_csv(tmp_path / "people.csv", dtype_backend="pyarrow")
+    statement = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
+    for given, code in ((None, "DP-LEDGER-015"), (key, None)):
+        session = dprelease.Session(schema, epsilon=10, ledger=ledger, key=given)
+        own = frame.copy()
+        own.dp.use(session)
+        asked: list[Callable[[], object]] = [
+            lambda own=own: own.dp.count(by="city", epsilon="0.1", mechanism="laplace"),  # type: ignore[misc]
+            lambda given=given: dprelease.sql(  # type: ignore[misc]
+                statement, schema, epsilon="0.1", mechanism="laplace", ledger=ledger, key=given
+            ),
+        ]
+        for ask in asked:
+            if code is None:
+                ask()
+            else:
+                with pytest.raises(LedgerError, match=code):
+                    ask()
+    assert float(Ledger(ledger).state().spent(TABLE)) == pytest.approx(0.2, rel=1e-3)
+    check_signers(ledger, listed(tmp_path))
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    path, key = signed_release(tmp_path)
+    ledger, signers = str(tmp_path / "ledger.sqlite"), str(listed(tmp_path))
+    both = tmp_path / "both"
+    both.write_text(ME + YOU)
+    signing = ["--key", str(key)]
+    new = ["--table", "t", "--owner", "o", "--rho", "1"]
+    other = str(tmp_path / "other.sqlite")
+    for words, code, text in (
+        (["run", str(path)], 2, "DP-LEDGER-015"),
+        (["run", str(path), *signing], 0, "manifest.json.sig"),
+        (["verify", str(tmp_path / "out/people"), "--ledger", ledger], 0, "signed by me"),
+        (["ledger", "verify", ledger, str(tmp_path / "out/people"), "--signers", signers], 0, "signed by a signer"),
+        (["ledger", "show", ledger], 0, "signed by me"),
+        (["ledger", "history", ledger], 0, "signers"),
+        (["ledger", "signers", ledger, str(both)], 2, "DP-LEDGER-015"),
+        (["ledger", "signers", ledger, str(both), *signing], 0, "me, you may sign"),
+        (["ledger", "signers", str(tmp_path / "none.sqlite"), str(both), *signing], 2, "DP-LEDGER-001"),
+        (["ledger", "recover", ledger, *signing], 0, "Nothing to recover"),
+        (["ledger", "init", ledger, *new], 2, "DP-LEDGER-015"),
+        (["ledger", "init", ledger, *new, "--signers", signers, *signing], 2, "DP-LEDGER-019"),
+        (["ledger", "init", ledger, *new, *signing], 0, "1 rho"),
+        (["ledger", "init", other, *new, "--signers", signers], 2, "DP-LEDGER-015"),
+        (["ledger", "init", other, *new, "--signers", str(key), *signing], 2, "DP-SIGN-007"),
+        (["ledger", "init", other, *new, "--signers", signers, *signing], 0, "1 rho"),
+        (["ledger", "check", other, "--signers", signers], 0, "signed by a signer"),
+    ):  # fmt: skip
+        done = CliRunner().invoke(cli.app, words)
+        found = " ".join(done.output.split())
+        assert (done.exit_code, text in found) == (code, True), (words, done.output)

@@ -1,0 +1,128 @@
+"""Lists of signers: what each line says, and that OpenSSH reads it likewise."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import SignatureError
+from dprelease.signatures.signers import read_signers, signers_of
+from dprelease.signatures.sshsig import MANIFESTS
+from tests.signatures.keys import VECTORS, held, openssh, openssh_takes, public
+
+KEY, OTHER = public(), public("id_locked")
+ECDSA = public("id_ecdsa")
+WHO = "me@office"
+NOW = datetime.now(UTC)
+
+ALLOWED = [
+    f"{WHO} {KEY}",
+    f'{WHO} {KEY} a comment, with = and "',
+    f"# a comment\n\n{WHO} {OTHER}\n\n  {WHO}\t{KEY}  ",
+    f"{WHO} {OTHER}\r\n{WHO} {KEY}\r\n",
+    f'"{WHO}" {KEY}',
+    f"you@office,{WHO} {KEY}",
+    f"*@office {KEY}",
+    f'{WHO} namespaces="{MANIFESTS}" {KEY}',
+    f'{WHO} namespaces="git,dprelease-*" {KEY}',
+    f'{WHO} namespaces="dprelease-manifes?" {KEY}',
+    f'{WHO} NAMESPACES="{MANIFESTS}",Valid-After="20200101" {KEY}',
+    f'{WHO} valid-after="20200101",valid-before="29991231" {KEY}',
+    f'{WHO} valid-after="202001010000Z",valid-before="20991231235959" {KEY}',
+    f'{WHO} namespaces="git" {KEY}\n{WHO} {KEY}',
+    f"{WHO} {ECDSA}\n{WHO} {KEY}",
+]
+REFUSED = [
+    f"{WHO} {OTHER}",
+    f"{WHO} {ECDSA}",
+    f'{WHO} namespaces="git" {KEY}',
+    f'{WHO} namespaces="dprelease-ledger" {KEY}',
+    f'{WHO} namespaces="dprelease-*,!{MANIFESTS}" {KEY}',
+    f'{WHO} namespaces="!{MANIFESTS},dprelease-*" {KEY}',
+    f'{WHO} namespaces="" {KEY}',
+    f'{WHO} namespaces="dprelease.manifest" {KEY}',
+    f'{WHO} namespaces="[d]prelease-manifest" {KEY}',
+    f'{WHO} valid-after="29991231" {KEY}',
+    f'{WHO} valid-before="20200101" {KEY}',
+    f'{WHO} valid-before="202001010000Z" {KEY}',
+    f'{WHO} valid-after="20200101",valid-before="20210101" {KEY}',
+]
+NO_LISTS = [
+    ("", "no line names a key"),
+    ("# nobody\n", "no line names a key"),
+    (f"{WHO}", "principals"),
+    (f"{KEY}", "needed"),
+    (f"{WHO} ssh-ed25519", "needed"),
+    (f"{WHO} ssh-ed25519 AAAA", "needed"),
+    (f"{WHO} ssh-rsa {KEY.split()[1]}", "needed"),
+    (f"{WHO} cert-authority {KEY}", "authorities of certificates"),
+    (f'{WHO} cert-authority,namespaces="git" {KEY}', "authorities of certificates"),
+    (f"{WHO} no-touch-required {KEY}", "no option"),
+    (f"{WHO} namespaces=git {KEY}", "no option|comma"),
+    (f'{WHO} namespaces="git",namespaces="x" {KEY}', "twice"),
+    (f'{WHO} namespaces="git", {KEY}', "comma"),
+    (f'{WHO} namespaces="git"valid-after="20200101" {KEY}', "comma"),
+    (f'{WHO} namespaces="git {KEY}', "needed"),
+    (f'{WHO} valid-after="2020" {KEY}', "YYYYMMDD"),
+    (f'{WHO} valid-after="20201301" {KEY}', "YYYYMMDD"),
+    (f'{WHO} valid-after="-2020101" {KEY}', "YYYYMMDD"),
+    (f'{WHO} valid-after="20210101",valid-before="20200101" {KEY}', "not after"),
+    (f'"{WHO} {KEY}', "principals"),
+    (f"\0{WHO}", "principals"),
+]
+
+
+def judged(text: str, folder: Path) -> bool:
+    verdict = signers_of(text, "allowed_signers").judge(held(folder).public, MANIFESTS, NOW)
+    assert verdict.known or KEY.split()[1] not in text
+    assert bool(verdict.refusal) == (verdict.known and not verdict.allowed)
+    return verdict.allowed
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_keys_that_may_sign(text: str, tmp_path: Path) -> None:
+    assert judged(text, tmp_path)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_keys_that_may_not(text: str, tmp_path: Path) -> None:
+    assert not judged(text, tmp_path)
+
+
+@pytest.mark.parametrize(("line", "problem"), NO_LISTS)
+def test_what_is_no_list(line: str, problem: str, tmp_path: Path) -> None:
+    """Whatever else is in it, and told with its line."""
+    good = f"{WHO} {KEY}\n" if line and not line.startswith("#") else ""
+    path = tmp_path / "allowed_signers"
+    path.write_text(f"{good}{line}\n")
+    with pytest.raises(SignatureError, match=problem) as caught:
+        read_signers(path)
+    assert caught.value.code == "DP-SIGN-007"
+    assert caught.value.place.file == "allowed_signers"
+    assert caught.value.place.line == (2 if good else None)
+
+
+@openssh
+def test_openssh_says_the_same(tmp_path: Path) -> None:
+    """Of every line above, but for what is refused here and followed there: authorities."""
+    message, signature = (VECTORS / "message.txt").read_bytes(), VECTORS / "message.txt.sig"
+    path = tmp_path / "allowed_signers"
+    lines = [(text, True) for text in ALLOWED] + [(text, False) for text in REFUSED]
+    lines += [(text, False) for text, _ in NO_LISTS]
+    for text, expected in lines:
+        path.write_text(f"{text}\n")
+        taken = openssh_takes(path, WHO, MANIFESTS, signature, message)
+        assert taken is expected, text
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "binary", "large"])
+def test_files_that_hold_no_list(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "allowed_signers"
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "missing":
+        path.write_bytes(b"\xff\xfe\0" if kind == "binary" else b"#" * (2 << 20))
+    with pytest.raises(SignatureError, match="DP-SIGN-008"):
+        read_signers(path)

@@ -1,0 +1,104 @@
+"""Signatures as OpenSSH makes them, to the byte, and nothing that differs from one by a bit."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from dprelease.signatures.sshsig import BEGIN, END, MANIFESTS, Signature, fingerprint
+from tests.signatures.keys import VECTORS, held, keygen, openssh, openssh_takes, other_key, public
+
+MESSAGE = (VECTORS / "message.txt").read_bytes()
+SIGNED = (VECTORS / "message.txt.sig").read_bytes()
+
+
+def blob_of(text: bytes) -> bytes:
+    return base64.b64decode(b"".join(text.splitlines()[1:-1]))
+
+
+def armored(blob: bytes) -> bytes:
+    return b"\n".join([BEGIN, base64.b64encode(blob), END, b""])
+
+
+def is_one(text: bytes) -> bool:
+    """Return whether a text is a signature of the message for manifests."""
+    try:
+        found = Signature.parsed(text)
+    except ValueError:
+        return False
+    return found.namespace == MANIFESTS and found.holds(MESSAGE)
+
+
+def test_the_bytes_are_those_of_openssh(tmp_path: Path) -> None:
+    key = held(tmp_path)
+    assert key.sign(MESSAGE, MANIFESTS).armored() == SIGNED
+    assert key.sign(MESSAGE, "file").armored() == (VECTORS / "message.txt.file.sig").read_bytes()
+    for text in (SIGNED, (VECTORS / "message.txt.sha256.sig").read_bytes()):
+        assert Signature.parsed(text).armored() == text
+        assert is_one(text)
+    assert fingerprint(key.public).startswith("SHA256:")
+
+
+def test_every_single_bit_counts() -> None:
+    """Of all that is signed, and of the frame; but for the name of the digest, it is one of two."""
+    blob = blob_of(SIGNED)
+    for at in range(8 * len(blob)):
+        changed = bytearray(blob)
+        changed[at // 8] ^= 1 << at % 8
+        assert not is_one(armored(bytes(changed))), at
+    assert is_one(armored(blob))
+    for length in range(len(blob)):
+        assert not is_one(armored(blob[:length]))
+    assert not is_one(armored(blob + b"\0"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"", "no SSH signature"),
+        (b"\0" * 400, "no SSH signature"),
+        (SIGNED.replace(b"SSH SIGNATURE", b"PGP SIGNATURE"), "no SSH signature"),
+        (SIGNED[:-2], "no SSH signature"),
+        (SIGNED.replace(b"U1NI", b"U1N!"), "Base64"),
+        (armored(b"SSHSIX" + blob_of(SIGNED)[6:]), "no SSH signature"),
+        (armored(b"SSHSIG\0\0\0\2" + blob_of(SIGNED)[10:]), "another version"),
+        ((VECTORS / "message.txt.ecdsa.sig").read_bytes(), "ssh-ed25519"),
+    ],
+)
+def test_what_is_no_signature(text: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Signature.parsed(text)
+
+
+@pytest.mark.parametrize("other", [b"another message\n", b"", MESSAGE + b"\n", MESSAGE[:-1]])
+def test_signatures_of_something_else(other: bytes) -> None:
+    assert not Signature.parsed(SIGNED).holds(other)
+
+
+def test_a_signature_of_one_purpose_is_none_of_another(tmp_path: Path) -> None:
+    """The namespace is signed: to write another one into the file changes what holds."""
+    made = Signature.parsed((VECTORS / "message.txt.file.sig").read_bytes())
+    assert made.holds(MESSAGE)
+    assert not Signature(made.public, MANIFESTS, made.raw).holds(MESSAGE)
+    assert not Signature(other_key().public, "file", made.raw).holds(MESSAGE)
+
+
+@openssh
+def test_openssh_takes_ours_and_we_take_its(tmp_path: Path) -> None:
+    signers, path = tmp_path / "allowed_signers", tmp_path / "m.sig"
+    for name, passphrase in (("a", ""), ("b", "other")):
+        made = keygen("-q", "-t", "ed25519", "-N", passphrase, "-f", tmp_path / name)
+        assert made.returncode == 0
+        from dprelease.signatures.keys import signing_key
+
+        key = signing_key(tmp_path / name, passphrase or None)
+        signers.write_text(f"me {(tmp_path / name).with_suffix('.pub').read_text()}")
+        path.write_bytes(key.sign(MESSAGE, MANIFESTS).armored())
+        assert openssh_takes(signers, "me", MANIFESTS, path, MESSAGE)
+        assert not openssh_takes(signers, "me", "file", path, MESSAGE)
+        assert not openssh_takes(signers, "me", MANIFESTS, path, MESSAGE + b" ")
+    signers.write_text(f"me {public()}\n")
+    path.write_bytes(SIGNED)
+    assert openssh_takes(signers, "me", MANIFESTS, path, MESSAGE)
