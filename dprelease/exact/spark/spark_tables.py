@@ -89,6 +89,11 @@ class Stored:
         return table.cast(empty.schema) if columns else table
 
     @property
+    def number(self) -> int:
+        """Return how many rows there are."""
+        return sum(int(file[-1]) for file in self.stamp)
+
+    @property
     def format(self) -> str:
         """Return the format, for messages."""
         return format_of(self.declared)
