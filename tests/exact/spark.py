@@ -59,11 +59,11 @@ class ConstantNoise:
 
 
 @contextmanager
-def small_pieces() -> Iterator[None]:
+def small_pieces(rows: int = 32) -> Iterator[None]:
     """Let tasks have few rows each, so that few rows are many tasks."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ROWS", "LEAST_SENT", "MOST_ROWS", "ROWS_TOGETHER"):
-            patch.setattr(pieces, name, 32)
+            patch.setattr(pieces, name, rows)
         for name in ("LEAST_BYTES", "MOST_BYTES"):
             patch.setattr(pieces, name, 64)
         yield

@@ -17,7 +17,7 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark import spark_engine, spark_session
+from dprelease.exact.spark import spark_session, workers
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.release.engine_choice import on_engine
@@ -258,7 +258,7 @@ def test_a_file_that_changes_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 def test_spark_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     frame = pa.table({"v": [1]})
-    monkeypatch.setattr(spark_engine, "versions", lambda: "dprelease 0")
+    monkeypatch.setattr(workers, "versions", lambda: "dprelease 0")
     with pytest.raises(DataError, match="DP-SPARK-004"), SparkEngine.open(query.declared, frame):
         pass
     monkeypatch.setattr(spark_session, "find_spec", lambda _: None)

@@ -42,16 +42,8 @@ class Sums:
         """Return all sums by table, to be added up."""
         frame = self.frame()
         if self.many:
-            frame = by_block(frame, self.tasks).mapInArrow(AddUp().run, SUMS)
+            frame = frame.repartitionById(self.tasks, "place").mapInArrow(AddUp().run, SUMS)
         return by_table(frame.toArrow().to_batches())
-
-
-def by_block(frame: DataFrame, tasks: int) -> DataFrame:
-    """Return sums of which those of a table and a block are in one partition."""
-    from pyspark.sql import functions
-
-    place = functions.expr(f"CAST(pmod(number * 31 + block, {tasks}) AS INT)")
-    return frame.repartitionById(tasks, place)
 
 
 def counted(

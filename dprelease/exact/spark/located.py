@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import named, text_reader
+from dprelease.exact.spark.attempts import attempt
 from dprelease.exact.spark.link import Access
 from dprelease.exact.spark.pieces import (
     BYTES_A_ROW,
@@ -26,7 +27,6 @@ from dprelease.exact.spark.pieces import (
     size_of,
 )
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_session import attempt
 from dprelease.exact.spark.spark_tables import Stored, quoted
 from dprelease.exact.spark.task_files import ParquetRows, TextRows
 from dprelease.exact.spark.task_rows import PackedRows, Rows, SparkRows, packed

@@ -53,7 +53,7 @@ class Noised:
     def _noised(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: dict[int, list[pa.Table]] = {}
         for batch in batches:
-            numbers = batch.column("block").to_pylist()
+            numbers = batch.column("place").to_pylist()
             for number, content in zip(numbers, batch.column("content"), strict=True):
                 held = found.setdefault(number, [])
                 if len(content.as_buffer()):
@@ -76,7 +76,7 @@ class Noised:
 def noised(spark: SparkSession, sums: DataFrame, task: Noised, staging: str) -> dict[str, Integers]:
     """Return noised vectors over all cells, read back from files that were committed.
 
-    `sums`: of one table, in blocks.
+    `sums`: of the table 0, in blocks: the place of a block is its number.
 
     Raises
     ------
@@ -89,10 +89,10 @@ def noised(spark: SparkSession, sums: DataFrame, task: Noised, staging: str) -> 
     # Cells without rows have noise as well: every block has a row.
     marks = spark.range(blocks).select(
         functions.lit(0).alias("number"),
-        functions.col("id").cast("int").alias("block"),
+        functions.col("id").cast("int").alias("place"),
         functions.lit(b"").alias("content"),
     )
-    rows = sums.unionAll(marks).repartitionById(blocks, "block")
+    rows = sums.unionAll(marks).repartitionById(blocks, "place")
     drawn = rows.mapInArrow(task.run, "block bigint, content binary")
     folder = f"{staging.rstrip('/')}/dprelease-{task.seal.name}"
     try:

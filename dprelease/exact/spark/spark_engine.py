@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from dprelease.errors import DataError
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.scanned import Scanned, ScannedTables
 from dprelease.exact.spark import units
+from dprelease.exact.spark.attempts import attempt, unreadable
 from dprelease.exact.spark.jobs import Sums, counted, filled
 from dprelease.exact.spark.link import Access, task_link
 from dprelease.exact.spark.merge import added_to, exact_table
@@ -25,11 +25,11 @@ from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.shared import SharedTables, alone, numbers_of
 from dprelease.exact.spark.sources import Sources
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_session import Settings, attempt, is_classic, session, unreadable
+from dprelease.exact.spark.spark_session import Settings, is_classic, session
 from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
 from dprelease.exact.spark.sums import BLOCK, added_up
-from dprelease.exact.spark.tasks import report_versions, versions
 from dprelease.exact.spark.unit_tasks import Bounded
+from dprelease.exact.spark.workers import refuse_other_versions
 from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import Scan
@@ -243,17 +243,3 @@ def _stored(spark: SparkSession, declared: Declared, frame: object | None) -> St
     if frame is not None or source is None or not source.is_sparks:
         return None
     return find_stored(spark, declared)
-
-
-def refuse_other_versions(spark: SparkSession) -> None:
-    """Raise DP-SPARK-004 unless an executor has what the driver has; reads no data."""
-    problem = "Python, dprelease or duckdb is missing there"
-    ask = spark.range(1, numPartitions=1)
-    reported = attempt(
-        lambda: ask.mapInArrow(report_versions, "versions string").toArrow(),
-        DataError("DP-SPARK-004", problem=problem),
-    )
-    there = reported["versions"][0].as_py()
-    if there != versions():
-        problem = f"they have {there}, the driver {versions()}"
-        raise DataError("DP-SPARK-004", problem=problem)

@@ -6,6 +6,7 @@ cells to one task, which adds them up.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -15,8 +16,9 @@ from dprelease.exact.arrow_numbers import array_of, numbers_of
 from dprelease.exact.spark.task_rows import Link, packed, unpacked
 from dprelease.numerics.lattice import LIMIT
 
-SUMS = "number int, block int, content binary"
-"""Rows of sums in Spark: of which table, of which block of its cells, and the packed sums."""
+SUMS = "number int, place int, content binary"
+"""Rows of sums in Spark: of which table, where those of its block of cells meet, and the packed
+sums. Blocks of one table have places of their own, in their order, from its number on."""
 
 BLOCK = 2**16
 """Cells of a block."""
@@ -79,24 +81,24 @@ class Adding:
 def sent(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
     """Yield rows of `SUMS`; one for all cells, or one for each block of so many."""
     if block is None:
-        yield row_of(number, 0, table)
+        yield row_of(number, number, table)
         return
     blocks = np.asarray(table["cell"], dtype=np.int64) // block
     order = np.argsort(blocks, kind="stable")
     ordered = table.take(array_of(order))
-    starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
-    for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
-        yield row_of(number, int(blocks[order[start]]), ordered.slice(start, end - start))
+    starts = np.flatnonzero(np.diff(blocks[order], prepend=-1)).tolist()
+    for start, end in itertools.pairwise([*starts, len(order)]):
+        yield row_of(number, number + int(blocks[order[start]]), ordered.slice(start, end - start))
 
 
-def row_of(number: int, block: int, table: pa.Table) -> pa.RecordBatch:
+def row_of(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
     """Return one row of `SUMS`."""
     columns = [
         pa.array([number], pa.int32()),
-        pa.array([block], pa.int32()),
+        pa.array([place], pa.int32()),
         pa.array([packed(table)], pa.binary()),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=["number", "block", "content"])
+    return pa.RecordBatch.from_arrays(columns, names=["number", "place", "content"])
 
 
 def by_table(sums: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:

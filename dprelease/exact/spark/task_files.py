@@ -64,10 +64,9 @@ def _as(name: str, stored: str | None, wanted: str) -> str:
     column = quoting.identifier(name)
     if stored == wanted:
         return column
-    if stored is not None and not {stored, wanted} <= SMALL_INTEGERS:
+    if not {stored, wanted} <= SMALL_INTEGERS:
         raise TypesDiffer(name)
-    value = "NULL" if stored is None else column
-    return f"CAST({value} AS {wanted}) AS {column}"
+    return f"CAST({column} AS {wanted}) AS {column}"
 
 
 @dataclass(frozen=True)

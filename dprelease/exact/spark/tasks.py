@@ -168,4 +168,4 @@ class AddUp:
     def _add(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with task_link(Access()) as (link, _):
             for number, tables in by_table(batches).items():
-                yield row_of(number, 0, added_up(link, tables))
+                yield row_of(number, number, added_up(link, tables))
