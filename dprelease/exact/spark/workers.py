@@ -27,9 +27,9 @@ INSTALL = "install the same versions of dprelease and duckdb for the Python of e
 
 CAUSES: tuple[tuple[str, str, str], ...] = (
     (r'Cannot run program "([^"\n]*)"', "they can't start Python: '{found}' is not there", NAMES),
-    (r"Python worker (?:failed to connect|exited)", "their Python does not start", NAMES),
     (r"PYTHON_VERSION_MISMATCH", "their Python is of another version", NAMES),
     (r"No module named '([\w.]*)'", "their Python has no module '{found}'", INSTALL),
+    (r"(?i)error from python worker|python worker (?:failed|exited)", "their Python fails", NAMES),
 )  # fmt: skip
 """What Spark says where a task that reads nothing fails, what it means, and what helps."""
 
