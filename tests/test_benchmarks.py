@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dprelease.mechanisms import registry
-from tests.benchmarks import aggregation, calibration, noise, workloads
+from tests.benchmarks import aggregation, calibration, noise, on_spark, workloads
+from tests.exact.spark import CONFIG
 
 
 def test_calibration_and_planning_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,6 +41,21 @@ def test_workloads_run(
     assert found[-1].ours_mb
     old = [{**asdict(row), "ours": row.ours / 2} for row in found[:1]]
     assert len(aggregation.slower([asdict(row) for row in found], old)) == 1
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+@pytest.mark.filterwarnings("ignore")  # of pyspark
+def test_workloads_run_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(on_spark, "ROUNDS", 1)
+    monkeypatch.setattr(on_spark, "CONFIG", CONFIG)
+    names = ("W1_count", "W3_bounded", "W5_quartiles", "W6_marginals")
+    found = on_spark.compare(tmp_path, 2000, names)
+    on_spark.show(found)
+    assert [row.name for row in found] == list(names)
+    assert all(row.ours_cpu > 0 and row.ratio > 0 for row in found)
+    assert "on Spark, 2,000 rows" in capsys.readouterr().out
 
 
 def test_growth_that_is_not_straight_is_told() -> None:

@@ -22,7 +22,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SPARK-004": Template(
         cause="The executors of Spark can't work: {problem}.",
-        fix="install the same versions of dprelease and duckdb for the Python of every executor.",
+        fix="{remedy}.",
     ),
     "DP-SPARK-005": Template(
         cause="Spark can't run what the release asks for: {problem}.",

@@ -22,10 +22,11 @@ LOCK = "held"
 
 
 @contextmanager
-def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iterator[Path]:
     """Yield a new folder, mode 0700, that is removed afterwards; so are those that a kill left.
 
-    A child that is forked meanwhile removes nothing: the folder is its parent's.
+    A child that is forked meanwhile removes nothing: the folder is its parent's. `again`: what an
+    earlier one was called, and this one is unless somebody took the name.
 
     Raises
     ------
@@ -33,7 +34,7 @@ def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
         If it can't be made, or its file system has no locks.
     """
     remove_stale(parent, prefix)
-    folder, lock = _made(parent, prefix)
+    folder, lock = _made(parent, prefix, again)
     maker = Maker()
     try:
         yield folder
@@ -43,13 +44,13 @@ def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
             lock.let_go()
 
 
-def _made(parent: Path, prefix: str) -> tuple[Path, Lock]:
+def _made(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:
     """Return a new folder and its lock.
 
     Between the two it may pass for one that was left, and be removed: then another one is made.
     """
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        folder = _anew(again) or Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         with contextlib.suppress(FileNotFoundError):
             try:
                 lock = Lock.take(folder / LOCK)
@@ -58,6 +59,15 @@ def _made(parent: Path, prefix: str) -> tuple[Path, Lock]:
                 raise
             if lock is not None:
                 return folder, lock
+
+
+def _anew(folder: Path | None) -> Path | None:
+    """Return the folder, made by us alone; None where its name is taken."""
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700)
+            return folder
+    return None
 
 
 def remove_stale(parent: Path, prefix: str) -> None:

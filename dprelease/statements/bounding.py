@@ -89,3 +89,15 @@ def kept_counts(
         f"(PARTITION BY id ORDER BY {order}, cell) <= {unit.max_groups}"
     )
     return [("in_group", counted), ("kept", chosen)]
+
+
+def windows(rows: str, unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool) -> str:
+    """Return a SELECT of what is kept of rows of `id`, `cell` and values, none of the first NULL.
+
+    With values it has these rows, else (id, cell, n), as the expressions above say.
+    """
+    steps = kept_counts(unit, cells, text=text)
+    if values:
+        steps = kept_rows(unit, values, cells, text=text)
+    named = ", ".join(f"{name} AS ({sql})" for name, sql in [("coded", rows), *steps])
+    return f"WITH {named} SELECT * FROM kept"

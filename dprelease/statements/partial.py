@@ -27,7 +27,8 @@ class Partial:
 
     `vectors`: names of the measurements that m0, m1, ... of part 0 are the sums of. `profiles`: the
     part, from 1, that has in m0 how often the candidate v stands in a cell. `distinct`: the part
-    that has a row for each declared value v that stands in a cell.
+    that has a row for each declared value v that stands in a cell. `unbounded`: the rows of ids to
+    be bounded before, if the statement reads those that count from `dp_kept`.
     """
 
     sql: str
@@ -35,6 +36,7 @@ class Partial:
     vectors: tuple[str, ...]
     profiles: dict[str, int]
     distinct: dict[str, int]
+    unbounded: str = ""
 
     @property
     def width(self) -> int:
@@ -43,24 +45,30 @@ class Partial:
 
 
 def compile_partial(
-    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+    query: Query,
+    physical: Mapping[str, str],
+    joined: Mapping[str, str] | None = None,
+    *,
+    bounded: bool = False,
 ) -> Partial:
     """Return the statement of a query over a part, given the types of stored columns.
+
+    `bounded`: over the rows that count, which somebody else chooses; for units with an id.
 
     Raises
     ------
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Partial(query, physical, joined or {}).parts()
+    return _Partial(query, physical, joined or {}, bounded=bounded).parts()
 
 
 def compile_partial_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
-    """Return the statement of the partitions in a part: `name`, the bytes of one, and `n`."""
+    """Return the statement of the partitions in a part: `name`, its bytes, and `m0`, its units."""
     sql = Compiler(query, physical, joined or {}).partitions()
-    return f"SELECT encode(cell) AS name, CAST(n AS BIGINT) AS n FROM ({sql})"
+    return f"SELECT encode(cell) AS name, CAST(n AS BIGINT) AS m0 FROM ({sql})"
 
 
 class _Partial(Compiler):
@@ -81,7 +89,7 @@ class _Partial(Compiler):
             parts.append(self._part(number, sql, "CAST(v AS BIGINT)", added))
         sql = "\nUNION ALL\n".join(parts)
         names = tuple(measurement.name for measurement in self.vectors)
-        return Partial(sql, tuple(self.key_tables), names, profiles, counted)
+        return Partial(sql, tuple(self.key_tables), names, profiles, counted, self.unbounded)
 
     @property
     def _width(self) -> int:
@@ -101,7 +109,9 @@ class _Partial(Compiler):
         """Return the declared values that stand in each cell, each once."""
         j = self.query.measurements.index(measurement)
         kept = self._kept(None if self.query.unit.id is not None else j)
-        pairs = f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM kept WHERE v{j} IS NOT NULL"
+        pairs = (
+            f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM {self.source} WHERE v{j} IS NOT NULL"
+        )
         return self._statement([*kept, ("", pairs)])
 
     @staticmethod

@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks import aggregation, calibration, noise, peers
+from tests.benchmarks import aggregation, calibration, noise, on_spark, peers
 
 SIZES = (1_000_000, 10_000_000, 50_000_000)
 
@@ -18,6 +18,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--spark", action="store_true", help="beside Spark's own SQL, too")
     parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
     given = parser.parse_args()
     beside = peers.run()
@@ -34,6 +35,7 @@ def main() -> None:
         aggregation.show([row for row in found if row.rows == rows])
         print()
     print("\n".join(aggregation.growth(found)))
+    on_sparks = _on_spark(given.rows) if given.spark else []
     if given.compare:
         old = json.loads(given.compare.read_text())["aggregation"]
         print("\n".join(aggregation.slower([asdict(row) for row in found], old)) or "none slower")
@@ -44,8 +46,17 @@ def main() -> None:
             "calibration": [asdict(row) for row in calibrations],
             "planning": [asdict(row) for row in plans],
             "aggregation": [asdict(r) for r in found],
+            "spark": [asdict(r) for r in on_sparks],
         }
         given.json.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _on_spark(sizes: list[int]) -> list[on_spark.OnSpark]:
+    found = []
+    for rows in sizes:
+        found += on_spark.compare(Path(tempfile.gettempdir()) / f"dprelease-bench-{rows}", rows)
+        on_spark.show([row for row in found if row.rows == rows])
+    return found
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.spark import pieces
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.exact.spark.spark_session import Settings
 from dprelease.exact.true_table import ExactTable
@@ -57,6 +59,17 @@ class ConstantNoise:
 
 
 @contextmanager
+def small_pieces(rows: int = 32) -> Iterator[None]:
+    """Let tasks have few rows each, so that few rows are many tasks."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LEAST_ROWS", "LEAST_SENT", "MOST_ROWS", "ROWS_TOGETHER"):
+            patch.setattr(pieces, name, rows)
+        for name in ("LEAST_BYTES", "MOST_BYTES"):
+            patch.setattr(pieces, name, 64)
+        yield
+
+
+@contextmanager
 def local_spark(master: str = "local[2,3]") -> Iterator[Any]:
     """Yield a session of this machine, which the engine then takes for its own."""
     from pyspark.sql import SparkSession
@@ -69,7 +82,8 @@ def local_spark(master: str = "local[2,3]") -> Iterator[Any]:
         warnings.simplefilter("ignore")
         session = builder.getOrCreate()
     try:
-        yield session
+        with small_pieces():
+            yield session
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -20,8 +20,8 @@ from dprelease.errors import DataError, DpReleaseError, Findings, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.plain import Packing
 from dprelease.exact.reading.sources import text_reader
-from dprelease.exact.spark.link import private_link
-from dprelease.exact.spark.task_rows import Rows
+from dprelease.exact.spark.link import Access, task_link
+from dprelease.exact.spark.task_files import TextRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.written import ENCODINGS
@@ -304,11 +304,13 @@ def test_tasks_read_what_the_engine_reads(
         physical = engine.physical
     kept = table.table.source
     assert kept is not None
-    rows = Rows(physical, reader=text_reader(table, kept, [file]))
-    batch = pa.RecordBatch.from_pydict({"content": pa.array([file.read_bytes()], pa.binary())})
-    with private_link() as (link, folder):
+    rows = TextRows(physical, text_reader(table, kept, [file]), (str(file),), ((0,),))
+    batch = pa.RecordBatch.from_pydict({"id": [0]})
+    with task_link(Access(rows.files)) as (link, folder):
         found = [
-            tuple(r.values()) for t in rows.tables([batch], link, folder) for r in t.to_pylist()
+            row
+            for _ in rows.parts([batch], link, folder, "dp_source")
+            for row in link.sql("FROM dp_source").fetchall()
         ]
         assert not (folder / "text").exists()
     assert found == expected

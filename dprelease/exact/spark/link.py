@@ -1,29 +1,50 @@
-"""The DuckDB connection of one task: private, locked, and silent about what it reads."""
+"""The DuckDB of a Python worker: private, locked, and silent about what it reads.
+
+A worker has one, which all of its tasks use after each other: to open and to lock it takes longer
+than to count a few thousand rows. Each task gets a connection of its own, which sees no table of
+another, and an own folder, which is empty at first and gone at its end.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from dprelease.exact.reading.sources import pattern
 from dprelease.exact.scratch import private_folder
 from dprelease.query import quoting
+from dprelease.system.forks import Maker
 
 SCRATCH = "dprelease-task-"
+SPILL = "spill"
 MEMORY = "2GB"
-"""What a task's connection holds before it spills into its private folder."""
+"""What a worker's DuckDB holds before it spills into the private folder of a task."""
 
 
-@contextmanager
-def private_link() -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
-    """Yield a connection that sees one private folder and nothing else, and that folder."""
-    with private_folder(Path(tempfile.gettempdir()), SCRATCH) as folder:
-        link = duckdb.connect(
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the tasks of a job may read beside their folder; the same for all of them.
+
+    `floats`: whether one of the files has floats, of which statistics don't tell the whole truth.
+    """
+
+    files: tuple[str, ...] = ()
+    floats: bool = False
+
+
+class _Own:
+    """A DuckDB, and the name of the folder that it spills into."""
+
+    def __init__(self, access: Access, folder: Path) -> None:
+        self.access, self.folder, self.maker = access, folder, Maker()
+        self.root = duckdb.connect(
             config={
-                "temp_directory": str(folder / "spill"),
+                "temp_directory": str(folder / SPILL),
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
                 "python_enable_replacements": False,
@@ -31,16 +52,49 @@ def private_link() -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
                 "threads": 1,  # the other cores have tasks of their own
             }
         )
+        # A file whose name looks like a pattern is asked for by an escaped name.
+        files = sorted({name for file in access.files for name in (file, pattern(Path(file)))})
+        allowed = ", ".join(map(quoting.text, files))
+        for setting in (
+            "SET GLOBAL TimeZone = 'UTC'",
+            "SET GLOBAL preserve_insertion_order = true",
+            # As in the engine of one machine: see there.
+            "SET GLOBAL disabled_optimizers = 'statistics_propagation'" if access.floats else "",
+            f"SET GLOBAL allowed_paths = [{allowed}]",
+            f"SET GLOBAL allowed_directories = [{quoting.text(str(folder))}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self.root.execute(setting)
+
+    def serves(self, access: Access) -> bool:
+        """Return whether a task of this process may use it."""
+        return self.maker.is_here and self.access == access
+
+
+_KEPT: list[_Own] = []
+"""The DuckDB of this process, unless a task is at work with it."""
+
+
+@contextmanager
+def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """Yield a connection that sees one private folder and these files, and that folder."""
+    own = _KEPT.pop() if _KEPT else None
+    if own is not None and not own.serves(access):
+        if own.maker.is_here:
+            own.root.close()
+        own = None
+    parent = Path(tempfile.gettempdir())
+    with private_folder(parent, SCRATCH, None if own is None else own.folder) as folder:
+        if own is None or own.folder != folder:
+            own = _Own(access, folder)
+        link = own.root.cursor()
         try:
-            for setting in (
-                "SET TimeZone = 'UTC'",
-                "SET preserve_insertion_order = true",
-                "SET enable_progress_bar = false",
-                f"SET allowed_directories = [{quoting.text(str(folder))}]",
-                "SET enable_external_access = false",
-                "SET lock_configuration = true",
-            ):
-                link.execute(setting)
             yield link, folder
         finally:
             link.close()
+            # What has spilled once counts on its folder.
+            if (folder / SPILL).exists() or _KEPT:
+                own.root.close()
+            else:
+                _KEPT.append(own)

@@ -1,25 +1,33 @@
-"""What Spark added up, as the aggregates of cells."""
+"""What tasks added up, as the aggregates of cells."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.exact.scanned import Scanned
+from dprelease.exact.spark.tasks import ROWS_SEEN
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.exact.vectors import MOST_ROWS
 from dprelease.statements.partial import PLACE, Partial
+from dprelease.statements.scan import Filled
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def exact_table(
-    name: str, partial: Partial, merged: pa.Table, size: int, first: int = 0
+    name: str, partial: Partial, merged: pa.Table | None, size: int, first: int = 0
 ) -> ExactTable:
     """Return the aggregates of the `size` cells from `first` on.
 
-    `merged`: rows (part, cell, v, m0, ...) of these cells alone, each place once.
+    `merged`: rows (part, cell, v, m0, ...) of these cells alone, each place once; None if none of
+    them has rows.
     """
+    if merged is None:
+        merged = _nothing(partial)
     part, cell, value = (np.asarray(merged[column], dtype=np.int64) for column in PLACE)
     cell = cell - first
     vectors = {}
@@ -35,3 +43,30 @@ def exact_table(
         mine = part == number
         profiles[chosen] = Profile.of(cell[mine], value[mine], counts[mine], size)
     return ExactTable(name, size, vectors, profiles)
+
+
+def _nothing(partial: Partial) -> pa.Table:
+    """Return no sums."""
+    import pyarrow as pa
+
+    names = [*PLACE, *(f"m{j}" for j in range(partial.width))]
+    return pa.table({name: pa.array([], pa.int64()) for name in names})
+
+
+def added_to(filled: Sequence[Filled], found: Mapping[int, Sequence[pa.Table]]) -> Scanned | None:
+    """Return the numbers of joint tables, of what tasks found; None if sums might not fit 64 bits.
+
+    `found`: sums by the place of a joint table, and how many rows there were.
+    """
+    seen = sum(sum(table["m0"].to_pylist()) for table in found.get(ROWS_SEEN, ()))
+    if seen > MOST_ROWS:
+        return None
+    scanned: Scanned = []
+    for place, joint in enumerate(filled):
+        vectors = {name: np.zeros(joint.size, dtype=np.int64) for name in joint.joint.vectors}
+        for table in found.get(place, ()):
+            cells = np.asarray(table["cell"], dtype=np.int64)
+            for j, vector in enumerate(vectors.values()):  # each cell stands there once
+                vector[cells] += np.asarray(table[f"m{j}"].cast("int64"), dtype=np.int64)
+        scanned.append((joint, dict(vectors)))
+    return scanned

@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from dprelease.exact.spark.link import Access, task_link
 from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.task_rows import packed
+from dprelease.exact.spark.sums import added_up
+from dprelease.exact.spark.task_rows import packed, unpacked
 from dprelease.exact.spark.tasks import silenced
 from dprelease.exact.true_table import ExactTable, Integers
-from dprelease.statements.partial import PLACE, Partial
+from dprelease.statements.partial import Partial
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-BLOCK = 2**16
-"""Cells that are noised together."""
 
 Noise = Callable[[ExactTable], Mapping[str, Integers]]
 """From true values to noised ones, with fresh randomness at every call."""
@@ -39,7 +38,7 @@ Noise = Callable[[ExactTable], Mapping[str, Integers]]
 
 @dataclass(frozen=True)
 class Noised:
-    """Adds noise to the blocks of cells that a task has got."""
+    """Adds up the sums of the blocks of cells that a task has got, and adds noise to them."""
 
     partial: Partial
     size: int
@@ -52,26 +51,32 @@ class Noised:
         yield from silenced(lambda: self._noised(batches))
 
     def _noised(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = list(batches)
-        if not held:
-            return
-        rows = pa.Table.from_batches(held)
-        blocks = np.asarray(rows["cell"], dtype=np.int64) // self.block
-        for block in np.unique(blocks).tolist():
-            first = block * self.block
-            size = min(self.block, self.size - first)
-            mine = rows.filter(pa.array(blocks == block))
-            true = exact_table("block", self.partial, mine, size, first)
-            answers = {name: pa.array(vector) for name, vector in self.noise(true).items()}
-            content = self.seal.closed(block, packed(pa.table(answers)))
-            columns = [pa.array([block], pa.int64()), pa.array([content], pa.binary())]
-            yield pa.RecordBatch.from_arrays(columns, names=["block", "content"])
+        found: dict[int, list[pa.Table]] = {}
+        for batch in batches:
+            numbers = batch.column("place").to_pylist()
+            for number, content in zip(numbers, batch.column("content"), strict=True):
+                held = found.setdefault(number, [])
+                if len(content.as_buffer()):
+                    held.append(unpacked(content.as_buffer()))
+        with task_link(Access()) as (link, _):
+            for number, tables in sorted(found.items()):
+                merged = added_up(link, tables, final=True) if tables else None
+                yield self._drawn(number, merged)
+
+    def _drawn(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:
+        first = number * self.block
+        size = min(self.block, self.size - first)
+        true = exact_table("block", self.partial, merged, size, first)
+        answers = {name: pa.array(vector) for name, vector in self.noise(true).items()}
+        content = self.seal.closed(number, packed(pa.table(answers)))
+        columns = [pa.array([number], pa.int64()), pa.array([content], pa.binary())]
+        return pa.RecordBatch.from_arrays(columns, names=["block", "content"])
 
 
-def noised(
-    spark: SparkSession, merged: DataFrame, task: Noised, staging: str
-) -> dict[str, Integers]:
+def noised(spark: SparkSession, sums: DataFrame, task: Noised, staging: str) -> dict[str, Integers]:
     """Return noised vectors over all cells, read back from files that were committed.
+
+    `sums`: of the table 0, in blocks: the place of a block is its number.
 
     Raises
     ------
@@ -80,17 +85,15 @@ def noised(
     """
     from pyspark.sql import functions
 
-    blocks, width = -(-task.size // task.block), task.partial.width
-    # Cells without rows have noise as well: a row of no part stands in every block.
+    blocks = -(-task.size // task.block)
+    # Cells without rows have noise as well: every block has a row.
     marks = spark.range(blocks).select(
-        functions.lit(-1).cast("int").alias("part"),
-        (functions.col("id") * task.block).alias("cell"),
-        functions.lit(0).cast("bigint").alias("v"),
-        *[functions.lit(0).cast("bigint").alias(f"m{j}") for j in range(width)],
+        functions.lit(0).alias("number"),
+        functions.col("id").cast("int").alias("place"),
+        functions.lit(b"").alias("content"),
     )
-    block = functions.floor(functions.col("cell") / functions.lit(task.block)).cast("bigint")
-    rows = merged.select(*PLACE, *[f"m{j}" for j in range(width)]).unionAll(marks)
-    drawn = rows.repartition(blocks, block).mapInArrow(task.run, "block bigint, content binary")
+    rows = sums.unionAll(marks).repartitionById(blocks, "place")
+    drawn = rows.mapInArrow(task.run, "block bigint, content binary")
     folder = f"{staging.rstrip('/')}/dprelease-{task.seal.name}"
     try:
         drawn.write.mode("errorifexists").parquet(folder)

@@ -1,45 +1,51 @@
 """The Spark engine: the answers of the engine duckdb, for tables that outgrow one machine.
 
-Spark spreads rows over executors, by their unit where it has an id; there DuckDB runs the query's
-own statement, up to sums that can be added up over all parts; Spark adds these whole numbers up.
-So every value is read, bounded and rounded by the very engine that would have read it alone.
+Tasks read ranges of rows, or get them from Spark, which brings those of a unit together where it
+has an id. There DuckDB runs the query's own statement, up to sums that can be added up over all
+parts. So every value is read, bounded and rounded by the very engine that would have read it alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from dprelease.errors import DataError
 from dprelease.exact.partitions import Partitions
-from dprelease.exact.spark.merge import exact_table
-from dprelease.exact.spark.noise import BLOCK, Noise, Noised, noised
+from dprelease.exact.scanned import Scanned, ScannedTables
+from dprelease.exact.spark import units
+from dprelease.exact.spark.attempts import attempt, unreadable
+from dprelease.exact.spark.jobs import Sums, counted, filled
+from dprelease.exact.spark.link import Access, task_link
+from dprelease.exact.spark.merge import added_to, exact_table
+from dprelease.exact.spark.noise import Noise, Noised, noised
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.spark_reader import Reader, spread
-from dprelease.exact.spark.spark_session import Settings, attempt, is_classic, session, unreadable
+from dprelease.exact.spark.shared import SharedTables, alone, numbers_of
+from dprelease.exact.spark.sources import Sources
+from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_session import Settings, is_classic, session
 from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
-from dprelease.exact.spark.task_rows import Rows
-from dprelease.exact.spark.tasks import Count, Spread, report_versions, versions
+from dprelease.exact.spark.sums import BLOCK, added_up
+from dprelease.exact.spark.unit_tasks import Bounded
+from dprelease.exact.spark.workers import refuse_other_versions
 from dprelease.exact.true_table import ExactTable, Integers
-from dprelease.numerics.lattice import LIMIT
 from dprelease.query.resolve import Query
+from dprelease.query.scans.joint import Scan
+from dprelease.query.scans.together import Together
 from dprelease.schema.load import Declared
-from dprelease.statements.compiler import KeyTable
-from dprelease.statements.layers import needed_columns, needed_joined
-from dprelease.statements.meanings import typed
-from dprelease.statements.partial import PLACE, Partial, compile_partial, compile_partial_partitions
+from dprelease.statements.partial import Partial, compile_partial, compile_partial_partitions
+from dprelease.statements.scan import compile_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+Result = TypeVar("Result")
 
 MANY_CELLS = 2**20
 """Cells from which on executors add the noise, where they have a folder to write to."""
-
-SPREAD_SCHEMA = "bucket int, kind int, content binary"
 
 
 class SparkEngine:
@@ -55,6 +61,8 @@ class SparkEngine:
         self.declared = reader.declared
         self._spark, self._reader, self._settings = spark, reader, settings
         self._stored = stored
+        self._sources = Sources(spark, reader, stored)
+        self.expect(())
 
     @classmethod
     @contextmanager
@@ -96,10 +104,17 @@ class SparkEngine:
             As the engine duckdb; DP-SPARK-001 or 002 for what Spark could read differently.
         """
         self._reader.compile(query)
-        frames = self._frames(query)
+        at = self._sources.located(query)
         if query.private is not None and not query.keys.keys:
             return None
-        return compile_partial(query, *self._types(frames))
+        bounded = query.unit.id is not None
+        return compile_partial(query, *self._sources.types(at), bounded=bounded)
+
+    def expect(self, queries: Sequence[Query]) -> None:
+        """Plan which of the queries that are to come are answered by one job."""
+        here = [query for query in queries if not self._is_for_executors(query)]
+        self._scanned = ScannedTables(here, self._read, self._scan)
+        self._shared = SharedTables(here, self._bounded)
 
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
@@ -110,11 +125,7 @@ class SparkEngine:
             DP-DATA-006 if Spark fails, DP-DATA-007 if a file changed meanwhile.
         """
         self._reader.compile(query)
-        frames = self._frames(query)
-        partial = compile_partial(query, *self._types(frames))
-        merged = attempt(lambda: self._merged(query, partial, frames).toArrow(), self._failure())
-        self._refuse_change()
-        return exact_table(query.name, partial, merged, query.keys.size)
+        return self._scanned.table(query)
 
     def noised(self, query: Query, noise: Noise) -> dict[str, Integers] | None:
         """Return noised vectors of every cell, noised by executors; None where it is not for them.
@@ -128,21 +139,16 @@ class SparkEngine:
             As `run`.
         """
         staging = self._settings.staging
-        small = query.keys.size < MANY_CELLS
-        if staging is None or small or not is_classic(self._spark):
+        if staging is None or not self._is_for_executors(query):
             return None
         self._reader.compile(query)
-        frames = self._frames(query)
-        partial = compile_partial(query, *self._types(frames))
+        partial, sums = self._sums(query, BLOCK)
 
         def draw() -> dict[str, Integers]:
-            merged = self._merged(query, partial, frames)
             task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
-            return noised(self._spark, merged, task, staging)
+            return noised(self._spark, sums.frame(), task, staging)
 
-        vectors = attempt(draw, self._failure())
-        self._refuse_change()
-        return vectors
+        return self._attempt(draw)
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.
@@ -153,102 +159,82 @@ class SparkEngine:
             As `run`.
         """
         self._reader.compile(query)
-        frames = self._frames(query)
-        sql = compile_partial_partitions(query, *self._types(frames))
+        at = self._sources.located(query)
+        sql = compile_partial_partitions(query, *self._sources.types(at))
+        if query.unit.id is None:
+            sums = counted(self._spark, at[0], self._sources.public(query, ()), sql, 0)
+        else:
+            whole = Bounded(0, query.unit, 0, (), "", sql)
+            sums = units.as_they_meet(self._sources, query, at, whole).sums(self._spark, 0)
+        found = self._gathered(sums).get(0)
+        if found is None:
+            return Partitions([], np.zeros(0, dtype=np.int64))
+        names = [name.decode() for name in found["name"].to_pylist()]
+        return Partitions(names, np.asarray(found["m0"], dtype=np.int64))
 
-        def count() -> pa.Table:
-            from pyspark.sql import functions
+    def _is_for_executors(self, query: Query) -> bool:
+        """Return whether executors add the noise to a table."""
+        large = query.keys.size >= MANY_CELLS
+        return large and self._settings.staging is not None and is_classic(self._spark)
 
-            counted = self._counted(query, sql, (), frames, "name binary, n bigint")
-            return counted.groupBy("name").agg(functions.sum("n").alias("n")).toArrow()
+    def _read(self, query: Query) -> ExactTable:
+        """Return the table of one query, or of units whose rows meet for several queries."""
+        if query.unit.id is not None and query.private is None:
+            return self._shared.table(query)
+        partial, sums = self._sums(query)
+        found = self._gathered(sums).get(0) if partial.sql else None
+        return exact_table(query.name, partial, found, query.keys.size)
 
-        table = attempt(count, self._failure())
-        self._refuse_change()
-        names = [name.decode() for name in table["name"].to_pylist()]
-        return Partitions(names, np.asarray(table["n"], dtype=np.int64))
+    def _sums(self, query: Query, block: int | None = None) -> tuple[Partial, Sums]:
+        """Return the statement of one query, and what finds its sums; see `counted` for `block`."""
+        sources, numbers = self._sources, numbers_of([query])
+        if query.unit.id is None:
+            at = sources.located(query)
+            partial = compile_partial(query, *sources.types(at))
+            public = sources.public(query, partial.key_tables)
+            return partial, counted(self._spark, at[0], public, partial.sql, numbers, block)
+        if query.private is None:
+            (partial,), meeting = units.shared(sources, alone(query))
+        else:
+            partial, meeting = units.alone(sources, query)
+        return partial, meeting.sums(self._spark, numbers, block)
 
-    def _failure(self) -> DataError:
-        return unreadable(self.declared.table.name, self._reader.inputs[0].kind)
+    def _bounded(self, group: Together) -> dict[str, ExactTable]:
+        """Return the tables of queries whose rows meet by their unit."""
+        partials, meeting = units.shared(self._sources, group)
+        found = self._gathered(meeting.sums(self._spark, numbers_of(group.queries)))
+        return {
+            query.name: exact_table(query.name, partial, found.get(number), query.keys.size)
+            for number, (query, partial) in enumerate(zip(group.queries, partials, strict=True))
+        }
 
-    def _frames(self, query: Query) -> list[tuple[DataFrame, Rows]]:
-        """Return the rows of the tables about people that the query reads."""
-        needed = [needed_columns(query)]
-        if query.join is not None and query.join.by_unit:
-            needed.append(needed_joined(query))
-        return [
-            spread(self._spark, given, names, None if stored is None else stored.frame)
-            for given, names, stored in zip(self._reader.inputs, needed, self._stored, strict=False)
-        ]
+    def _scan(self, scan: Scan) -> Scanned | None:
+        """Return the joint tables of a scan; None where sums might not fit."""
+        at = self._sources.located(scan.query)
+        compiled = compile_scan(scan, *self._sources.types(at))
+        public = self._sources.public(scan.query, compiled.key_tables)
+        sums = filled(self._spark, at[0], public, compiled)
+        return self._attempt(lambda: added_to(compiled.filled, sums.gathered()))
 
-    def _refuse_change(self) -> None:
-        """Raise DP-DATA-007 if a source changed since the engine was opened."""
+    def _gathered(self, sums: Sums) -> dict[int, pa.Table]:
+        """Return the sums over all rows, by the number of their table."""
+
+        def gather() -> dict[int, pa.Table]:
+            found = sums.gathered()
+            with task_link(Access()) as (link, _):
+                return {n: added_up(link, tables, final=True) for n, tables in found.items()}
+
+        return self._attempt(gather)
+
+    def _attempt(self, work: Callable[[], Result]) -> Result:
+        """Return what a job finds; raises DP-DATA-006, and DP-DATA-007 if a source changed."""
+        format_ = self._reader.inputs[0].kind
+        found = attempt(work, unreadable(self.declared.table.name, format_))
         self._reader.refuse_change()
         for stored in self._stored:
             if stored is not None:
                 refuse_change(self._spark, stored)
-
-    def _types(self, frames: list[tuple[DataFrame, Rows]]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the types of stored columns, of the asked table and of the joined one."""
-        own, *others = (dict(rows.physical) for _, rows in frames)
-        return own, others[0] if others else self._reader.joined
-
-    def _merged(
-        self, query: Query, partial: Partial, frames: list[tuple[DataFrame, Rows]]
-    ) -> DataFrame:
-        """Return whole numbers by place, added up over all parts of the rows."""
-        from pyspark.sql import functions
-
-        sums = [f"m{j}" for j in range(partial.width)]
-        schema = "part int, cell bigint, v bigint, " + ", ".join(f"{m} decimal(38,0)" for m in sums)
-        counted = self._counted(query, partial.sql, partial.key_tables, frames, schema)
-        low, high = (functions.lit(x).cast("decimal(38,0)") for x in (-LIMIT, LIMIT))
-        totals = [
-            functions.least(functions.greatest(functions.sum(m), low), high).cast("bigint").alias(m)
-            for m in sums
-        ]
-        return counted.groupBy(*PLACE).agg(*totals)
-
-    def _counted(
-        self,
-        query: Query,
-        sql: str,
-        key_tables: tuple[KeyTable, ...],
-        frames: list[tuple[DataFrame, Rows]],
-        schema: str,
-    ) -> DataFrame:
-        """Return what the statement finds in each part of the rows."""
-        public = None
-        if query.join is not None and not query.join.by_unit:
-            public = self._reader.public_rows(needed_joined(query))
-        kind = _arrow_schema(schema)
-        frame, rows = frames[0]
-        if query.unit.id is None:
-            task = Count(sql, key_tables, rows, kind, public=public)
-            return frame.mapInArrow(task.run, schema)
-        together = self._by_unit(query, frames)
-        whole = tuple(rows for _, rows in frames)
-        task = Count(sql, key_tables, rows, kind, whole=whole, public=public)
-        return together.mapInArrow(task.run, schema)
-
-    def _by_unit(self, query: Query, frames: list[tuple[DataFrame, Rows]]) -> DataFrame:
-        """Return packed rows, those of a unit in one partition."""
-        buckets = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 200)
-        packed = []
-        for place, (frame, rows) in enumerate(frames):
-            task = Spread(rows, self._unit(query, place, rows), place, buckets)
-            packed.append(frame.mapInArrow(task.run, SPREAD_SCHEMA))
-        together = packed[0] if len(packed) == 1 else packed[0].unionAll(packed[1])
-        return together.repartition(buckets, "bucket")
-
-    def _unit(self, query: Query, place: int, rows: Rows) -> str:
-        """Return the SQL of the unit of a row, of the asked table or of the joined one."""
-        if query.unit.id is None:
-            raise TypeError("every row is a unit of its own")
-        name, table = query.unit.id, query.declared.table
-        if place and query.join is not None:
-            name = next(right for left, right in query.join.on if left == name)
-            table = query.join.declared.table
-        return typed(name, table.columns[name], rows.physical[name], table.time_zone)
+        return found
 
 
 def _stored(spark: SparkSession, declared: Declared, frame: object | None) -> Stored | None:
@@ -257,26 +243,3 @@ def _stored(spark: SparkSession, declared: Declared, frame: object | None) -> St
     if frame is not None or source is None or not source.is_sparks:
         return None
     return find_stored(spark, declared)
-
-
-def refuse_other_versions(spark: SparkSession) -> None:
-    """Raise DP-SPARK-004 unless an executor has what the driver has; reads no data."""
-    problem = "Python, dprelease or duckdb is missing there"
-    ask = spark.range(1, numPartitions=1)
-    reported = attempt(
-        lambda: ask.mapInArrow(report_versions, "versions string").toArrow(),
-        DataError("DP-SPARK-004", problem=problem),
-    )
-    there = reported["versions"][0].as_py()
-    if there != versions():
-        problem = f"they have {there}, the driver {versions()}"
-        raise DataError("DP-SPARK-004", problem=problem)
-
-
-def _arrow_schema(schema: str) -> pa.Schema:
-    """Return the Arrow schema of a Spark schema of this module."""
-    import pyarrow as pa
-
-    kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
-    fields = [field.split(" ") for field in schema.split(", ")]
-    return pa.schema([(name, kinds.get(kind, pa.decimal128(38, 0))) for name, kind in fields])

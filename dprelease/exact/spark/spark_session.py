@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.errors import DataError
 from dprelease.errors.printable import one_line
+from dprelease.exact.spark.attempts import attempt
 from dprelease.exact.spark.exposure import left_open_by
 from dprelease.exact.spark.private import end_java, forget_folders, has_java, private_settings
+from dprelease.exact.spark.workers import refuse_missing_python
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Result = TypeVar("Result")
 
 FIXED = {
     "spark.sql.session.timeZone": "UTC",
@@ -30,6 +30,9 @@ FIXED = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Of what is asked of the files of a table; rows about people are spread by their number.
+    "spark.sql.shuffle.partitions": "4",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # else no column of the file can be read
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -91,6 +94,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     with ExitStack() as stack:
         config: Mapping[str, str] = settings.config
         if own:
+            refuse_missing_python(settings.master or config.get("spark.master"), os.environ)
             config = stack.enter_context(private_settings(settings.master, config))
             stack.enter_context(_java())
         spark = attempt(lambda: _started(settings, config, running), _not_started())
@@ -173,34 +177,3 @@ def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
         builder = builder.config(name, value)
     spark: SparkSession = builder.create() if settings.is_remote else builder.getOrCreate()
     return spark
-
-
-def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
-    """Return what work returns; Spark's own words, which may quote a cell, go no further.
-
-    Raises
-    ------
-    DpReleaseError
-        `failure`, if Spark fails.
-    """
-    import pyarrow as pa
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    failures = (
-        PySparkException, Py4JError, pa.ArrowException, MemoryError, OSError, RuntimeError,
-        TypeError, ValueError, LookupError,
-    )  # fmt: skip
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return work()
-    except failures as problem:
-        if isinstance(problem, DpReleaseError):
-            failure = problem
-    raise failure
-
-
-def unreadable(table: str, format_: str) -> DataError:
-    """Return the error of an engine that fails while it reads rows."""
-    return DataError("DP-DATA-006", state=State.READ, table=table, format=format_)

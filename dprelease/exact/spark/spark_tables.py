@@ -15,7 +15,7 @@ import pyarrow as pa
 from dprelease.errors import DataError, State
 from dprelease.exact.inputs import format_of
 from dprelease.exact.reading.sources import named, stored_columns
-from dprelease.exact.spark.spark_session import attempt
+from dprelease.exact.spark.attempts import attempt
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ class Stored:
         read = self.frame.select(*columns) if columns else self.frame.select(functions.lit(1))
         table: pa.Table = attempt(read.toArrow, failure)
         return table.cast(empty.schema) if columns else table
+
+    @property
+    def number(self) -> int:
+        """Return how many rows there are."""
+        return sum(int(file[-1]) for file in self.stamp)
 
     @property
     def format(self) -> str:

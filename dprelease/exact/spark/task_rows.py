@@ -1,21 +1,20 @@
-"""What a task gets from Spark, as Arrow tables of a source's rows, types kept."""
+"""What a task gets of a source, as a relation of DuckDB that has the types of the whole source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
 
-from dprelease.exact.reading.sources import TextReader
 from dprelease.query import quoting
 from dprelease.statements.physical import base_type
 
 CHUNK = 2**18
-"""Rows that are read, or counted, at a time."""
-
+"""Rows that come from Spark, or from the driver, at a time."""
 
 ARROW = {
     "TIMESTAMP_MS": pa.timestamp("ms"),
@@ -28,60 +27,52 @@ ARROW = {
 }
 """Types that Spark does not know, but whose every value it hands over as another type's."""
 
+Link = duckdb.DuckDBPyConnection
+
 
 class TypesDiffer(Exception):
     """A column has another type in a task than it had when the statement was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """How the rows of one table come out of Spark.
-
-    `physical`: the engine's types of the columns that are read. Without `reader` and `packed` they
-    are columns of Spark itself, in this order; types of `ARROW` come as another that holds them.
-    `packed`: each Spark row is `content`, an Arrow stream. `reader`: each is a whole text file,
-    `content`, read as the engine duckdb reads it, so that a broken line means what it means there.
-    """
-
-    physical: Mapping[str, str]
-    packed: bool = False
-    reader: TextReader | None = None
+class Rows(Protocol):
+    """How a task gets its rows of a table."""
 
     @property
-    def names(self) -> list[str]:
-        """Return the declared names of the columns."""
-        return list(self.physical)
+    def physical(self) -> Mapping[str, str]:
+        """Return the engine's types of the columns that are read."""
+        ...
 
-    def tables(
-        self, batches: Iterable[pa.RecordBatch], link: duckdb.DuckDBPyConnection, folder: Path
-    ) -> Iterator[pa.Table]:
-        """Yield Arrow tables of at most about `CHUNK` rows.
+    def parts(
+        self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
+    ) -> Iterator[None]:
+        """Give the relation the rows of the task, those of one part after the other.
+
+        `batches`: what comes from Spark. `folder`: a private one.
 
         Raises
         ------
-        pyarrow.ArrowException, duckdb.Error
+        pyarrow.ArrowException, duckdb.Error, OSError
             If the source is not what its format promises.
         TypesDiffer
             If it is, but not what it was.
         """
-        for table in self._read(batches, link, folder):
-            table.validate(full=True)  # texts that are no UTF-8 would be read unchecked
-            self._check(table, link)
-            yield table
+        ...
 
-    def _read(
-        self, batches: Iterable[pa.RecordBatch], link: duckdb.DuckDBPyConnection, folder: Path
-    ) -> Iterator[pa.Table]:
-        if self.reader is not None:
-            for content in _contents(batches):
-                yield from self._text(content, link, folder)
-        elif self.packed:
-            for content in _contents(batches):
-                table = pa.ipc.open_stream(content).read_all()
-                yield table.select(self.names) if self.names else table
-        else:
-            for table in _gathered(batches):
-                yield self._restored(table.rename_columns(self.names)) if self.names else table
+
+@dataclass(frozen=True)
+class SparkRows:
+    """Columns that Spark reads, in this order; types of `ARROW` come as another that holds them."""
+
+    physical: Mapping[str, str]
+
+    def parts(
+        self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
+    ) -> Iterator[None]:
+        """See `Rows`."""
+        for table in _gathered(batches):
+            if self.physical:
+                table = self._restored(table.rename_columns(list(self.physical)))
+            yield from registered(table, self.physical, link, relation)
 
     def _restored(self, table: pa.Table) -> pa.Table:
         for place, (name, kind) in enumerate(self.physical.items()):
@@ -89,44 +80,63 @@ class Rows:
                 table = table.set_column(place, name, table[name].cast(ARROW[kind]))
         return table
 
-    def _text(
-        self, content: pa.Buffer, link: duckdb.DuckDBPyConnection, folder: Path
-    ) -> Iterator[pa.Table]:
-        if self.reader is None:
-            raise TypeError("the rows are no text")
-        file = folder / "text"
-        self.reader.packing.write(pa.BufferReader(content), file)
-        try:
-            chosen = ", ".join(quoting.identifier(name) for name in self.names) or "1 AS one"
-            source = self.reader.relation([file])
-            # A connection of its own: others ask something while this one is still reading.
-            with link.cursor() as reading:
-                for batch in reading.sql(f"SELECT {chosen} FROM {source}").to_arrow_reader(CHUNK):
-                    yield pa.Table.from_batches([batch])
-        finally:
-            file.unlink()
 
-    def _check(self, table: pa.Table, link: duckdb.DuckDBPyConnection) -> None:
-        link.register("dp_checked", table.slice(0, 0))
-        kinds = {str(n): str(k) for n, k, *_ in link.execute("DESCRIBE dp_checked").fetchall()}
-        link.unregister("dp_checked")
-        for name, kind in self.physical.items():
-            if base_type(kinds.get(name, "")) != base_type(kind):
-                raise TypesDiffer(name)
+@dataclass(frozen=True)
+class PackedRows:
+    """Rows that come from the driver: each row of Spark is `content`, an Arrow stream."""
+
+    physical: Mapping[str, str]
+
+    def parts(
+        self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
+    ) -> Iterator[None]:
+        """See `Rows`."""
+        for batch in batches:
+            for content in batch.column("content"):
+                table = unpacked(content.as_buffer())
+                table = table.select(list(self.physical)) if self.physical else table
+                yield from registered(table, self.physical, link, relation)
+
+
+def registered(
+    table: pa.Table, physical: Mapping[str, str], link: Link, relation: str
+) -> Iterator[None]:
+    """Let a relation be a table, for one turn; raises as `Rows.parts`."""
+    table.validate(full=True)  # texts that are no UTF-8 would be read unchecked
+    link.register(relation, table)
+    check(physical, link, relation)
+    yield
+    link.unregister(relation)
+
+
+def check(physical: Mapping[str, str], link: Link, relation: str) -> None:
+    """Raise TypesDiffer unless the relation has these columns."""
+    told = link.execute(f"DESCRIBE {relation}").fetchall()
+    kinds = {str(name): str(kind) for name, kind, *_ in told}
+    for name, kind in physical.items():
+        if base_type(kinds.get(name, "")) != base_type(kind):
+            raise TypesDiffer(name)
+
+
+def columns_of(physical: Mapping[str, str]) -> str:
+    """Return the columns of a SELECT."""
+    return ", ".join(map(quoting.identifier, physical)) or "1 AS one"
+
+
+PACKING = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def packed(table: pa.Table) -> bytes:
     """Return an Arrow table as the bytes of a stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
+    with pa.ipc.new_stream(sink, table.schema, options=PACKING) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
 
 
-def _contents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Buffer]:
-    for batch in batches:
-        for content in batch.column("content"):
-            yield content.as_buffer()
+def unpacked(content: object) -> pa.Table:
+    """Return the Arrow table of the bytes of a stream."""
+    return pa.ipc.open_stream(content).read_all()
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -7,22 +7,32 @@ them into its logs, and they may quote a cell.
 
 from __future__ import annotations
 
-import itertools
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dprelease.exact.spark.link import private_link
-from dprelease.exact.spark.task_rows import Rows, packed
+from dprelease.exact.arrow_numbers import array_of
+from dprelease.exact.scanned import fill
+from dprelease.exact.spark.link import Access, task_link
+from dprelease.exact.spark.sums import Adding, added_up, by_table, row_of, sent
+from dprelease.exact.spark.task_rows import Link, Rows, unpacked
 from dprelease.exact.true_table import Integers
-from dprelease.query import quoting
+from dprelease.exact.vectors import MOST_ROWS
+from dprelease.exact.vectors import batches as read
 from dprelease.statements.compiler import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
+from dprelease.statements.scan import CompiledScan
 from dprelease.version import __version__
+
+Batches = Iterable[pa.RecordBatch]
+
+ROWS_SEEN = -1
+"""The number of a table of sums that has one cell: how many rows there were."""
 
 
 class TaskFailure(Exception):
@@ -35,7 +45,7 @@ def versions() -> str:
     return f"Python {python}, dprelease {__version__}, duckdb {duckdb.__version__}"
 
 
-def report_versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def report_versions(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Yield the versions of an executor, whatever comes in."""
     for _ in batches:
         pass
@@ -54,111 +64,108 @@ def silenced(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.Record
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Packs rows by the bucket of their unit; rows without a unit are left out.
+class Public:
+    """What the statements of tasks read beside rows about people.
 
-    `unit`: the SQL of a row's unit, `table` 0 for the asked table and 1 for the joined one.
+    `key_tables`: values of text keys. `joined`: the rows of a joined public table, packed.
     """
 
+    key_tables: tuple[KeyTable, ...] = ()
+    joined: bytes | None = None
+
+    def made_known(self, link: Link) -> None:
+        """Register all of it."""
+        for keys in self.key_tables:
+            codes = np.arange(len(keys.values))
+            values = pa.array(list(keys.values), pa.string())
+            link.register(keys.name, pa.table({"code": codes, "value": values}))
+        if self.joined is not None:
+            link.register(JOINED, unpacked(self.joined))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How tasks read the rows of a table, by a DuckDB that may read so much."""
+
     rows: Rows
-    unit: str
-    table: int
-    buckets: int
+    access: Access
+    public: Public = field(default_factory=Public)
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows (bucket, kind, content)."""
-        yield from silenced(lambda: self._spread(batches))
-
-    def _spread(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with private_link() as (link, folder):
-            for table in self.rows.tables(batches, link, folder):
-                link.register("dp_rows", table)
-                # The same text is in the same bucket, in whatever version or task.
-                sql = (
-                    f"SELECT coalesce(md5_number_lower(CAST({self.unit} AS VARCHAR)) "
-                    f"% {self.buckets}, {self.buckets})::BIGINT AS bucket FROM dp_rows"
-                )
-                buckets = link.execute(sql).fetchnumpy()["bucket"]
-                link.unregister("dp_rows")
-                yield from self._packs(table, np.asarray(buckets, dtype=np.int64))
-
-    def _packs(self, table: pa.Table, buckets: Integers) -> Iterator[pa.RecordBatch]:
-        order = np.argsort(buckets, kind="stable")
-        sorted_ = table.take(pa.array(order))
-        ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
-        for bucket, (start, end) in enumerate(itertools.pairwise(ends)):
-            if end > start:
-                content = packed(sorted_.slice(start, end - start).combine_chunks())
-                columns = {
-                    "bucket": pa.array([bucket], pa.int32()),
-                    "kind": pa.array([self.table], pa.int32()),
-                    "content": pa.array([content], pa.binary()),
-                }
-                yield pa.RecordBatch.from_pydict(columns)
+    @contextmanager
+    def parts(self, batches: Batches) -> Iterator[tuple[Link, Iterator[None]]]:
+        """Yield a connection, and parts of the rows of a task: each is `dp_source` for its turn."""
+        with task_link(self.access) as (link, folder):
+            self.public.made_known(link)
+            yield link, self.rows.parts(batches, link, folder, SOURCE)
 
 
 @dataclass(frozen=True)
 class Count:
-    """Runs a statement over the rows of a task.
+    """Adds up what a statement finds in the parts of a task; `block`: see `sums.sent`."""
 
-    `schema`: the Arrow schema of what it yields. `whole`: the rows of these tables come packed, and
-    are counted all at once, for units must not be torn apart. `public`: the rows of a joined public
-    table, packed.
-    """
-
+    reading: Reading
     sql: str
-    key_tables: tuple[KeyTable, ...]
-    rows: Rows
-    schema: pa.Schema
-    whole: tuple[Rows, ...] = ()
-    public: bytes | None = None
+    block: int | None = None
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the statement."""
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield rows of `SUMS`, of the table 0."""
         yield from silenced(lambda: self._count(batches))
 
-    def _count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with private_link() as (link, folder):
-            for keys in self.key_tables:
-                codes = np.arange(len(keys.values))
-                values = pa.array(list(keys.values), pa.string())
-                link.register(keys.name, pa.table({"code": codes, "value": values}))
-            if self.public is not None:
-                link.register(JOINED, pa.ipc.open_stream(self.public).read_all())
-            if self.whole:
-                yield from self._over_all(batches, link)
-                return
-            for table in self.rows.tables(batches, link, folder):
-                link.register(SOURCE, table)
-                yield from self._answers(link)
-                link.unregister(SOURCE)
+    def _count(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        with self.reading.parts(batches) as (link, parts):
+            sums = Adding(link)
+            for _ in parts:
+                sums.add(link.sql(self.sql).to_arrow_table())
+            yield from sums.sent(0, self.block)
 
-    def _over_all(
-        self, batches: Iterable[pa.RecordBatch], link: duckdb.DuckDBPyConnection
-    ) -> Iterator[pa.RecordBatch]:
-        for relation, rows in zip((SOURCE, JOINED), self.whole, strict=False):
-            columns = ", ".join(
-                f"{quoting.identifier(name)} {kind}" for name, kind in rows.physical.items()
-            )
-            link.execute(f"CREATE TEMP TABLE {relation} ({columns})")
-        seen = False
-        for batch in batches:
-            for kind, content in zip(batch.column("kind"), batch.column("content"), strict=True):
-                link.register("dp_rows", pa.ipc.open_stream(content.as_buffer()).read_all())
-                relation = (SOURCE, JOINED)[kind.as_py()]
-                link.execute(f"INSERT INTO {relation} BY NAME SELECT * FROM dp_rows")
-                seen = True
-        if seen:
-            yield from self._answers(link)
 
-    def _answers(self, link: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
-        names = ", ".join(quoting.identifier(name) for name in self.schema.names)
-        reader = link.sql(f"SELECT {names} FROM ({self.sql})").to_arrow_reader(2**16)
-        for batch in reader:
-            yield pa.RecordBatch.from_arrays(
-                [
-                    column.cast(kind)
-                    for column, kind in zip(batch.columns, self.schema.types, strict=True)
-                ],
-                schema=self.schema,
-            )
+@dataclass(frozen=True)
+class FillJoint:
+    """Fills the joint tables of a scan; numbers of tables of sums are their places."""
+
+    reading: Reading
+    scan: CompiledScan
+    block: int | None = None
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield rows of `SUMS`, and how many rows were seen."""
+        yield from silenced(lambda: self._fill(batches))
+
+    def _fill(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        with self.reading.parts(batches) as (link, parts):
+            seen = 0
+
+            def stream() -> Iterator[pa.RecordBatch]:
+                nonlocal seen
+                for _ in parts:
+                    for batch in read(link, self.scan.sql, self.scan.wide):
+                        seen += len(batch)
+                        yield batch
+
+            filled = fill(stream(), self.scan.filled)
+            if filled is None:
+                seen = max(seen, MOST_ROWS + 1)
+            yield row_of(ROWS_SEEN, 0, pa.table({"cell": [0], "m0": [seen]}))
+            for place, (_, vectors) in enumerate(filled or ()):
+                yield from sent(place, _told(list(vectors.values())), self.block)
+
+
+def _told(vectors: list[Integers]) -> pa.Table:
+    """Return the cells in which a vector is not zero."""
+    cells = np.flatnonzero(np.logical_or.reduce([vector != 0 for vector in vectors]))
+    columns = {f"m{j}": array_of(vector[cells]) for j, vector in enumerate(vectors)}
+    return pa.table({"cell": array_of(cells), **columns})
+
+
+@dataclass(frozen=True)
+class AddUp:
+    """Adds up the sums of the same tables and blocks, of which the task has got all."""
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield rows of `SUMS`."""
+        yield from silenced(lambda: self._add(batches))
+
+    def _add(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        with task_link(Access()) as (link, _):
+            for number, tables in by_table(batches).items():
+                yield row_of(number, number, added_up(link, tables))

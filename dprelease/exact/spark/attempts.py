@@ -1,0 +1,42 @@
+"""Work that Spark may fail at: its own words, which may quote a cell, go no further."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from dprelease.errors import DataError, DpReleaseError, State
+
+Result = TypeVar("Result")
+
+
+def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
+    """Return what work returns; Spark's own words, which may quote a cell, go no further.
+
+    Raises
+    ------
+    DpReleaseError
+        `failure`, if Spark fails.
+    """
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    failures = (
+        PySparkException, Py4JError, pa.ArrowException, MemoryError, OSError, RuntimeError,
+        TypeError, ValueError, LookupError,
+    )  # fmt: skip
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return work()
+    except failures as problem:
+        if isinstance(problem, DpReleaseError):
+            failure = problem
+    raise failure
+
+
+def unreadable(table: str, format_: str) -> DataError:
+    """Return the error of an engine that fails while it reads rows."""
+    return DataError("DP-DATA-006", state=State.READ, table=table, format=format_)

@@ -1,0 +1,129 @@
+"""The jobs that Spark is given: which tasks, over which rows, and where their sums meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dprelease.exact.spark.located import Located
+from dprelease.exact.spark.pieces import buckets_of, cores_of
+from dprelease.exact.spark.sums import BLOCK, SUMS, by_table
+from dprelease.exact.spark.task_rows import columns_of
+from dprelease.exact.spark.tasks import AddUp, Count, FillJoint, Public, Reading
+from dprelease.exact.spark.unit_tasks import CODED, SPREAD, Bound, Bounded, Spread
+from dprelease.statements.layers import SOURCE
+from dprelease.statements.rows_of_ids import CompiledRows
+from dprelease.statements.scan import CompiledScan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AT_DRIVER = 2**24
+"""Sums that the driver adds up at most; of more than that each block of cells has its task."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums that tasks are going to find.
+
+    `frame` makes rows of `SUMS`: nothing has been read yet. `many`: whether they come in blocks of
+    cells, for others than the driver to add up.
+    """
+
+    frame: Callable[[], DataFrame]
+    many: bool
+    tasks: int
+
+    def gathered(self) -> dict[int, list[pa.Table]]:
+        """Return all sums by table, to be added up."""
+        frame = self.frame()
+        if self.many:
+            frame = frame.repartitionById(self.tasks, "place").mapInArrow(AddUp().run, SUMS)
+        return by_table(frame.toArrow().to_batches())
+
+
+def counted(
+    spark: SparkSession,
+    at: Located,
+    public: Public,
+    sql: str,
+    numbers: int,
+    block: int | None = None,
+) -> Sums:
+    """Return what a statement finds in the rows of a table: so many sums, at most.
+
+    `block`: cells of a block, if all sums are to come in blocks.
+    """
+    many = numbers * at.tasks > AT_DRIVER
+    task = Count(Reading(at.rows, at.access, public), sql, block or (BLOCK if many else None))
+    return Sums(lambda: at.frame().mapInArrow(task.run, SUMS), many, _adding(spark, numbers))
+
+
+def filled(spark: SparkSession, at: Located, public: Public, scan: CompiledScan) -> Sums:
+    """Return the numbers of joint tables."""
+    numbers = sum(joint.size * max(1, len(joint.joint.vectors)) for joint in scan.filled)
+    many = numbers * at.tasks > AT_DRIVER
+    task = FillJoint(Reading(at.rows, at.access, public), scan, BLOCK if many else None)
+    return Sums(lambda: at.frame().mapInArrow(task.run, SUMS), many, _adding(spark, numbers))
+
+
+def _adding(spark: SparkSession, numbers: int) -> int:
+    """Return how many tasks add up so many sums."""
+    return max(1, min(4 * cores_of(spark), -(-numbers // BLOCK)))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Rows of a table that meet by their unit: what of them is sent, and what says the unit.
+
+    `sql`: empty for what is stored. `public`: what it reads beside. `coded`: whether it is codes
+    of keys, and values.
+    """
+
+    at: Located
+    sql: str
+    unit: str
+    public: Public = field(default_factory=Public)
+    coded: bool = False
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Tables whose rows of a unit meet in one task.
+
+    `sent`: the asked table, and the one that is joined to it by units. `held`: see `Bound`.
+    `public`: what the statements over the rows that met read. `text`: whether ids are texts.
+    """
+
+    sent: tuple[Sent, ...]
+    tables: tuple[Bounded, ...]
+    held: CompiledRows | None
+    public: Public
+    text: bool
+
+    def sums(self, spark: SparkSession, numbers: int, block: int | None = None) -> Sums:
+        """Return the sums of all tables, so many at most; `block` as in `counted`."""
+        cores = cores_of(spark)
+        buckets = buckets_of(sum(one.at.number for one in self.sent), cores)
+        many = numbers * buckets > AT_DRIVER
+        size = block or (BLOCK if many else None)
+        kinds = tuple(dict(one.at.rows.physical) for one in self.sent if not one.coded)
+        bound = Bound(self.public, kinds, self.tables, self.held, self.text, size)
+        return Sums(
+            lambda: self._met(buckets).mapInArrow(bound.run, SUMS), many, _adding(spark, numbers)
+        )
+
+    def _met(self, buckets: int) -> DataFrame:
+        """Return rows of `SPREAD`, those of a unit in one partition."""
+        packed = []
+        for place, one in enumerate(self.sent):
+            reading = Reading(one.at.rows, one.at.access, one.public)
+            sql = one.sql or f"SELECT {columns_of(one.at.rows.physical)} FROM {SOURCE}"
+            task = Spread(reading, sql, one.unit, CODED if one.coded else place, buckets)
+            packed.append(one.at.frame().mapInArrow(task.run, SPREAD))
+        rows = reduce(lambda left, right: left.unionAll(right), packed)
+        return rows.repartitionById(buckets, "bucket")

@@ -1,0 +1,199 @@
+"""How the rows of a source reach the tasks.
+
+Files that all machines share are read there, by DuckDB: Parquet in ranges of rows, text files as a
+whole. Frames go as bytes. What Spark alone has a file system for, or a catalogue, Spark reads; so
+it does columns at whose values the engine could stop. It is refused where it has no type that holds
+a column's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.errors import DataError
+from dprelease.exact.inputs import Input
+from dprelease.exact.reading.sources import named, text_reader
+from dprelease.exact.spark.attempts import attempt
+from dprelease.exact.spark.link import Access
+from dprelease.exact.spark.pieces import (
+    BYTES_A_ROW,
+    MOST_ROWS,
+    cores_of,
+    files_together,
+    pieces_of,
+    size_of,
+)
+from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_tables import Stored, quoted
+from dprelease.exact.spark.task_files import ParquetRows, TextRows
+from dprelease.exact.spark.task_rows import PackedRows, Rows, SparkRows, packed
+from dprelease.schema.table import Source
+from dprelease.statements.physical import FLOATS, base_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ASKED = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INTEGER": "integer",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "VARCHAR": "string",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp_ntz",
+    "TIMESTAMP WITH TIME ZONE": "timestamp",
+    "UTINYINT": "short",
+    "USMALLINT": "integer",
+    "UINTEGER": "long",
+    "UBIGINT": "decimal(20, 0)",
+    "TIMESTAMP_MS": "long",
+    "TIMESTAMP_NS": "long",
+    "TIMESTAMPTZ_NS": "long",
+}
+"""As what Spark is asked for a type: itself, or one that holds it and is turned back by tasks."""
+
+Types = Mapping[str, str]
+"""The engine's types of columns, by name."""
+
+SPECIAL = "*?[]{}\\:"
+"""What Spark takes for a pattern, or for a scheme, in the name of a file."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where tasks get the rows of a table: what Spark hands them, and how they read that.
+
+    `frame` makes what Spark hands them, once a job is to run. `number`: rows, about. `tasks`: how
+    many there are, about.
+    """
+
+    frame: Callable[[], DataFrame]
+    rows: Rows
+    number: int
+    tasks: int
+    access: Access = field(default_factory=Access)
+
+
+def located(
+    spark: SparkSession, reader: Reader, place: int, names: Sequence[str], stored: Stored | None
+) -> Located:
+    """Return where the columns of an input are.
+
+    `stored`: a table that Spark alone can read.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-001 or 002 for a source or a column that Spark could read differently.
+    """
+    given = reader.inputs[place]
+    physical = {name: given.physical[name] for name in names}
+    cores = cores_of(spark)
+    if stored is not None:
+        many = max(cores, stored.number // MOST_ROWS)
+        chosen = _chosen(stored.frame, names)
+        return Located(lambda: chosen, SparkRows(physical), stored.number, many)
+    if given.arrow is not None:
+        return _frame(spark, given.arrow, physical)
+    source = given.declared.table.source
+    if source is None or source.kind not in ("parquet", "csv", "json_lines"):
+        table = given.declared.table.name
+        raise DataError("DP-SPARK-001", table=table, format="a DuckDB file")
+    if source.kind == "parquet":
+        if given.differs:
+            table = given.declared.table.name
+            raise DataError("DP-SPARK-001", table=table, format="files whose column types differ")
+        lengths, whole = reader.lengths(place)
+        if any(name in given.coarse for name in names):
+            return _parquet(spark, given, physical, sum(lengths))
+        pieces = pieces_of(lengths, cores, whole=whole)
+        rows = ParquetRows(physical, tuple(map(str, given.files)), tuple(pieces))
+        floats = any(base_type(kind) in FLOATS for kind in given.physical.values())
+        access = Access(rows.files, floats)
+        return _tasks(spark, rows, len(pieces), sum(lengths), access)
+    return _texts(spark, given, source, physical)
+
+
+def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -> Located:
+    reader = text_reader(given.declared, source, given.files)
+    sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
+    pieces = files_together(sizes, cores_of(spark))
+    files = tuple(map(str, given.files))
+    rows = TextRows(physical, reader, files, tuple(pieces))
+    number = sum(sizes) // BYTES_A_ROW
+    return _tasks(spark, rows, len(pieces), number, Access(files))
+
+
+def _tasks(spark: SparkSession, rows: Rows, pieces: int, number: int, access: Access) -> Located:
+    """Return rows of files: Spark hands each task the number of its piece."""
+
+    def made() -> DataFrame:
+        return spark.range(0, pieces, 1, max(1, pieces))
+
+    return Located(made, rows, number, pieces, access)
+
+
+def _frame(spark: SparkSession, arrow: Any, physical: Types) -> Located:
+    """Return a frame's rows, packed: so that they keep types that Spark does not know."""
+    import pyarrow as pa
+
+    size = size_of(len(arrow), cores_of(spark))
+    starts = range(0, max(len(arrow), 1), size)
+
+    def made() -> DataFrame:
+        read = {name: arrow[name] for name in physical} or {"one": pa.nulls(len(arrow))}
+        table = pa.table(read)
+        contents = [packed(table.slice(start, size)) for start in starts]
+        return spark.createDataFrame(pa.table({"content": pa.array(contents, pa.binary())}))
+
+    return Located(made, PackedRows(physical), len(arrow), len(starts))
+
+
+def _uri(file: Path, given: Input) -> str:
+    if any(mark in str(file) for mark in SPECIAL):
+        table = given.declared.table.name
+        raise DataError("DP-SPARK-001", table=table, format=f"a file with one of {SPECIAL} in it")
+    return f"file://{file}"
+
+
+def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) -> Located:
+    """Return the columns as they are asked for: Spark does not infer any type.
+
+    For instants at which the engine could stop.
+    """
+    from pyspark.sql.types import StructType
+
+    paths = [_uri(file, given) for file in given.files]
+    types = {name: _asked(name, kind) for name, kind in physical.items()}
+    schema = StructType()
+    for name, kind in types.items():
+        schema.add(name, kind)
+    read = spark.read.schema(schema).options(
+        recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED"
+    )
+    failure = DataError("DP-DATA-001", **named(given.declared), format="parquet")
+    chosen = _chosen(attempt(lambda: read.parquet(*paths), failure), list(types))
+    many = max(cores_of(spark), number // MOST_ROWS)
+    return Located(lambda: chosen, SparkRows(physical), number, many)
+
+
+def _asked(name: str, physical: str) -> str:
+    """Return the type to ask Spark for; refuse one that it does not have."""
+    if base_type(physical) == "DECIMAL":
+        return physical.lower()
+    if physical not in ASKED:
+        raise DataError("DP-SPARK-002", column=name, physical=base_type(physical))
+    return ASKED[physical]
+
+
+def _chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions
+
+    columns = [functions.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)]
+    return frame.select(*columns) if columns else frame.select(functions.lit(1).alias("c0"))

@@ -1,0 +1,74 @@
+"""The sources of one engine: what the driver knows of them, and where tasks get their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dprelease.exact.spark.located import Located, located
+from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_tables import Stored
+from dprelease.exact.spark.tasks import Public
+from dprelease.query.resolve import Query
+from dprelease.statements.compiler import KeyTable
+from dprelease.statements.layers import needed_columns, needed_joined
+from dprelease.statements.meanings import typed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Types = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The asked table, and the one that is joined to it; `stored` where Spark alone reads it."""
+
+    spark: SparkSession
+    reader: Reader
+    stored: Sequence[Stored | None]
+
+    def located(self, query: Query) -> list[Located]:
+        """Return where the rows are of the tables about people that a query reads.
+
+        Raises
+        ------
+        DataError
+            DP-SPARK-001 or 002 for what Spark could read differently.
+        """
+        needed = [needed_columns(query)]
+        if query.join is not None and query.join.by_unit:
+            needed.append(needed_joined(query))
+        return [
+            located(self.spark, self.reader, place, names, stored)
+            for place, (names, stored) in enumerate(zip(needed, self.stored, strict=False))
+        ]
+
+    def types(self, at: Sequence[Located]) -> tuple[Types, Types]:
+        """Return the types of stored columns, of the asked table and of the joined one."""
+        own, *others = (dict(one.rows.physical) for one in at)
+        return own, others[0] if others else self.reader.joined
+
+    def public(self, query: Query, key_tables: Sequence[KeyTable]) -> Public:
+        """Return what the statements of a query read beside rows about people.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if a joined public table can't be read.
+        """
+        joined = None
+        if query.join is not None and not query.join.by_unit:
+            joined = self.reader.public_rows(needed_joined(query))
+        return Public(tuple(key_tables), joined)
+
+    def unit(self, query: Query, place: int, types: Types) -> str:
+        """Return the SQL of the unit of a stored row, of the asked table or of the joined one."""
+        if query.unit.id is None:
+            raise TypeError("every row is a unit of its own")
+        name, table = query.unit.id, query.declared.table
+        if place and query.join is not None:
+            name = next(right for left, right in query.join.on if left == name)
+            table = query.join.declared.table
+        return typed(name, table.columns[name], types[name], table.time_zone)

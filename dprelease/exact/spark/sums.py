@@ -1,0 +1,112 @@
+"""Whole numbers that tasks found, packed on their way, and added up wherever they meet.
+
+Spark moves them as they are packed: to the driver if they are few, else those of each block of
+cells to one task, which adds them up.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from dprelease.exact.arrow_numbers import array_of, numbers_of
+from dprelease.exact.spark.task_rows import Link, packed, unpacked
+from dprelease.numerics.lattice import LIMIT
+
+SUMS = "number int, place int, content binary"
+"""Rows of sums in Spark: of which table, where those of its block of cells meet, and the packed
+sums. Blocks of one table have places of their own, in their order, from its number on."""
+
+BLOCK = 2**16
+"""Cells of a block."""
+
+FULL = 2**20
+"""Rows of sums that a task holds before it adds them up."""
+
+ADDED = "dp_added"
+
+
+def added_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa.Table:
+    """Return sums by place: `m0`, `m1`, ... for whatever other columns the tables have.
+
+    They are 128 bits wide; `final`: clamped to 2^62, as sums of all rows are, and 64 bits wide.
+    """
+    table = pa.concat_tables(tables)
+    places = [name for name in table.column_names if not name.startswith("m")]
+    sums = []
+    for name in table.column_names[len(places) :]:
+        total = f"CAST(sum({name}) AS HUGEINT)"
+        if final:
+            total = f"CAST(least(greatest({total}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT) AS BIGINT)"
+        else:
+            total = f"CAST({total} AS DECIMAL(38, 0))"
+        sums.append(f"{total} AS {name}")
+    link.register(ADDED, table)
+    try:
+        sql = f"SELECT {', '.join([*places, *sums])} FROM {ADDED} GROUP BY ALL"
+        return link.sql(sql).to_arrow_table()
+    finally:
+        link.unregister(ADDED)
+
+
+class Adding:
+    """Sums that come part by part, added up whenever they have become many."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._held: list[pa.Table] = []
+        self._rows = self._least = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Take the sums of one part."""
+        self._held.append(table)
+        self._rows += len(table)
+        if self._rows > FULL + 2 * self._least:
+            self._held = [self.table()]
+            self._rows = self._least = len(self._held[0])
+
+    def table(self) -> pa.Table:
+        """Return the sums of all parts; there has to be one."""
+        return self._held[0] if len(self._held) == 1 else added_up(self._link, self._held)
+
+    def sent(self, number: int, block: int | None) -> Iterator[pa.RecordBatch]:
+        """Yield the sums of a table, if there was a part; see `sent`."""
+        if self._held:
+            yield from sent(number, self.table(), block)
+
+
+def sent(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
+    """Yield rows of `SUMS`; one for all cells, or one for each block of so many."""
+    if block is None:
+        yield row_of(number, number, table)
+        return
+    blocks = np.asarray(table["cell"], dtype=np.int64) // block
+    order = np.argsort(blocks, kind="stable")
+    ordered = table.take(array_of(order))
+    starts = np.flatnonzero(np.diff(blocks[order], prepend=-1)).tolist()
+    for start, end in itertools.pairwise([*starts, len(order)]):
+        yield row_of(number, number + int(blocks[order[start]]), ordered.slice(start, end - start))
+
+
+def row_of(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
+    """Return one row of `SUMS`."""
+    columns = [
+        pa.array([number], pa.int32()),
+        pa.array([place], pa.int32()),
+        pa.array([packed(table)], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["number", "place", "content"])
+
+
+def by_table(sums: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
+    """Return the sums of each table, as they came."""
+    found: dict[int, list[pa.Table]] = {}
+    for batch in sums:
+        numbers = numbers_of(batch.column("number")).tolist()
+        for number, content in zip(numbers, batch.column("content"), strict=True):
+            if len(content.as_buffer()):
+                found.setdefault(number, []).append(unpacked(content.as_buffer()))
+    return found

@@ -1,0 +1,119 @@
+"""Files that a task reads itself, by DuckDB: their rows never pass through Spark.
+
+The paths are those of a file system that driver and executors share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from dprelease.exact.reading.plain import is_marked, opened
+from dprelease.exact.reading.sources import TextReader, parquet
+from dprelease.exact.spark.task_rows import Link, TypesDiffer, check, columns_of
+from dprelease.query import quoting
+from dprelease.statements.physical import SMALL_INTEGERS
+
+ROW_NUMBER = "file_row_number"
+"""What DuckDB calls the place of a row in its Parquet file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Rows of one file, from one place on to before another; all of them without the latter."""
+
+    file: int
+    first: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Ranges of rows of Parquet files: a row of Spark is the place of a piece in `pieces`."""
+
+    physical: Mapping[str, str]
+    files: tuple[str, ...]
+    pieces: tuple[tuple[Range, ...], ...]
+
+    def parts(
+        self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
+    ) -> Iterator[None]:
+        """See `Rows`."""
+        for place in _places(batches):
+            selects = [self._select(link, piece) for piece in self.pieces[place]]
+            rows = " UNION ALL ".join(selects)
+            yield from _viewed(rows, self.physical, link, relation)
+
+    def _select(self, link: Link, piece: Range) -> str:
+        """Return the rows of a range, with the types that the columns have in all files."""
+        source = parquet([Path(self.files[piece.file])])
+        told = link.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        stored = {str(name): str(kind) for name, kind, *_ in told}
+        columns = [_as(name, stored.get(name), kind) for name, kind in self.physical.items()]
+        where = ""
+        if piece.end is not None:
+            where = f" WHERE {ROW_NUMBER} >= {piece.first} AND {ROW_NUMBER} < {piece.end}"
+        return f"SELECT {', '.join(columns) or '1 AS one'} FROM {source}{where}"
+
+
+def _as(name: str, stored: str | None, wanted: str) -> str:
+    """Return a column of a file as all files have it; raise TypesDiffer for another type."""
+    column = quoting.identifier(name)
+    if stored == wanted:
+        return column
+    if not {stored, wanted} <= SMALL_INTEGERS:
+        raise TypesDiffer(name)
+    return f"CAST({column} AS {wanted}) AS {column}"
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Whole text files, read as the engine of one machine reads them.
+
+    So that a broken line means what it means there. A row of Spark is the place of a piece in
+    `pieces`, which has the places of its files.
+    """
+
+    physical: Mapping[str, str]
+    reader: TextReader
+    files: tuple[str, ...]
+    pieces: tuple[tuple[int, ...], ...]
+
+    def parts(
+        self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
+    ) -> Iterator[None]:
+        """See `Rows`."""
+        for place in _places(batches):
+            for file in self.pieces[place]:
+                yield from self._whole(Path(self.files[file]), link, folder, relation)
+
+    def _whole(self, file: Path, link: Link, folder: Path, relation: str) -> Iterator[None]:
+        marked = self.reader.function == "read_json" and is_marked(file)
+        copied = marked or not self.reader.packing.is_plain
+        if copied:
+            plain = folder / "text"
+            with opened(file) as raw:
+                self.reader.packing.write(raw, plain)
+            file = plain
+        try:
+            rows = f"SELECT {columns_of(self.physical)} FROM {self.reader.relation([file])}"
+            yield from _viewed(rows, self.physical, link, relation)
+        finally:
+            if copied:
+                file.unlink()
+
+
+def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _viewed(rows: str, physical: Mapping[str, str], link: Link, relation: str) -> Iterator[None]:
+    """Let a relation be the rows of a SELECT, for one turn."""
+    link.execute(f"CREATE TEMP VIEW {relation} AS {rows}")
+    check(physical, link, relation)
+    yield
+    link.execute(f"DROP VIEW {relation}")

@@ -1,0 +1,203 @@
+"""What the executors do with rows of ids: those of an id meet in one task, which bounds them.
+
+The rows come together once for all tables that read them; there each table has its own bounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dprelease.exact.arrow_numbers import array_of, numbers_of
+from dprelease.exact.bounding import bounding_in_memory as bounding
+from dprelease.exact.bounding.held_rows import HeldRows
+from dprelease.exact.spark.link import Access, task_link
+from dprelease.exact.spark.sums import sent
+from dprelease.exact.spark.task_rows import Link, packed, unpacked
+from dprelease.exact.spark.tasks import Batches, Public, Reading, silenced
+from dprelease.exact.vectors import batches as read
+from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query import quoting
+from dprelease.statements.bounding import windows
+from dprelease.statements.compiler import KEPT
+from dprelease.statements.layers import JOINED, SOURCE
+from dprelease.statements.rows_of_ids import Columns, CompiledRows
+
+SPREAD = "bucket int, kind int, content binary"
+CODED = 2
+"""The kind of rows that are coded already; 0 and 1 are rows of the asked and the joined table."""
+
+ROWS, PART, GIVEN = "dp_rows", "dp_sent", "dp_given"
+MANY = 2**22
+"""Coded rows of a task that are held in memory; more are held by its DuckDB."""
+
+RELATIONS = (SOURCE, JOINED)
+WIDE = "HUGEINT"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Packs rows by the bucket of their unit; rows without a unit are left out.
+
+    `sql`: the rows over `dp_source`. `unit`: what says their unit, as SQL. `kind`: of the rows.
+    """
+
+    reading: Reading
+    sql: str
+    unit: str
+    kind: int
+    buckets: int
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield rows of `SPREAD`."""
+        yield from silenced(lambda: self._spread(batches))
+
+    def _spread(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        with self.reading.parts(batches) as (link, parts):
+            # The same text is in the same bucket, whatever the type: all tasks have one version.
+            bucket = f"CAST(hash(CAST({self.unit} AS VARCHAR)) % {self.buckets} AS USMALLINT)"
+            rows = (
+                f"SELECT {bucket} AS dp_bucket, * FROM ({self.sql}) WHERE {self.unit} IS NOT NULL"
+            )
+            for _ in parts:
+                for batch in read(link, _sendable(link, rows)):
+                    yield from self._packs(batch)
+
+    def _packs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        buckets = numbers_of(batch.column(0))
+        order = np.argsort(buckets, kind="stable")  # of 16 bits: by digits
+        ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
+        ordered = pa.Table.from_batches([batch]).remove_column(0).take(array_of(order))
+        found = [
+            (bucket, packed(ordered.slice(start, end - start)))
+            for bucket, (start, end) in enumerate(itertools.pairwise(ends.tolist()))
+            if end > start
+        ]
+        if found:
+            numbers, contents = zip(*found, strict=True)
+            columns = {
+                "bucket": pa.array(numbers, pa.int32()),
+                "kind": pa.array([self.kind] * len(found), pa.int32()),
+                "content": pa.array(contents, pa.binary()),
+            }
+            yield pa.RecordBatch.from_pydict(columns)
+
+
+def _sendable(link: Link, rows: str) -> str:
+    """Return the rows with ids that Arrow has: of wider integers it has none, but their texts."""
+    kinds = link.sql(f"SELECT * FROM ({rows}) LIMIT 0")
+    wide = dict(zip(kinds.columns, map(str, kinds.types), strict=True)).get("id") == WIDE
+    return f"SELECT * REPLACE (CAST(id AS VARCHAR) AS id) FROM ({rows})" if wide else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A table of which rows are bounded by its own cells.
+
+    `sql`: its sums over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`, of which some are
+    kept; empty if the sums are over the rows as they met. `columns`: where these stand in the rows
+    of all tables.
+    """
+
+    number: int
+    unit: PrivacyUnit
+    cells: int
+    values: tuple[str, ...]
+    rows: str
+    sql: str
+    columns: Columns | None = None
+
+    def by_windows(self, *, text: bool) -> str:
+        """Return the kept rows as a SELECT, for the engine to find."""
+        return windows(self.rows, self.unit, self.values, self.cells, text=text)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Bounds the rows of the units of a task for several tables, and adds up what is kept.
+
+    `kinds`: the engine's types of the rows that come uncoded, by kind. `held`: the rows of all
+    tables, over `ROWS` or the uncoded ones; None where tables are bounded one by one. `text`:
+    whether ids are texts. `block`: see `sums.sent`.
+    """
+
+    public: Public
+    kinds: tuple[Mapping[str, str], ...]
+    tables: tuple[Bounded, ...]
+    held: CompiledRows | None
+    text: bool
+    block: int | None = None
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield rows of `SUMS`."""
+        yield from silenced(lambda: self._bound(batches))
+
+    def _bound(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        with task_link(Access()) as (link, _):
+            self.public.made_known(link)
+            if not self._gather(batches, link):
+                return
+            held = None if self.held is None else HeldRows.read(link, self.held)
+            for table in self.tables:
+                self._keep(link, table, held)
+                yield from sent(table.number, link.sql(table.sql).to_arrow_table(), self.block)
+                link.unregister(KEPT)
+                link.execute(f"DROP TABLE IF EXISTS {KEPT}")
+
+    def _keep(self, link: Link, table: Bounded, held: HeldRows | None) -> None:
+        """Make `dp_kept` the rows that count, in memory where there is room."""
+        if held is not None and table.columns is not None:
+            link.register(KEPT, held.kept(link, table.columns, table.unit, table.cells))
+        elif table.rows and not bounding.bounded(link, table.rows, table.unit, table.cells):
+            link.execute(f"CREATE TEMP TABLE {KEPT} AS {table.by_windows(text=self.text)}")
+
+    def _gather(self, batches: Batches, link: Link) -> bool:
+        """Make relations of the rows of the task; False if there is none."""
+        for relation, physical in zip(RELATIONS, self.kinds, strict=False):
+            columns = (f"{quoting.identifier(n)} {kind}" for n, kind in physical.items())
+            link.execute(f"CREATE TEMP TABLE {relation} ({', '.join(columns)})")
+        coded: list[pa.Table] = []
+        seen = many = False
+        for batch in batches:
+            kinds = numbers_of(batch.column("kind")).tolist()
+            for kind, content in zip(kinds, batch.column("content"), strict=True):
+                seen, table = True, unpacked(content.as_buffer())
+                if kind == CODED:
+                    coded.append(table)
+                    if sum(map(len, coded)) > MANY:
+                        coded, many = [self._stored(link, coded, many)], True
+                else:
+                    _insert(link, RELATIONS[kind], table)
+        if many:
+            self._stored(link, coded, many)
+        elif coded:
+            link.register(PART, pa.concat_tables(coded))
+        if coded:
+            self._known(link, coded[0].schema.field("id").type)
+        return seen
+
+    def _stored(self, link: Link, coded: list[pa.Table], more: bool) -> pa.Table:
+        """Keep coded rows in a table of the engine, which may use the disk; return no rows."""
+        empty = coded[0].slice(0, 0)
+        if not more:
+            link.register(GIVEN, empty)
+            link.execute(f"CREATE TEMP TABLE {PART} AS SELECT * FROM {GIVEN}")
+            link.unregister(GIVEN)
+        _insert(link, PART, pa.concat_tables(coded))
+        return empty
+
+    def _known(self, link: Link, ids: pa.DataType) -> None:
+        """Make a relation of the coded rows."""
+        wide = not self.text and pa.types.is_string(ids)
+        columns = f"* REPLACE (CAST(id AS {WIDE}) AS id)" if wide else "*"
+        link.execute(f"CREATE TEMP VIEW {ROWS} AS SELECT {columns} FROM {PART}")
+
+
+def _insert(link: Link, relation: str, table: pa.Table) -> None:
+    link.register(GIVEN, table)
+    link.execute(f"INSERT INTO {relation} BY NAME SELECT * FROM {GIVEN}")
+    link.unregister(GIVEN)

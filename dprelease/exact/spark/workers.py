@@ -1,0 +1,82 @@
+"""Whether executors can do what tasks ask of them: told before any row is read, and by name."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dprelease.errors import DataError
+from dprelease.errors.printable import one_line
+from dprelease.exact.spark.attempts import attempt
+from dprelease.exact.spark.private import is_local
+from dprelease.exact.spark.tasks import report_versions, versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PYTHON = "PYSPARK_PYTHON"
+"""The environment's name for the Python that executors start."""
+
+VERSION = ".".join(platform.python_version_tuple()[:2])
+NAMES = f"set {PYTHON} to the path of a Python {VERSION} that every executor has"
+INSTALL = "install the same versions of dprelease and duckdb for the Python of every executor"
+
+CAUSES: tuple[tuple[str, str, str], ...] = (
+    (r'Cannot run program "([^"\n]*)"', "they can't start Python: '{found}' is not there", NAMES),
+    (r"PYTHON_VERSION_MISMATCH", "their Python is of another version", NAMES),
+    (r"No module named '([\w.]*)'", "their Python has no module '{found}'", INSTALL),
+    (r"(?i)error from python worker|python worker (?:failed|exited)", "their Python fails", NAMES),
+)  # fmt: skip
+"""What Spark says where a task that reads nothing fails, what it means, and what helps."""
+
+
+def refuse_missing_python(master: str | None, environment: Mapping[str, str]) -> None:
+    """Raise DP-SPARK-004 if tasks are to run here, by a Python that is not; starts nothing."""
+    named = environment.get(PYTHON)
+    if named and is_local(master or "local") and shutil.which(named) is None:
+        raise _refused(f'Cannot run program "{named}"')
+
+
+def refuse_other_versions(spark: SparkSession) -> None:
+    """Raise DP-SPARK-004 unless an executor has what the driver has; reads no data."""
+
+    def reported() -> tuple[str, str]:
+        ask = spark.range(1, numPartitions=1).mapInArrow(report_versions, "versions string")
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return ask.toArrow()["versions"][0].as_py(), ""
+        except (PySparkException, Py4JError) as problem:
+            return "", str(problem)
+
+    there, failure = attempt(reported, _refused(""))
+    if failure or not there:
+        raise _refused(failure)
+    if there != versions():
+        problem = f"they have {there}, the driver {versions()}"
+        raise DataError("DP-SPARK-004", problem=problem, remedy=INSTALL)
+
+
+def _refused(said: str) -> DataError:
+    """Return the error for what Spark said: no row was read, so it quotes none."""
+    for pattern, problem, remedy in CAUSES:
+        found = re.search(pattern, said)
+        if found is not None:
+            told = problem.format(found=one_line(found[1]) if found.groups() else "")
+            return DataError("DP-SPARK-004", problem=told + _named(remedy), remedy=remedy)
+    problem = "Python, dprelease or duckdb is missing there"
+    return DataError("DP-SPARK-004", problem=problem, remedy=INSTALL)
+
+
+def _named(remedy: str) -> str:
+    """Return which Python was named, where another has to be."""
+    if remedy != NAMES:
+        return ""
+    named = os.environ.get(PYTHON)
+    is_set = f"is '{one_line(named)}'" if named else "is not set, so they take python3"
+    return f" ({PYTHON} {is_set})"

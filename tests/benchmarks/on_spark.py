@@ -1,0 +1,134 @@
+"""Exact tables on Spark, beside Spark's own SQL for the same tables, in one session."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprelease.exact.spark.spark_engine import SparkEngine
+from dprelease.query.resolve import resolve
+from dprelease.schema.load import read_declaration
+from tests.benchmarks.workloads import INSIDE, WORKLOADS, Workload, make
+
+ROUNDS = 3
+CONFIG = {
+    "spark.driver.memory": "4g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "OFF",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+OWN = {
+    "W3_bounded": "SELECT store, count(*) AS n, sum(least(greatest(spent, 0), 50000)) AS total FROM "
+    "(SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY hash(user_id, store, spent)) AS i "
+    "FROM {source}) WHERE i <= 5 GROUP BY store",
+    "W5_quartiles": "SELECT state, percentile_disc(0.25) WITHIN GROUP (ORDER BY x) AS low, "
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY x) AS middle, percentile_disc(0.75) WITHIN GROUP "
+    f"(ORDER BY x) AS high FROM (SELECT state, {INSIDE} AS x FROM {{source}}) GROUP BY state",
+}
+"""What Spark's SQL says otherwise than DuckDB's."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """Median seconds, and processor seconds of Java and all Pythons, of ours and of Spark's own."""
+
+    name: str
+    rows: int
+    ours: float
+    own: float
+    ours_cpu: float
+    own_cpu: float
+
+    @property
+    def ratio(self) -> float:
+        """Return ours / Spark's own."""
+        return self.ours / self.own
+
+
+def compare(folder: Path, rows: int, names: tuple[str, ...] = ()) -> list[OnSpark]:
+    """Return comparisons over tables of `rows` rows, of all workloads, or of these."""
+    make(folder, rows)
+    chosen = [work for work in WORKLOADS if not names or work.name in names]
+    with _session() as spark:
+        return [_compared(spark, folder, work, rows) for work in chosen]
+
+
+@contextmanager
+def _session() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        builder = SparkSession.builder.master("local[*]")
+        for name, value in CONFIG.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _compared(spark: Any, folder: Path, work: Workload, rows: int) -> OnSpark:
+    queries = resolve(read_declaration(folder / f"{work.name}.yaml"))
+    source = f"parquet.`{folder}/{work.table}.parquet`"
+    text = OWN.get(work.name, work.plain.replace("'{source}'", "{source}")).format(source=source)
+
+    def ours() -> object:
+        with SparkEngine.open(queries[0].declared) as engine:
+            for query in queries:
+                engine.compile(query)
+            engine.expect(queries)
+            return [engine.run(query) for query in queries]
+
+    pairs = [(*_cost(ours), *_cost(lambda: spark.sql(text).toArrow())) for _ in range(ROUNDS + 1)]
+    mine, my_cpu, theirs, their_cpu = map(statistics.median, zip(*pairs[1:], strict=True))
+    return OnSpark(work.name, rows, mine, theirs, my_cpu, their_cpu)
+
+
+def _cost(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds of some work, and the processor seconds of all processes below this."""
+    before, start = _processor_seconds(), time.perf_counter()
+    work()
+    return time.perf_counter() - start, _processor_seconds() - before
+
+
+def _processor_seconds() -> float:
+    parents: dict[int, int] = {}
+    used: dict[int, int] = {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                told = (process / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:  # it has ended meanwhile
+                continue
+            parents[int(process.name)] = int(told[1])
+            used[int(process.name)] = sum(map(int, told[11:15]))  # of its ended children, too
+    mine = sum(taken for one, taken in used.items() if _is_below(one, parents))
+    return mine / os.sysconf("SC_CLK_TCK")
+
+
+def _is_below(process: int, parents: Mapping[int, int]) -> bool:
+    while process and process != os.getpid():
+        process = parents.get(process, 0)
+    return process == os.getpid()
+
+
+def show(found: list[OnSpark]) -> None:
+    """Print a table of comparisons."""
+    heads = ("ours s", "Spark s", "ratio", "ours CPU", "Spark CPU")
+    print(f"{f'on Spark, {found[0].rows:,} rows':<32}" + "".join(f"{head:>11}" for head in heads))
+    for row in found:
+        figures = (row.ours, row.own, row.ratio, row.ours_cpu, row.own_cpu)
+        print(f"{row.name:<32}" + "".join(f"{figure:>11.2f}" for figure in figures))

@@ -1,0 +1,155 @@
+"""Several tables of one source on Spark: found by one job, and those of the engine duckdb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.spark import jobs, unit_tasks
+from dprelease.query.resolve import Query
+from tests.exact import test_scanned as scanned
+from tests.exact.build import ask, declare
+from tests.exact.pretended_spark import pretended
+from tests.exact.spark import small_pieces, vectors
+
+ID = {"id": {"type": "integer"}}
+BOUNDS = ((1, 1), (2, 1), (2, 3), (99, 2))
+ROWS = st.builds(
+    lambda row, person: row | {"id": person}, scanned.ROWS, st.sampled_from([None, 1, 2, 3, -7])
+)
+IDS = pa.schema([*scanned.TYPES, ("id", pa.int64())])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_rows() -> Iterator[None]:
+    with small_pieces(4):
+        yield
+
+
+def asked(unit: tuple[int, int] | None, asks: Sequence[Any], **more: Any) -> list[Query]:
+    """Return queries; with bounds on ids, or of rows."""
+    given: dict[str, Any] = {}
+    if unit is not None:
+        given["privacy_unit"] = dict(
+            zip(("id", "max_groups", "max_rows_per_group"), ("id", *unit), strict=True)
+        )
+    declared = declare(ID | scanned.COLUMNS, **given, **more)
+    return [scanned.asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
+
+
+def alone(queries: Sequence[Query], frame: object = None) -> list[Any]:
+    """Return the tables of the engine duckdb, one by one."""
+    with Engine.open(queries[0].declared, frame) as engine:
+        return [vectors(query, engine.run(query)) for query in queries]
+
+
+def together(queries: Sequence[Query], frame: object = None) -> tuple[list[Any], int]:
+    """Return those of Spark, planned at once, and how many jobs began with the rows."""
+    with pretended(queries[0].declared, frame) as (engine, spark):
+        for query in queries:
+            engine.compile(query)
+        assert spark.jobs == 0
+        engine.expect(queries)
+        return [vectors(query, engine.run(query)) for query in queries], spark.jobs
+
+
+@given(
+    st.lists(ROWS, max_size=30),
+    scanned.releases(),
+    st.sampled_from([None, *BOUNDS]),
+    st.sampled_from([0, 2**24]),
+)
+@settings(
+    max_examples=25, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+def test_every_number_is_that_of_one_machine(rows: Any, asks: Any, unit: Any, few: int) -> None:
+    queries, frame = asked(unit, asks), pa.Table.from_pylist(rows, IDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "AT_DRIVER", few)
+        patch.setattr(jobs, "BLOCK", 3)
+        patch.setattr(unit_tasks, "MANY", 5 if few else 2**22)
+        found, _ = together(queries, frame)
+    assert found == alone(queries, frame)
+
+
+ROWS_OF_IDS = [
+    {**scanned.ODD[i % 4], "id": person}
+    for i, person in enumerate([1, 1, 1, 2, 2, None, 3, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 1, 1])
+]
+
+
+@pytest.mark.parametrize("unit", [None, (2, 1)], ids=str)
+@pytest.mark.parametrize("files", [0, 1, 3])
+def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(ROWS_OF_IDS, IDS)
+    more: dict[str, Any] = {"source": f"{tmp_path}/*.parquet"} if files else {}
+    for i in range(files):
+        part = table.slice(7 * i, 7 if i < files - 1 else None)
+        pq.write_table(part, tmp_path / f"{i}.parquet", row_group_size=3)
+    frame = None if files else table
+    queries = asked(unit, scanned.ASKS, **more)
+    found, read = together(queries, frame)
+    assert found == alone(queries, frame)
+    assert read == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["1", "2", "1", None, "-5"],
+        [str(2**63), str(2**63 + 1), str(2**63), None, "7"],
+        [str(2**70), str(2**70 + 1), str(2**70), None, str(-(2**70))],
+    ],
+    ids=["64 bits", "unsigned", "128 bits"],
+)
+def test_ids_of_any_width(kind: str, ids: list[str | None]) -> None:
+    """Beyond 64 bits they are sent as texts, and windows of the engine bound them."""
+    columns = {"id": {"type": kind}, "k": {"type": "category", "values": ["a", "b"]},
+               "n": {"type": "integer", "lower": 0, "upper": 9}}  # fmt: skip
+    bounds = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
+    declared = declare(columns, privacy_unit=bounds)
+    frame = pa.table({"id": ids * 6, "k": list("aabab") * 6, "n": list(range(30))})
+    asks: list[dict[str, Any]] = [
+        {"rows": {"count": "*"}},
+        {"sum": {"sum": "n"}, "people": {"count_distinct": "id"}, "kinds": {"count_distinct": "k"}},
+        {"middle": {"median": "n"}},
+    ]
+    queries = [
+        replace(ask(declared, columns, ["k"]), name=f"q{i}") for i, columns in enumerate(asks)
+    ]
+    found, read = together(queries, frame)
+    assert found == alone(queries, frame)
+    assert read == 1
+
+
+def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
+    """In one a column is narrower, and one has a column of the engine's own name for a place."""
+    files = [
+        pa.table({"id": [1, 2], "n": pa.array([1, 2], pa.int64()), "x": [0.5, None]}),
+        pa.table({"id": [1, 3], "n": pa.array([3, 4], pa.int8()), "x": [4.5, 0.0]}),
+        pa.table({"id": [1] * 9, "n": [7] * 9, "x": [float("nan"), 3.0, 1.0] * 3,
+                  "File_Row_Number": list("abcdefghi")}),
+    ]  # fmt: skip
+    for i, table in enumerate(files):
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    columns = {"id": {"type": "integer"}, "n": {"type": "integer", "lower": 0, "upper": 9},
+               "x": {"type": "number", "lower": 0, "upper": 4, "step": "0.5"}}  # fmt: skip
+    bounds = {"id": "id", "max_groups": 2, "max_rows_per_group": 2}
+    for unit in ({}, {"privacy_unit": bounds}):
+        declared = declare(columns, source=f"{tmp_path}/*.parquet", **unit)
+        asks = ({"rows": {"count": "*"}}, {"x": {"sum": "x"}, "known": {"count": "x"}})
+        queries = [
+            replace(ask(declared, dict(one), ["n"]), name=f"q{i}") for i, one in enumerate(asks)
+        ]
+        assert together(queries)[0] == alone(queries)
