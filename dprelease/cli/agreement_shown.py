@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.cli.shown_tables import table
+from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     from dprelease.planning.family_errors import AgreedErrors
@@ -33,9 +34,10 @@ def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
         draw_agreed_errors(declaration.spec, plan, path)
 
 
-def agreement_words(told: Sequence[AgreedErrors], *, wide: bool) -> list[str]:
-    """Return a table of standard errors for each column whose tables agree."""
-    return [_words(one, wide=wide) for one in told]
+def agreement_words(told: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
+    """Return a table of standard errors for each column whose tables agree, and how good it is."""
+    shared = [one_line(f"Certified: {words}.") for words in plan.shared]
+    return [*(_words(one, wide=wide) for one in told), *(["\n".join(shared)] if shared else [])]
 
 
 def _words(one: AgreedErrors, *, wide: bool) -> str:

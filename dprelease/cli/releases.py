@@ -146,7 +146,7 @@ def plan(
             return
         words = [
             _all_plan_words(declaration, planned, wide=wide),
-            *agreement_words(agreement, wide=wide),
+            *agreement_words(agreement, planned, wide=wide),
         ]
         if explain:
             words.append(reads_words(declaration.spec, queries))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -137,6 +137,8 @@ class Plan:
     guarantee: Guarantee
     budget: Budget
     warnings: tuple[str, ...] = ()
+    shared: tuple[str, ...] = field(default=(), kw_only=True)
+    """How good the shares of tables that agree are, in words."""
 
     def alone(self) -> list[float]:
         """Return what each column costs without the others, epsilon or rho as the budget has it."""
@@ -217,6 +219,7 @@ class Plan:
             "bounded_rows": self.bounded_rows(),
             "reading": reading(self.guarantee),
             "warnings": list(self.warnings),
+            "shared": list(self.shared),
         }
 
 

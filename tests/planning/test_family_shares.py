@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -74,6 +75,10 @@ def test_shares_are_better_than_equal_ones_at_the_same_price(tmp_path: Path) -> 
     """Equal weights are what columns with amounts of their own have."""
     declaration = made(tmp_path)
     _, best = prepare(declaration)
+    (words,) = best.shared
+    assert re.search(
+        r"'cube\.n' over its tables, each alike, is at most 0\.(1|09\d+|1[01]) % above", words
+    )
     own = {"n": {"count": "*", "mechanism": "discrete_gaussian", "rho": "0.0125"}}
     equal = made(tmp_path, columns=own)
     _, plain = prepare(equal)
