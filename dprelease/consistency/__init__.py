@@ -22,8 +22,7 @@ The way of the numbers:
 
 Before any of it, what to measure and what it will be worth, without data:
 
-    design       which tables may be measured at which level, and what a cell's variance then costs
-    targets      shares of the budget that are best for declared aims, with a certificate
+    shares       of the budget, best for declared aims, with a certificate: a folder
                  (`optimum`, `barrier`; on `shapes` and `jets`: areas that stand alike, derivatives)
     expected     errors by level and table, as measured and after least squares
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.design import Design, Placed
 from dprelease.consistency.expected import expected_errors
-from dprelease.consistency.targets import (
+from dprelease.consistency.shares.design import Design, Placed
+from dprelease.consistency.shares.targets import (
     Allocation,
     UnreachableTargetsError,
     least_mean,

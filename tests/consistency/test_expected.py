@@ -11,13 +11,13 @@ import pytest
 from dprelease.consistency import expected
 from dprelease.consistency.algebra import cells, subtables
 from dprelease.consistency.expected import expected_errors
+from dprelease.consistency.shares.targets import least_greatest, least_mean
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.structure import Law, Structure
-from dprelease.consistency.targets import least_greatest, least_mean
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
-from tests.consistency.designs import DenseDesign, floats, placed, random_design
 from tests.consistency.families import random_case
+from tests.consistency.shares.designs import DenseDesign, floats, placed, random_design
 
 QUANTILE = 1.96
 

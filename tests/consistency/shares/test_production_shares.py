@@ -9,10 +9,10 @@ import pytest
 
 from dprelease.consistency import optimum
 from dprelease.consistency.algebra import subtables
-from dprelease.consistency.design import Design
-from dprelease.consistency.shapes import Shape
-from dprelease.consistency.targets import CLOSE, least_greatest, least_mean
-from tests.consistency.designs import floats
+from dprelease.consistency.shares.design import Design
+from dprelease.consistency.shares.shapes import Shape
+from dprelease.consistency.shares.targets import CLOSE, least_greatest, least_mean
+from tests.consistency.shares.designs import floats
 
 # The settings with which the 2020 redistricting data were made (the Census Bureau's published
 # production code): parts of 1 / variance by level, and by query of each level. One query, whether

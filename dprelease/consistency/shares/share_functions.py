@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.consistency.design import Design, Placed
 from dprelease.consistency.fixed_point import Floats
-from dprelease.consistency.jets import BENDS, SLOPES, VALUES, Jet
-from dprelease.consistency.shape_variances import (
+from dprelease.consistency.shares.design import Design, Placed
+from dprelease.consistency.shares.jets import BENDS, SLOPES, VALUES, Jet
+from dprelease.consistency.shares.shape_variances import (
     Unknown,
     final_variances,
     mean_variances,
     unknown,
     values_of,
 )
-from dprelease.consistency.shapes import Shape
+from dprelease.consistency.shares.shapes import Shape
 
 MEAN = -1  # in the place of a class: the mean over all areas of the level
 _AT_ONCE = 1 << 22  # numbers of one array

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.consistency.algebra import subtables
-from dprelease.consistency.design import Design
+from dprelease.consistency.shares.design import Design
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.tree import Tree
 from tests.consistency.families import Case, Dense, random_tree

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.consistency.fixed_point import Floats, Whole
-from dprelease.consistency.jets import VALUES, Jet, constant, variable
-from dprelease.consistency.shapes import Mask, Shape
+from dprelease.consistency.shares.jets import VALUES, Jet, constant, variable
+from dprelease.consistency.shares.shapes import Mask, Shape
 
 _AT_ONCE = 1 << 18  # numbers of one array
 

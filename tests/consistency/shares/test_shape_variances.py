@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from dprelease.consistency import shape_variances
-from dprelease.consistency.jets import BENDS, SLOPES, VALUES
-from dprelease.consistency.shape_variances import (
+from dprelease.consistency.shares.jets import BENDS, SLOPES, VALUES
+from dprelease.consistency.shares.shape_variances import (
     Sources,
     final_variances,
     mean_variances,
     unknown,
     values_of,
 )
-from dprelease.consistency.shapes import Shape
+from dprelease.consistency.shares.shapes import Shape
 from dprelease.consistency.variances import Variances
-from tests.consistency.designs import skewed_tree
 from tests.consistency.families import random_case
+from tests.consistency.shares.designs import skewed_tree
 
 
 def declared(known: Variances):

@@ -26,10 +26,10 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.design import Design, Placed
 from dprelease.consistency.fixed_point import Floats
-from dprelease.consistency.optimum import Aim, Judged, Search, judged
-from dprelease.consistency.share_functions import ShareFunctions
+from dprelease.consistency.shares.design import Design, Placed
+from dprelease.consistency.shares.optimum import Aim, Judged, Search, judged
+from dprelease.consistency.shares.share_functions import ShareFunctions
 
 CLOSE = 1e-4
 """The gap of a certificate that rounding may lead to."""

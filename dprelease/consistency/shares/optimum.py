@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dprelease.consistency.barrier import Program, minimise
-from dprelease.consistency.design import Design, Placed
 from dprelease.consistency.fixed_point import Floats, Whole
-from dprelease.consistency.jets import BENDS, SLOPES
-from dprelease.consistency.shape_variances import unknown
-from dprelease.consistency.shapes import Mask, Shape
-from dprelease.consistency.share_functions import MEAN, Found, Row, ShareFunctions
+from dprelease.consistency.shares.barrier import Program, minimise
+from dprelease.consistency.shares.design import Design, Placed
+from dprelease.consistency.shares.jets import BENDS, SLOPES
+from dprelease.consistency.shares.shape_variances import unknown
+from dprelease.consistency.shares.shapes import Mask, Shape
+from dprelease.consistency.shares.share_functions import MEAN, Found, Row, ShareFunctions
 
 CLASSES = 250  # of an averaged shape
 ROUNDS = 25

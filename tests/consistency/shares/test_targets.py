@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 
 from dprelease.consistency import barrier, optimum, shape_variances, targets
 from dprelease.consistency.algebra import cells, subtables
-from dprelease.consistency.barrier import Program, minimise
-from dprelease.consistency.design import Design, NotEstimableError
-from dprelease.consistency.targets import (
+from dprelease.consistency.shares.barrier import Program, minimise
+from dprelease.consistency.shares.design import Design, NotEstimableError
+from dprelease.consistency.shares.targets import (
     CLOSE,
     UnreachableTargetsError,
     cell_weights,
@@ -24,7 +24,7 @@ from dprelease.consistency.targets import (
     margin_limit,
 )
 from dprelease.consistency.tree import Tree
-from tests.consistency.designs import DenseDesign, floats, placed, random_design, skewed_tree
+from tests.consistency.shares.designs import DenseDesign, floats, placed, random_design, skewed_tree
 
 NEAR = 1e-9  # of floats
 
