@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.consistency import optimum
 from dprelease.consistency.algebra import subtables
+from dprelease.consistency.shares import optimum
 from dprelease.consistency.shares.design import Design
 from dprelease.consistency.shares.shapes import Shape
 from dprelease.consistency.shares.targets import CLOSE, least_greatest, least_mean

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprelease.consistency import shape_variances
+from dprelease.consistency.shares import shape_variances
 from dprelease.consistency.shares.jets import BENDS, SLOPES, VALUES
 from dprelease.consistency.shares.shape_variances import (
     Sources,

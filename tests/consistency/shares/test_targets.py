@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dprelease.consistency import barrier, optimum, shape_variances, targets
 from dprelease.consistency.algebra import cells, subtables
+from dprelease.consistency.shares import barrier, optimum, shape_variances, targets
 from dprelease.consistency.shares.barrier import Program, minimise
 from dprelease.consistency.shares.design import Design, NotEstimableError
 from dprelease.consistency.shares.targets import (
