@@ -162,9 +162,11 @@ def resolve_one(
     if view is None:
         raise_all(errors)
         raise AssertionError("a refused view has findings")
-    query = _Resolver(view, place, errors).query(
-        name, asked, MechanismSpec(name="auto"), neighbours, limits
-    )
+    resolver = _Resolver(view, place, errors)
+    if asked.consistent is not None:
+        family = family_keys(asked, view.declared.table, resolver.refuse)
+        resolver = replace(resolver, family=family)
+    query = resolver.query(name, asked, MechanismSpec(name="auto"), neighbours, limits)
     raise_all(errors)
     return query
 

@@ -42,6 +42,7 @@ columns:
   race: {{type: category, values: [a, b, c], others: c}}
   day: {{type: date, lower: 2020-02-28, upper: 2020-03-01, nulls: 2020-03-01}}
   old: {{type: boolean}}
+  size: {{type: integer, lower: 1, upper: 3, nulls: 2}}
   n: {{type: integer, lower: -5, upper: 20}}
   band: {{cut: n, edges: [-5, 0, 5, 21], others: 0-4}}
   x: {{type: number, lower: -2.5, upper: 10, step: 0.25}}
@@ -66,6 +67,7 @@ TYPES = pa.schema(
         ("race", pa.string()),
         ("day", pa.date32()),
         ("old", pa.bool_()),
+        ("size", pa.int8()),
         ("n", pa.int32()),
         ("x", pa.float64()),
         ("state", pa.string()),
@@ -79,6 +81,7 @@ ROWS = st.fixed_dictionaries(
         "race": st.sampled_from(["a", "b", "c", "a", "b", "zz", None]),
         "day": st.sampled_from([None, *(date(2020, 2, 27) + timedelta(i) for i in range(5))]),
         "old": st.sampled_from([None, True, False, True, False, True]),
+        "size": st.sampled_from([None, 0, 1, 2, 3, 4]),
         "n": st.sampled_from([None, -(2**31), 2**31 - 1, *range(-10, 30)]),
         "x": st.sampled_from([None, float("nan"), 0.125, 1e308]) | st.floats(-5, 12),
         "state": st.sampled_from(["NO", "EA", "nowhere", None]),  # whatever it says, the tract does
@@ -89,12 +92,12 @@ PLAIN = '{n: {count: "*"}}'
 COUNTS = '{n: {count: "*"}, known: {count: x}}'
 SUMS = '{n: {count: "*"}, total: {sum: n}, real: {sum: x}}'
 ASKED = [
-    "hierarchy: [state, county, tract]\n    marginals: [[], [sex], [race, sex], [band, old]]",
+    "hierarchy: [state, county, tract]\n    marginals: [[], [race, sex], [band, old]]",
     "hierarchy: [county, tract]\n    group_by: [day]",
     "hierarchy: [state]\n    rollup: [sex, old]",
     "hierarchy: [state, tract]\n    histogram: {column: n, edges: [-5, 5, 15], labels: [lo, hi]}",
     "cube: [old, race, band]",
-    "group_by: [sex]",
+    "group_by: [size, sex]",
 ]
 NULLS = [("drop", "drop"), ("t4", "drop"), ("drop", "t4"), ("t4", "t7")]
 

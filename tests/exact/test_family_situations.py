@@ -63,7 +63,7 @@ def test_every_way_gives_the_same(
 
 PHYSICAL = {
     "id": "BIGINT", "tract": "VARCHAR", "state": "VARCHAR", "sex": "VARCHAR", "race": "VARCHAR",
-    "day": "DATE", "old": "BOOLEAN", "n": "INTEGER", "x": "DOUBLE",
+    "day": "DATE", "old": "BOOLEAN", "size": "TINYINT", "n": "INTEGER", "x": "DOUBLE",
 }  # fmt: skip
 
 
@@ -124,7 +124,16 @@ def test_statements_of_single_tables_and_of_parts(
 def test_one_choice_of_cells_for_all_tables(columns: str) -> None:
     """However few cells a table has itself, an id counts in two of the finest ones, twice."""
     queries = family(ASKED[0], columns, unit_of(2, 2))
-    full = {"id": 1, "sex": "f", "day": None, "old": True, "n": 3, "x": 1.0, "state": None}
+    full = {
+        "id": 1,
+        "sex": "f",
+        "day": None,
+        "old": True,
+        "size": 1,
+        "n": 3,
+        "x": 1.0,
+        "state": None,
+    }
     rows: list[Row] = [
         {**full, "tract": tract, "race": race}
         for tract, race in (("t1", "a"), ("t1", "b"), ("t3", "a"), ("t7", "c"))
@@ -214,22 +223,22 @@ def test_an_area_of_the_data_is_never_read() -> None:
     """Areas above the last level need not be stored; where they are, they change nothing."""
     queries = family(ASKED[0], COUNTS)
     row: Row = {"id": 1, "tract": "t1", "sex": "f", "race": "a", "day": None, "old": True}
-    row |= {"n": 3, "x": 1.0}
+    row |= {"size": None, "n": 3, "x": 1.0}
     stored = pa.Table.from_pylist([row]).cast(
         pa.schema([field for field in TYPES if field.name != "state"])
     )
     with Engine.open(queries[0].declared, stored) as engine:
-        by_state = [int(v) for v in engine.run(queries[4]).vector("n")]
-    assert queries[4].keys.keys[0].column == "state"
+        by_state = [int(v) for v in engine.run(queries[3]).vector("n")]
+    assert queries[3].keys.keys[0].column == "state"
     assert by_state == [0, 1, 0]
-    assert found(queries, [{**row, "state": "NO"}])[queries[4].name, "n"] == by_state
+    assert found(queries, [{**row, "state": "NO"}])[queries[3].name, "n"] == by_state
 
 
 def test_families_take_turns() -> None:
     """Two families, and a table by itself, in any order: each has its own finest cells."""
     one, other = family(ASKED[0], COUNTS), family(ASKED[3], COUNTS)
     rows: list[Row] = [
-        {"id": 1, "tract": t, "sex": "f", "race": "a", "day": None, "old": None, "n": n, "x": 1.0,
+        {"id": 1, "tract": t, "sex": "f", "race": "a", "day": None, "old": None, "size": 2, "n": n, "x": 1.0,
          "state": None}
         for t, n in (("t1", 3), ("t7", 8), ("t4", 40))
     ]  # fmt: skip

@@ -108,9 +108,15 @@ def test_ways_to_ask(tmp_path: Path, asked: str) -> None:
         ("marginals: [[band], [decade]]", "true", "DP-CONSIST-002"),
         ("marginals: [[band], [age]]", "true", "DP-CONSIST-002"),
         ("hierarchy: [state, where]", "true", "DP-QUERY-001"),
-        ("group_by: [sex]", "{targets: [{table: [sex], weight: 2}]}", "DP-CONSIST-003"),
-        ("group_by: [sex]", "{publish: {records: true}}", "DP-CONSIST-003"),
+        ("group_by: [sex]", "{invariants: [{table: [sex]}]}", "DP-CONSIST-003"),
+        ("group_by: [sex]", "{composition: parent}", "DP-CONSIST-003"),
         ("group_by: [sex]", "{targets: [{table: [sex]}]}", "DP-DECL-003"),
+        (
+            "group_by: [sex]\n    derive: {x: {type: category, expression: sex, within: sex, "
+            "values: {f: [a], m: [b]}}}",
+            "true",
+            "DP-SCHEMA-016",
+        ),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, asked: str, consistent: str, code: str) -> None:

@@ -1,0 +1,160 @@
+"""Areas within areas: where values lie, in which order they stand, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprelease.errors import DpReleaseError, Findings
+from dprelease.query.keys import Key, key_of
+from dprelease.schema.load import Declared, read_table, table_from_mapping
+
+STATES = {"type": "category", "values": ["ZH", "BE"]}
+
+
+def declared(folder: Path, columns: dict[str, Any], **files: str) -> Declared:
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(text)
+    return table_from_mapping({"table": "t", "columns": columns}, folder)
+
+
+def county(file: str | None = "c", **more: Any) -> dict[str, Any]:
+    named = {} if file is None else {"values_from": f"{file}.csv"}
+    return {"type": "category", "within": "state", **named, **more}
+
+
+FORMS: dict[str, tuple[dict[str, Any], str]] = {
+    "two columns": (county(), "county,state\nThun,BE\nUster,ZH\nBern,BE\n"),
+    "the other way round": (county(), "state,county\nBE,Thun\nZH,Uster\nBE,Bern\n"),
+    "more columns": (
+        county(None, values_from={"file": "c.csv", "column": "name"}),
+        "name,size,state\nThun,1,BE\nUster,2,ZH\nBern,3,BE\n\n",
+    ),
+    "lists by area": (county(None, values={"BE": ["Thun", "Bern"], "ZH": ["Uster"]}), ""),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values_stand_by_area(tmp_path: Path, form: str) -> None:
+    """Whatever the form, and wherever the level above is declared."""
+    column, text = FORMS[form]
+    for columns in ({"state": STATES, "county": column}, {"county": column, "state": STATES}):
+        found = declared(tmp_path, columns, c=text).table.columns["county"]
+        key = key_of("county", found)
+        assert isinstance(key, Key)
+        assert list(key.values) == ["Uster", "Thun", "Bern"]
+        assert getattr(found, "above", None) == ("ZH", "BE", "BE")
+
+
+def test_levels_above_are_ordered_first(tmp_path: Path) -> None:
+    columns = {
+        "tract": {"type": "category", "within": "county", "values": {
+            "Thun": ["t1"], "Bern": ["b1", "b2"], "Uster": ["u"]}},
+        "county": county(None, values={"BE": ["Bern", "Thun"], "ZH": ["Uster"]}),
+        "state": STATES,
+    }  # fmt: skip
+    table = declared(tmp_path, columns).table
+    assert getattr(table.columns["tract"], "values", None) == ("u", "b1", "b2", "t1")
+
+
+FULL = "county,state\nThun,BE\nUster,ZH\n"
+BAD: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no level above": ({"county": county()}, FULL, "DP-SCHEMA-016"),
+    "a number above": (
+        {"state": {"type": "integer", "lower": 0, "upper": 3}, "county": county()},
+        FULL,
+        "DP-SCHEMA-016",
+    ),
+    "within itself": (
+        {"county": {"type": "category", "within": "county", "values": {"a": ["a"]}}},
+        "",
+        "DP-SCHEMA-016",
+    ),
+    "a circle": (
+        {
+            "a": {"type": "category", "within": "b", "values": {"y": ["x"]}},
+            "b": {"type": "category", "within": "a", "values": {"x": ["y"]}},
+        },
+        "",
+        "DP-SCHEMA-016",
+    ),
+    "values that lie nowhere": (
+        {"state": STATES, "county": county(None, values=["a", "b"])},
+        "",
+        "DP-SCHEMA-016",
+    ),
+    "two areas": (
+        {"state": STATES, "county": county()},
+        "county,state\nThun,BE\nThun,ZH\n",
+        "DP-SCHEMA-017",
+    ),
+    "the same line twice": (
+        {"state": STATES, "county": county()},
+        "county,state\nThun,BE\nUster,ZH\nThun,BE\n",
+        "DP-SCHEMA-003",
+    ),
+    "an unknown area": (
+        {"state": STATES, "county": county()},
+        "county,state\nThun,BE\nUster,ZG\nUri,ZH\n",
+        "DP-SCHEMA-018",
+    ),
+    "no area": (
+        {"state": STATES, "county": county()},
+        "county,state\nThun,BE\nUster,ZH\nUri,\n",
+        "DP-SCHEMA-018",
+    ),
+    "an area without parts": (
+        {"state": STATES, "county": county()},
+        "county,state\nThun,BE\n",
+        "DP-SCHEMA-019",
+    ),
+    "no column of areas": (
+        {"state": STATES, "county": county()},
+        "county\nThun\n",
+        "DP-SCHEMA-004",
+    ),
+    "a ragged line": (
+        {"state": STATES, "county": county()},
+        "county,state\nThun,BE\nUster\n",
+        "DP-SCHEMA-004",
+    ),
+    "areas twice": (
+        {"state": STATES, "county": county()},
+        "county,state,state\nThun,BE,BE\nUster,ZH,ZH\n",
+        "DP-SCHEMA-004",
+    ),
+    "no list": (
+        {"state": STATES, "county": county(None, values={"BE": "Bern", "ZH": ["Uster"]})},
+        "",
+        "DP-DECL-003",
+    ),
+    "nulls of another level": (
+        {"state": STATES, "county": county(nulls="BE")},
+        FULL,
+        "DP-SCHEMA-005",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_does_not_lie_in_areas_is_refused(tmp_path: Path, case: str) -> None:
+    columns, text, code = BAD[case]
+    with pytest.raises(DpReleaseError) as caught:
+        declared(tmp_path, columns, c=text)
+    error = caught.value
+    several = error.errors if isinstance(error, Findings) else (error,)
+    assert {one.code for one in several} == {code}, str(error)
+    assert all(one.place.key.startswith("columns") for one in several), str(error)
+
+
+def test_the_place_of_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        "table: t\ncolumns:\n  state: {type: category, values: [a]}\n"
+        "  county: {type: category, within: stat, values: {a: [b]}}\n"
+    )
+    with pytest.raises(DpReleaseError) as caught:
+        read_table(tmp_path / "t.yaml")
+    assert (caught.value.code, caught.value.place.line) == ("DP-SCHEMA-016", 4)
+    assert caught.value.place.key == "columns.county.within"
