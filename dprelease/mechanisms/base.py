@@ -106,6 +106,19 @@ class Mechanism(Randomizer):
             widest = largest(too_narrow, int(guess))
         return 0 if widest is None else widest + 1
 
+    def smooth_width(self, confidence: float) -> float:
+        """Return the w with P(|K + U| <= w) = confidence, U uniform within half a step of 0.
+
+        What half widths are without the steps: at scales of many steps, as sums of several cells
+        see them. From balls, so that it is the same everywhere.
+        """
+        width = self.half_width(confidence)
+        with ctx.workprec(128):
+            miss = 1 - ball(exact(repr(float(confidence))))
+            before = self._beyond(width - 1) if width else arb(1)
+            part = (before - miss) / (before - self._beyond(width))
+            return width - 0.5 + float(part.mid())
+
     def _beyond(self, w: int) -> arb:
         """Return a ball around P(|K| > w)."""
         return self.tail(w + 1, True) + self.tail(-w - 1, False)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, ctx
+from scipy import stats
 
 from tests.mechanisms.laws import independent_mass, law_of, laws
 
@@ -53,3 +54,24 @@ def test_at_large_scales_it_agrees_with_the_floats(name: str, shape: int, scale:
     assert 1 - 1e-9 <= ratio <= 1 + NEAR
     assert math.isclose(float(mean), law.mean, rel_tol=1e-9, abs_tol=1e-9 * scale)
     assert isinstance(variance, Fraction)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999])
+@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.3, 2.5, 100.0, 3e4)))
+def test_smooth_widths_lie_within_half_a_step_of_whole_ones(
+    name: str, shape: int, scale: float, confidence: float
+) -> None:
+    """And part the mass of a step as the confidence asks."""
+    law = law_of(name, scale, shape)
+    width, smooth = law.half_width(confidence), law.smooth_width(confidence)
+    assert width - 0.5 <= smooth <= width + 0.5
+    with ctx.workprec(128):
+        beyond = [
+            float((law.tail(w + 1, True) + law.tail(-w - 1, False)).mid()) if w >= 0 else 1.0
+            for w in (width - 1, width)
+        ]
+    part = smooth - (width - 0.5)
+    assert math.isclose(beyond[0] * (1 - part) + beyond[1] * part, 1 - confidence, abs_tol=1e-9)
+    if name in ("gaussian", "discrete_gaussian") and scale >= 100:
+        normal = float(stats.norm.ppf((1 + confidence) / 2)) * scale
+        assert math.isclose(smooth, normal, rel_tol=1e-4)

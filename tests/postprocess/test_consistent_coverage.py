@@ -7,6 +7,8 @@ are binomial, so that a run errs less than once in 10^9.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +21,22 @@ from dprelease.consistency.structure import Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
+from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.numerics.lattice import Integers, sample
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
 from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.families import FamilyTable
 from tests.release.families_of_areas import declared
 from tests.replay import Keyed
 
-ROOTS = 400
-"""Independent families that are looked at at once: trees beside each other."""
+ROOTS, MANY = 2000, 25_000
+"""Independent families that are looked at at once: trees beside each other. Of so many a margin
+that covers 93.7 instead of 95 % is seen to."""
+
+CONFIDENCES = ("0.8", "0.9", "0.95", "0.99")
 
 LAWS = [
     "discrete_gaussian",
@@ -48,15 +56,17 @@ def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Ag
     return agreed_columns(Shape.of(family.tables))[0]
 
 
-def errors(column: Agreed) -> tuple[Variances, list[dict[tuple[int, ...], Integers]]]:
+def errors(
+    column: Agreed, roots: int = ROOTS
+) -> tuple[Variances, list[dict[tuple[int, ...], Integers]]]:
     """Return the estimates of many families of nobody, from noise alone."""
     shape = column.shape
     base = shape.tree
     parents = [
-        np.concatenate([level + i * above for i in range(ROOTS)])
+        np.concatenate([level + i * above for i in range(roots)])
         for level, above in zip(base.parents, base.counts, strict=False)
     ]
-    tree = Tree(ROOTS, parents)
+    tree = Tree(roots, parents)
     variances = Variances(Structure(shape.sizes, tree, [dict(level) for level in column.laws]))
     bits, held = Keyed("coverage"), {}
     for placed in shape.placed:
@@ -69,22 +79,34 @@ def errors(column: Agreed) -> tuple[Variances, list[dict[tuple[int, ...], Intege
     return variances, whole_tree(variances, lambda level, t, a, b: held[level, t][a:b], wanted)
 
 
-@pytest.mark.parametrize("confidence", ["0.8", "0.9", "0.95", "0.99"])
+def refute_margins(mechanism: str, epsilon: str, folder: Path, roots: int) -> None:
+    """Look at one cell of each table of each family: independent from family to family."""
+    column = column_of(folder, mechanism, epsilon, "0.5")
+    variances, found = errors(column, roots)
+    for confidence in CONFIDENCES:
+        asked = replace(column.column, margin=Fraction(confidence))
+        quantile = Agreed(column.shape, asked).quantile
+        least = stats.binom.ppf(1e-12, roots, float(confidence))
+        for placed in column.shape.placed:
+            table, level = placed.attributes, placed.level
+            areas = variances.structure.tree.counts[level]
+            widths = half_widths(variances, table, level, 0, areas, quantile)
+            cells = found[level][table].reshape(areas, -1)[:, 0]
+            inside = (np.abs(cells) <= widths).reshape(roots, -1)[:, 0]
+            assert inside.sum() >= least, (placed.name, confidence, inside.mean())
+
+
 @pytest.mark.parametrize("epsilon", ["1", "30"])
 @pytest.mark.parametrize("mechanism", LAWS)
-def test_margins_cover_as_often_as_they_say(
-    mechanism: str, epsilon: str, confidence: str, tmp_path: Path
-) -> None:
-    """One cell of each table at each area of each family: independent from family to family."""
-    column = column_of(tmp_path, mechanism, epsilon, confidence)
-    variances, found = errors(column)
-    for placed in column.shape.placed:
-        areas = variances.structure.tree.counts[placed.level]
-        widths = half_widths(variances, placed.attributes, placed.level, 0, areas, column.quantile)
-        cells = found[placed.level][placed.attributes].reshape(areas, -1)[:, 0]
-        inside = (np.abs(cells) <= widths).reshape(ROOTS, -1)[:, 0]  # one area of each family
-        least = stats.binom.ppf(1e-12, ROOTS, float(confidence))
-        assert inside.sum() >= least, (placed.name, inside.mean())
+def test_margins_cover_as_often_as_they_say(mechanism: str, epsilon: str, tmp_path: Path) -> None:
+    refute_margins(mechanism, epsilon, tmp_path, ROOTS)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("epsilon", ["1", "30"])
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_margins_of_many_families(mechanism: str, epsilon: str, tmp_path: Path) -> None:
+    refute_margins(mechanism, epsilon, tmp_path, MANY)
 
 
 @pytest.mark.parametrize("mechanism", LAWS)
@@ -102,13 +124,14 @@ def test_standard_errors_are_those_of_the_noise(mechanism: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("confidence", ["0.8", "0.99"])
-@pytest.mark.parametrize("mechanism", ["discrete_gaussian", "gaussian"])
+@pytest.mark.parametrize("law", [DiscreteGaussian(0.669), Gaussian(0.68)])
 def test_small_noise_has_the_margin_of_its_law(
-    mechanism: str, confidence: str, tmp_path: Path
+    law: Mechanism, confidence: str, tmp_path: Path
 ) -> None:
     """Whole steps alone count there: the normal margin of one measurement would be too narrow."""
-    column = column_of(tmp_path, mechanism, "30", confidence)
-    law = column.law_of(column.shape.placed[0].table)
+    asked = column_of(tmp_path, "discrete_gaussian", "1", confidence)
+    tables = [FamilyTable(one.table.query, {"n": law}) for one in asked.shape.placed]
+    (column,) = agreed_columns(Shape.of(tables))
     error = math.sqrt(float(column.laws[0][0][1].variance))
     normal = float(stats.norm.ppf((1 + float(confidence)) / 2))
     needed = law.half_width(float(confidence))

@@ -18,6 +18,9 @@ from dprelease.postprocess.families import FamilyTable
 from dprelease.query.measurement import Measurement, Published
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 
+SMALL = 8.0
+"""Standard deviations of noise, in steps, below which margins have whole steps."""
+
 Laws = tuple[tuple[tuple[Table, Law], ...], ...]  # by level, in declared order
 
 
@@ -85,15 +88,18 @@ class Agreed:
         """Return how many standard errors a margin has at the column's confidence.
 
         The normal one, or the largest of the laws by themselves if that is larger: a sum of
-        independent noises lies between one of them and the normal law. An estimate that is one
-        measurement has the margin of its law, whole steps included.
+        independent noises lies between one of them and the normal law. Of small noise, and where an
+        estimate is one measurement, whole steps count; sums of large noise don't see them.
         """
         confidence = float(self.confidence)
         wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
         for law in dict.fromkeys(self.law_of(one.table) for one in self.shape.placed):
             moments = law.moments_above
             if moments is not None:
-                wide.append(law.half_width(confidence) / math.sqrt(moments[0]))
+                error = math.sqrt(moments[0])
+                in_steps = error < SMALL or len(self.shape.placed) == 1
+                width = law.half_width if in_steps else law.smooth_width
+                wide.append(width(confidence) / error)
         return math.ceil(max(wide) * 2**20) / 2**20  # no last digit of a logarithm is in it
 
 
