@@ -8,13 +8,15 @@ import typer
 
 from dprelease.cli.reporting import reporting, say
 
-Document = Literal["release", "table", "manifest", "local_manifest", "federated_manifest"]
+Document = Literal[
+    "release", "table", "defaults", "manifest", "local_manifest", "federated_manifest"
+]
 
 
 def show(
     document: Annotated[
         Document,
-        typer.Argument(help="By hand: release, table.", show_default=False),
+        typer.Argument(help="By hand: release, table, defaults.", show_default=False),
     ],
 ) -> None:
     """Print the JSON Schema of a document: every key, for people and for editors."""

@@ -137,10 +137,19 @@ class FamilyRecord(Part):
     record: ConsistencyRecord | dict[str, Any]
 
 
+class BudgetRecord(Part):
+    """A budget of a ledger: an epsilon, maybe at a delta, or a rho."""
+
+    epsilon: str | None
+    delta: str
+    rho: str | None
+
+
 class RenewalRecord(Part):
     """The period that a charge is in, of a budget that renews, and what that means for a person."""
 
     table: str
+    budget: BudgetRecord
     every: Literal["month", "year"]
     begins: str
     periods: int | None

@@ -6,6 +6,7 @@ risks the sum, which is told wherever the budget is: by `ledger show`, plans and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -55,7 +56,9 @@ class Lifetime:
     def record(self) -> dict[str, Any]:
         """Return what holds whatever else is charged, as JSON values."""
         renewal, period = _of(self.account), self.period or 0
+        account = self.account.to_json()
         return {
+            "budget": {name: account[name] for name in ("epsilon", "delta", "rho")},
             **renewal.to_json(),
             "period": period,
             "from": renewal.start(period).isoformat(),
@@ -86,6 +89,16 @@ class Lifetime:
             )
         whole = _amount(account, renewal.periods)
         return f"{told}, and up to {whole} in all {renewal.periods} that there will be."
+
+
+def record_again(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record of `Lifetime.record` has to be, from its budget, rhythm and period.
+
+    Raises ValueError or TypeError for what is no budget or renewal.
+    """
+    renews = {name: held[name] for name in ("every", "begins", "periods")}
+    account = {"table": "", "neighbours": "", "unit": "", **held["budget"], "renews": renews}
+    return Lifetime(Account.from_json(account), held["period"]).record()
 
 
 def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:

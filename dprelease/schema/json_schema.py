@@ -5,13 +5,33 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
+from dprelease.schema.defaults import SHARED
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
 
-DOCUMENTS: dict[str, type[BaseModel]] = {"table": Table, "release": ReleaseSpec}
+
+def _shared_alone(schema: dict[str, Any]) -> None:
+    """Leave of a release what several may share, none of which has to be there."""
+    for key in ("required", "if", "then"):
+        schema.pop(key, None)
+    schema["properties"] = {name: schema["properties"][name] for name in SHARED}
+
+
+class DefaultsSpec(ReleaseSpec):
+    """What several releases share: a file that they name under `defaults`."""
+
+    model_config = ConfigDict(json_schema_extra=_shared_alone)
+
+
+DOCUMENTS: dict[str, type[BaseModel]] = {
+    "table": Table,
+    "release": ReleaseSpec,
+    "defaults": DefaultsSpec,
+}
 
 
 def render(name: str, model: type[BaseModel]) -> str:

@@ -27,6 +27,9 @@ PATIENCE = 120.0
 """Seconds that an agent has, which may ask a person."""
 
 PRIVATE, PUBLIC = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"ssh-"
+TRIAL = "dprelease-trial"
+"""The namespace of what an agent signs to show that it can; it says nothing."""
+
 Passphrase = Callable[[str], bytes]
 """Returns the passphrase of a key, whose name it is told."""
 
@@ -123,7 +126,8 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     SignatureError
         DP-SIGN-001 if the file can't be read, 002 if it holds no key of OpenSSH, 003 for a key of
         another type, 004 if others may read a private one, 005 if its passphrase is wrong or there
-        is none, 009 if the package that opens keys with a passphrase is not installed.
+        is none, 006 if no agent signs with a public one, 009 if the package that opens keys with a
+        passphrase is not installed.
     """
     data = _read(path, "DP-SIGN-001")
     if PRIVATE in data[:200]:
@@ -135,7 +139,9 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     if public is None:
         kind = data.split(None, 1)[0][:40].decode("ascii", "replace")
         raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
-    return AgentKey(path, public)
+    held = AgentKey(path, public)
+    held.sign(b"", TRIAL)  # before anything is read or charged for a release that it can't sign
+    return held
 
 
 def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:

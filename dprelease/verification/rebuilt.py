@@ -38,12 +38,25 @@ def matched(
 def ledger_record(declaration: Declaration, record: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what the manifest has to say of the ledger: the declared file, or nothing.
 
-    Reservation, entry and digest are the ledger's own; with it at hand they are compared.
+    Reservation, entry and digest are the ledger's own, and so is how budgets renew; with it at hand
+    they are compared. What that means for a person follows.
     """
     if declaration.spec.ledger is None:
         return None
     name = (declaration.folder / declaration.spec.ledger).name
-    return {**(record["ledger"] or {}), "file": name}
+    told = {**(record["ledger"] or {}), "file": name}
+    if "renewals" in told:
+        told["renewals"] = [_renewal(held) for held in told["renewals"]] or None
+    return told
+
+
+def _renewal(held: Mapping[str, Any]) -> dict[str, Any] | None:
+    from dprelease.ledger.lifetime import record_again
+
+    try:
+        return {"table": held["table"], **record_again(held)}
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def priced_again(

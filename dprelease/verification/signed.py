@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.manifest import SIGNATURE, canonical
-from dprelease.errors import LedgerError
+from dprelease.errors import LedgerError, SignatureError
 from dprelease.signatures.signers import Signers
 from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, fingerprint
 from dprelease.system.files import read_file
@@ -45,18 +45,23 @@ def check_signature(report: Report, record: dict[str, Any], trusted: Trusted | N
 
 
 def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
-    """Return who may sign by a ledger's own list, at the time of the charge; None if nobody has to.
+    """Return who could sign by a ledger's own list as it was charged; None if nobody had to.
 
     What is wrong with the ledger is for others to tell.
     """
     from dprelease.ledger.ledger import Ledger
     from dprelease.ledger.periods import moment_of
+    from dprelease.ledger.signed import listed
+    from dprelease.ledger.steps import RESERVE, SIGNERS
 
-    with suppress(LedgerError, ValueError):
-        state = Ledger(path).state()
-        held = state.reservations.get((record.get("ledger") or {}).get("reservation", ""))
-        if state.signers is not None and held is not None:
-            return Trusted(state.signers, moment_of(str(held.entry.body["time"])))
+    name = (record.get("ledger") or {}).get("reservation")
+    signers = None
+    with suppress(LedgerError, SignatureError, ValueError):
+        for entry in Ledger(path).history():
+            if entry.kind == SIGNERS:
+                signers = listed(entry)
+            elif entry.kind == RESERVE and entry.body["id"] == name and signers is not None:
+                return Trusted(signers, moment_of(str(entry.body["time"])))
     return None
 
 

@@ -341,6 +341,24 @@ def test_releases_under_a_ledger_with_signers_are_signed(tmp_path: Path) -> None
     assert [f.code for f in report.findings] == ["DP-VERIFY-014"]
 
 
+def test_a_release_is_signed_as_its_ledger_asked_when_it_was_charged(tmp_path: Path) -> None:
+    """Neither later signers, nor that there are any, change what holds for it."""
+    path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
+    release = dprelease.read_release(path)
+    before = release.run(output=tmp_path / "before")
+    Ledger(ledger, held(tmp_path)).set_signers(ME)
+    mine = release.run(output=tmp_path / "mine", key=held(tmp_path))
+    Ledger(ledger, held(tmp_path)).set_signers(YOU)
+    other = release.run(output=tmp_path / "other", key=yours(tmp_path))
+    for folder, who in ((before, None), (mine, "me"), (other, "you")):
+        report = dprelease.verify(folder, ledger=ledger)
+        assert report.ok, report.findings
+        assert (report.signature or {}).get("principals") == who
+    dprelease.sign(mine, yours(tmp_path), overwrite=True)  # who signs now could not sign then
+    report = dprelease.verify(mine, ledger=ledger)
+    assert [finding.code for finding in report.findings] == ["DP-VERIFY-017"]
+
+
 def test_every_way_in_takes_a_key(tmp_path: Path) -> None:
     _, key = signed_release(tmp_path)
     ledger, schema = tmp_path / "ledger.sqlite", tmp_path / "people.yaml"

@@ -371,12 +371,14 @@ def test_json_schemas_know_both() -> None:
 
     from dprelease.documents.json_schemas import rendered
 
-    schema = json.loads(rendered("release"))
-
-    def problems(text: str) -> list[Any]:
+    def problems(text: str, document: str = "release") -> list[Any]:
         found = yaml.load(text, Loader=yaml.BaseLoader)
-        return list(jsonschema.Draft202012Validator(schema).iter_errors(found))
+        validator = jsonschema.Draft202012Validator(json.loads(rendered(document)))
+        return list(validator.iter_errors(found))
 
     assert problems(SHARING) == []
     assert problems(RELEASE) == []
     assert problems(SHARING.replace("defaults: defaults.yaml\n", "")) != []
+    assert problems(DEFAULTS, "defaults") == []
+    assert problems(DEFAULTS + "queries: {}\n", "defaults") != []
+    assert problems("mechanism: laplace\n", "defaults") == []

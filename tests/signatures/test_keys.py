@@ -148,4 +148,4 @@ def test_what_ssh_keygen_may_answer(
     found = None if answer == "none" else str(tmp_path / "ssh-keygen")
     monkeypatch.setattr(module, "which", lambda _name: found)
     with pytest.raises(SignatureError, match="DP-SIGN-006"):
-        signing_key(public).sign(b"m", MANIFESTS)
+        signing_key(public)  # before anything is read for a release that it could not sign

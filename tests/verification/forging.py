@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.ledger.ledger import Ledger
+from dprelease.ledger.periods import Renewal
 from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.event import Event
 from dprelease.release.accounts import account_of
@@ -56,8 +58,9 @@ queries:
 output: out
 """
 PAID = """\
-title: People under a ledger
-tables: [people.yaml]
+title: People under a ledger in ${year}
+variables: {year: integer, name: text}
+tables: ["${name}.yaml"]
 budget: {epsilon: 1}
 queries:
   by_city:
@@ -128,9 +131,11 @@ def publish(folder: Path, kind: str, party: int = 1, key: str = "forged") -> Pat
     (folder / "people.yaml").write_text(schema)
     (folder / "release.yaml").write_text(RELEASES[kind])
     if kind == "paid" and not (folder / "ledger.sqlite").exists():
-        account = account_of("office/people", "person", "add_remove", "100", "0", None)
+        every = Renewal("year", date(2020, 2, 3))
+        account = account_of("office/people", "person", "add_remove", "100", "0", None, every)
         Ledger(folder / "ledger.sqlite").open_account(account)
-    declaration = read_declaration(folder / "release.yaml")
+    values = {"year": "2026", "name": "people"} if kind == "paid" else {}
+    declaration = read_declaration(folder / "release.yaml", values)
     if kind == "party":
         declaration = as_party(declaration, party)
     return run(declaration, bits=Keyed(f"{key} {kind} {party}"), overwrite=True)
