@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from dprelease.exact.spark.tasks import Batches
+from dprelease.exact.spark.unit_tasks import Bound
 from dprelease.exact.true_table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from tests.exact.spark import CONFIG
@@ -153,6 +156,34 @@ class WatchedNoise:
         except FileExistsError:
             return (self.marks / f"first/{one.partition}").exists()
         return True
+
+
+@dataclass(frozen=True)
+class WatchedBound(Bound):
+    """Bounds rows that met in the shuffle; before it does, it leaves a mark and waits for a kill.
+
+    It holds the rows that this attempt has got. Those of others are fetched from where the rows
+    were spread, and one of these places is gone by then.
+    """
+
+    marks: Path = Path()
+
+    def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield rows of sums."""
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        if task is None:
+            raise RuntimeError("not in a task")
+        (self.marks / f"met-{task.partitionId()}-{task.taskAttemptId()}-{_executor()}").touch()
+        wait((self.marks / "killed").exists)
+        yield from super().run(batches)
+
+    @staticmethod
+    def met(marks: Path) -> list[tuple[int, int, int]]:
+        """Return the partition, the attempt and the executor of every attempt."""
+        found = (path.name.split("-")[1:] for path in marks.glob("met-*"))
+        return [(int(one), int(two), int(three)) for one, two, three in found]
 
 
 def committed(staging: Path) -> set[int]:

@@ -7,9 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.spark import jobs, spark_engine, spark_session
 from dprelease.exact.spark import noise as spark_noise
-from dprelease.exact.spark import spark_engine, spark_session
+from dprelease.exact.spark.link import SCRATCH
 from dprelease.exact.spark.seal import Seal
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.exact.spark.spark_session import Settings
@@ -27,8 +32,8 @@ from dprelease.query.resolve import Query
 from tests import processes
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
-from tests.exact.cluster import PATIENCE, ROOT, WatchedNoise, cluster, wait
-from tests.exact.spark import both, some_rows
+from tests.exact.cluster import PATIENCE, ROOT, WatchedBound, WatchedNoise, cluster, wait
+from tests.exact.spark import both, small_pieces, some_rows, vectors
 
 pytestmark = [
     pytest.mark.audit,  # to start two executors takes longer than the tests
@@ -41,7 +46,7 @@ FRAME = pa.table({"v": [0, 0, 12, 29, 34, 41, 41, 41, 60, 74]})
 
 @pytest.fixture(scope="module", autouse=True)
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with cluster(tmp_path_factory.mktemp("work")) as session:
+    with cluster(tmp_path_factory.mktemp("work")) as session, small_pieces():
         yield session
 
 
@@ -147,6 +152,48 @@ def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
     kept = {one.noise for one in noise.found() if one.executor in killed} & set(told)
     assert kept  # what it had committed was not done again
     refuse_to_be_read(tmp_path / "copy", noise)
+
+
+def test_a_worker_is_lost_during_the_shuffle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that it had spread are spread again, and all tables of the job are what they were."""
+    watched = partial(WatchedBound, marks=tmp_path)
+    monkeypatch.setattr(jobs, "Bound", watched)
+    bounds = {"id": "id", "max_groups": 2, "max_rows_per_group": 2}
+    columns = {"id": {"type": "integer"}, "v": {"type": "integer", "lower": 0, "upper": 9}}
+    declared = declare(columns, privacy_unit=bounds)
+    asks: list[tuple[dict[str, Any], list[str]]] = [
+        ({"rows": {"count": "*"}}, ["v"]),
+        ({"total": {"sum": "v"}, "people": {"count_distinct": "id"}}, []),
+        ({"middle": {"median": "v"}}, []),
+    ]
+    queries = [replace(ask(declared, *one), name=f"q{i}") for i, one in enumerate(asks)]
+    frame = pa.table({"id": [i % 37 for i in range(400)], "v": [i * i % 10 for i in range(400)]})
+    killed: list[int] = []
+
+    def kill() -> None:
+        wait(lambda: len({executor for *_, executor in WatchedBound.met(tmp_path)}) == 2)
+        victim = WatchedBound.met(tmp_path)[0][2]
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
+        time.sleep(0.5)
+        (tmp_path / "killed").touch()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with SparkEngine.open(declared, frame) as engine:
+        engine.expect(queries)
+        found = [vectors(query, engine.run(query)) for query in queries]
+    killer.join()
+    with Engine.open(declared, frame) as one:
+        assert found == [vectors(query, one.run(query)) for query in queries]
+    attempts = WatchedBound.met(tmp_path)
+    lost = {partition for partition, _, executor in attempts if executor in killed}
+    again = {partition for partition, _, executor in attempts if executor not in killed}
+    assert lost
+    assert lost <= again  # and nobody counted them twice
+    assert not list(Path(tempfile.gettempdir()).glob(f"{SCRATCH}*/spill/*"))
 
 
 RELEASE = """

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import jobs, unit_tasks
 from dprelease.query.resolve import Query
+from tests.covering import examples
+from tests.exact import families
 from tests.exact import test_scanned as scanned
 from tests.exact.build import ask, declare
 from tests.exact.pretended_spark import pretended
@@ -153,3 +155,18 @@ def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
             replace(ask(declared, dict(one), ["n"]), name=f"q{i}") for i, one in enumerate(asks)
         ]
         assert together(queries)[0] == alone(queries)
+
+
+@pytest.mark.parametrize("unit", [families.ROW_UNIT, families.unit_of(2, 2)], ids=["rows", "ids"])
+@pytest.mark.parametrize("asked", families.ASKED[:2])
+@examples(2)
+@given(rows=st.lists(families.ROWS, min_size=8, max_size=24))
+def test_families_are_sums_of_their_finest_cells(unit: str, asked: str, rows: Any) -> None:
+    """Rows are bounded by the finest cells, and those of ids meet once for all tables."""
+    queries = families.family(asked, families.SUMS, unit, families.NULLS[1])
+    frame = pa.Table.from_pylist(
+        [{name: row[name] for name in families.TYPES.names} for row in rows], families.TYPES
+    )
+    found, read = together(queries, frame)
+    assert found == alone(queries, frame)
+    assert read == (1 if unit else len(queries))

@@ -22,7 +22,7 @@ from dprelease.exact.spark.link import Access, task_link
 from dprelease.exact.spark.merge import added_to, exact_table
 from dprelease.exact.spark.noise import Noise, Noised, noised
 from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.shared import SharedTables, alone, numbers_of
+from dprelease.exact.spark.shared import SharedTables, numbers_of
 from dprelease.exact.spark.sources import Sources
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_session import Settings, is_classic, session
@@ -33,7 +33,6 @@ from dprelease.exact.spark.workers import refuse_other_versions
 from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import Scan
-from dprelease.query.scans.together import Together
 from dprelease.schema.load import Declared
 from dprelease.statements.partial import Partial, compile_partial, compile_partial_partitions
 from dprelease.statements.scan import compile_scan
@@ -165,7 +164,7 @@ class SparkEngine:
             sums = counted(self._spark, at[0], self._sources.public(query, ()), sql, 0)
         else:
             whole = Bounded(0, query.unit, 0, (), "", sql)
-            sums = units.as_they_meet(self._sources, query, at, whole).sums(self._spark, 0)
+            sums = units.as_they_meet(self._sources, query, at, [whole]).sums(self._spark, 0)
         found = self._gathered(sums).get(0)
         if found is None:
             return Partitions([], np.zeros(0, dtype=np.int64))
@@ -193,19 +192,16 @@ class SparkEngine:
             partial = compile_partial(query, *sources.types(at))
             public = sources.public(query, partial.key_tables)
             return partial, counted(self._spark, at[0], public, partial.sql, numbers, block)
-        if query.private is None:
-            (partial,), meeting = units.shared(sources, alone(query))
-        else:
-            partial, meeting = units.alone(sources, query)
+        (partial,), meeting = units.met(sources, [query])
         return partial, meeting.sums(self._spark, numbers, block)
 
-    def _bounded(self, group: Together) -> dict[str, ExactTable]:
+    def _bounded(self, group: Sequence[Query]) -> dict[str, ExactTable]:
         """Return the tables of queries whose rows meet by their unit."""
-        partials, meeting = units.shared(self._sources, group)
-        found = self._gathered(meeting.sums(self._spark, numbers_of(group.queries)))
+        partials, meeting = units.met(self._sources, group)
+        found = self._gathered(meeting.sums(self._spark, numbers_of(group)))
         return {
             query.name: exact_table(query.name, partial, found.get(number), query.keys.size)
-            for number, (query, partial) in enumerate(zip(group.queries, partials, strict=True))
+            for number, (query, partial) in enumerate(zip(group, partials, strict=True))
         }
 
     def _scan(self, scan: Scan) -> Scanned | None:

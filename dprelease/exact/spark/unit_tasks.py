@@ -23,7 +23,7 @@ from dprelease.exact.vectors import batches as read
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.statements.bounding import windows
-from dprelease.statements.compiler import KEPT
+from dprelease.statements.compiler import KEPT, KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.rows_of_ids import Columns, CompiledRows
 
@@ -100,7 +100,7 @@ class Bounded:
 
     `sql`: its sums over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`, of which some are
     kept; empty if the sums are over the rows as they met. `columns`: where these stand in the rows
-    of all tables.
+    of all tables. `key_tables`: what `rows` and `sql` read.
     """
 
     number: int
@@ -110,6 +110,7 @@ class Bounded:
     rows: str
     sql: str
     columns: Columns | None = None
+    key_tables: tuple[KeyTable, ...] = ()
 
     def by_windows(self, *, text: bool) -> str:
         """Return the kept rows as a SELECT, for the engine to find."""
@@ -150,6 +151,7 @@ class Bound:
 
     def _keep(self, link: Link, table: Bounded, held: HeldRows | None) -> None:
         """Make `dp_kept` the rows that count, in memory where there is room."""
+        Public(table.key_tables).made_known(link)
         if held is not None and table.columns is not None:
             link.register(KEPT, held.kept(link, table.columns, table.unit, table.cells))
         elif table.rows and not bounding.bounded(link, table.rows, table.unit, table.cells):

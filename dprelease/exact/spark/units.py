@@ -18,16 +18,20 @@ from dprelease.exact.spark.unit_tasks import ROWS, Bounded
 from dprelease.query.resolve import Query
 from dprelease.query.scans.together import Together
 from dprelease.schema.columns import IntegerColumn
-from dprelease.statements.compiler import KeyTable
 from dprelease.statements.partial import Partial, compile_partial
 from dprelease.statements.rows_of_ids import CompiledRows, compile_rows
 
 
-def shared(sources: Sources, group: Together) -> tuple[list[Partial], Meeting]:
-    """Return the statements of queries with public keys, and the job that finds all their sums.
+def met(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
+    """Return the statements of queries that share their rows, and the job that finds all sums.
 
-    The numbers of their tables are their places in the group.
+    The numbers of their tables are their places among the queries.
     """
+    if queries[0].private is not None or queries[0].finest is not None:
+        return as_stored(sources, queries)
+    group = Together()
+    for query in queries:
+        group.add(query)
     asked = group.query(m for query in group.queries for m in query.measurements)
     at = sources.located(asked)
     types = sources.types(at)
@@ -35,7 +39,7 @@ def shared(sources: Sources, group: Together) -> tuple[list[Partial], Meeting]:
     compiled = compile_rows(group, *types)
     public = sources.public(asked, compiled.key_tables)
     if len(at) > 1:
-        held, sent = compiled, _as_stored(sources, asked, at)
+        held, sent = compiled, _stored(sources, asked, at)
     else:
         held = replace(compiled, sql=f"SELECT * FROM {ROWS}", key_tables=())
         sent = (Sent(at[0], compiled.sql, "id", public, coded=True),)
@@ -47,25 +51,37 @@ def shared(sources: Sources, group: Together) -> tuple[list[Partial], Meeting]:
     return partials, Meeting(sent, tuple(tables), held, public, is_text(asked))
 
 
-def alone(sources: Sources, query: Query) -> tuple[Partial, Meeting]:
-    """Return the same for a query whose keys were not public; its table has the number 0."""
-    at = sources.located(query)
-    partial = compile_partial(query, *sources.types(at), bounded=True)
-    values = tuple(f"v{j}" for j, m in enumerate(query.measurements) if m.aggregate.reads_values)
-    table = Bounded(0, query.unit, query.keys.size, values, partial.unbounded, partial.sql)
-    return partial, as_they_meet(sources, query, at, table, partial.key_tables)
+def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
+    """Return the same for one query whose keys were not public, or for tables of one family.
+
+    Each table of a family bounds the same rows, by the finest cells.
+    """
+    at = sources.located(queries[0])
+    types = sources.types(at)
+    partials = [compile_partial(query, *types, bounded=True) for query in queries]
+    tables = [
+        Bounded(
+            number, query.unit, (query.finest or query.keys).size, _values(query),
+            partial.unbounded, partial.sql, key_tables=partial.key_tables,
+        )
+        for number, (query, partial) in enumerate(zip(queries, partials, strict=True))
+    ]  # fmt: skip
+    return partials, as_they_meet(sources, queries[0], at, tables)
 
 
 def as_they_meet(
     sources: Sources,
     query: Query,
     at: Sequence[Located],
-    table: Bounded,
-    key_tables: Sequence[KeyTable] = (),
+    tables: Sequence[Bounded],
 ) -> Meeting:
-    """Return the job of one table over the rows of units as they are stored."""
-    public = sources.public(query, key_tables)
-    return Meeting(_as_stored(sources, query, at), (table,), None, public, is_text(query))
+    """Return the job of tables over the rows of units as they are stored."""
+    public = sources.public(query, ())
+    return Meeting(_stored(sources, query, at), tuple(tables), None, public, is_text(query))
+
+
+def _values(query: Query) -> tuple[str, ...]:
+    return tuple(f"v{j}" for j, m in enumerate(query.measurements) if m.aggregate.reads_values)
 
 
 def is_text(query: Query) -> bool:
@@ -74,7 +90,7 @@ def is_text(query: Query) -> bool:
     return unit is not None and not isinstance(query.table.columns[unit], IntegerColumn)
 
 
-def _as_stored(sources: Sources, query: Query, at: Sequence[Located]) -> tuple[Sent, ...]:
+def _stored(sources: Sources, query: Query, at: Sequence[Located]) -> tuple[Sent, ...]:
     return tuple(
         Sent(one, "", sources.unit(query, place, dict(one.rows.physical)))
         for place, one in enumerate(at)
