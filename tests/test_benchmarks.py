@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dprelease.mechanisms import registry
-from tests.benchmarks import aggregation, calibration, noise, on_spark, workloads
+from examples.census.nation.generate import Size
+from tests.benchmarks import aggregation, calibration, census, noise, on_spark, workloads
 from tests.exact.spark import CONFIG
 
 
@@ -69,3 +70,11 @@ def test_growth_that_is_not_straight_is_told() -> None:
     )
     assert "0.50 s and 0.100 s a million rows, at most 0 % off" in straight.replace("0%", "0 %")
     assert int(bent.split("most ")[1].split("%")[0]) > 15
+
+
+def test_census_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = Size(counties=2, tracts=2, block_groups=1, blocks=3)
+    found = census.run(tmp_path / "nation", tiny, tiny)
+    assert [one.work for one in found] == ["layers 1 and 2", "a release of 50 tables", "verify"]
+    assert all(one.processor > 0 for one in found)
+    assert "layers 1 and 2" in capsys.readouterr().out

@@ -1,0 +1,153 @@
+"""`make bench ARGS=--census`: both layers of one large state, and a whole release of a small one.
+
+The layers: 418,000 blocks in the tree of a large state, 2 x 2 x 63 cells, the finest table measured
+at blocks and eight tables above; noise stands in from NumPy, so that only the layers are timed. The
+release: an invented state (`examples/census/nation`), from rows to files, then verified. Each runs
+in a process of its own, whose peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from itertools import chain, combinations
+from pathlib import Path
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table, cells
+from dprelease.consistency.family import refinement, whole_pieces
+from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import Variances
+from examples.census.nation.generate import Size, codes, generate
+
+NATION = Path(__file__).parents[2] / "examples" / "census" / "nation"
+SIZES = (2, 2, 63)
+TABLES: list[Table] = [*chain.from_iterable(combinations(range(3), n) for n in range(4))]
+LARGE = Size(counties=254, tracts=27, block_groups=2.7, blocks=22.6)
+"""About 418,000 blocks: as many as the largest states have."""
+
+RELEASED = Size(counties=20, tracts=20, blocks=20)
+"""Of the release with its 25 tables of persons: about 30,000 blocks, 19 million measured cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One piece of work: what it was of, seconds by the clock and of processors, peak megabytes."""
+
+    work: str
+    blocks: int
+    cells: int
+    seconds: float
+    processor: float
+    megabytes: int
+
+
+def layers(size: Size) -> Timed:
+    """Return what both layers of a state take, from noised numbers to whole tables."""
+    rng = np.random.default_rng(7)
+    parents = [level[1] for level in codes(rng, size)[1:]]
+    tree = Tree(1, parents)
+    last = tree.levels - 1
+    laws: list[dict[Table, Law]] = [
+        {table: Law(Fraction(10)) for table in (TABLES if level < last else TABLES[-1:])}
+        for level in range(tree.levels)
+    ]
+    structure = Structure(SIZES, tree, laws)
+    truth = _truth(rng, tree)
+    noised = {
+        (level, table): _noised(rng, truth[level], table)
+        for level in range(tree.levels)
+        for table in laws[level]
+    }
+    del truth
+    begun, used = time.perf_counter(), time.process_time()
+    variances = Variances(structure)
+    how = refinement(variances, TABLES[-1])
+
+    def read(level: int, table: Table, start: int, stop: int) -> np.ndarray:
+        return noised[level, table][start:stop].astype(np.int64)
+
+    total = 0
+    for piece in whole_pieces(variances, read, how):
+        total += sum(len(level) for level in piece.whole[0 if piece.estimates.top else 1 :])
+    assert total == sum(tree.counts)
+    return _timed("layers 1 and 2", tree.counts[-1], cells(SIZES, TABLES[-1]), begun, used)
+
+
+def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
+    """Return counts of every level, those above sums of those below."""
+    shares = rng.dirichlet(np.full(cells(SIZES, TABLES[-1]), 0.2))
+    people = np.where(rng.random(tree.counts[-1]) < 0.28, 0, rng.poisson(30, tree.counts[-1]))
+    leaves = rng.poisson(people[:, None] * shares).astype(np.int32)
+    levels = [leaves.reshape(-1, *SIZES)]
+    for parents, count in zip(reversed(tree.parents), reversed(tree.counts[:-1]), strict=True):
+        above = np.zeros((count, *SIZES), np.int32)
+        np.add.at(above, parents, levels[0])
+        levels.insert(0, above)
+    return levels
+
+
+def _noised(rng: np.random.Generator, truth: np.ndarray, table: Table) -> np.ndarray:
+    left = tuple(1 + i for i in range(len(SIZES)) if i not in table)
+    margin = truth.sum(axis=left) if left else truth
+    return margin.astype(np.int32) + np.rint(rng.normal(0, 10**0.5, margin.shape)).astype(np.int32)
+
+
+def release(folder: Path, size: Size) -> list[Timed]:
+    """Return what a release of a state takes, and what verifying it does."""
+    import dprelease
+
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(NATION, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    generate(folder / "data", size)
+    blocks = len((folder / "data" / "blocks.csv").read_text(encoding="utf-8").splitlines()) - 1
+    begun, used = time.perf_counter(), time.process_time()
+    published = dprelease.read_release(folder / "release.yaml").run()
+    ran = _timed("a release of 50 tables", blocks, 568 + 25 + 3, begun, used)
+    begun, used = time.perf_counter(), time.process_time()
+    assert dprelease.verify(published).ok
+    return [ran, _timed("verify", blocks, 568 + 25 + 3, begun, used)]
+
+
+def _timed(work: str, blocks: int, cells_of_a_block: int, begun: float, used: float) -> Timed:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    seconds, processor = time.perf_counter() - begun, time.process_time() - used
+    return Timed(work, blocks, blocks * cells_of_a_block, seconds, processor, peak)
+
+
+def run(folder: Path, large: Size = LARGE, released: Size = RELEASED) -> list[Timed]:
+    """Print and return the figures, each piece of work in a process of its own."""
+    found = _apart("layers", None, large) + _apart("release", folder, released)
+    print(f"{'census':24}{'blocks':>9}{'cells, M':>10}{'seconds':>9}{'CPU s':>8}{'MB':>7}")
+    for one in found:
+        numbers = f"{one.cells / 1e6:10.1f}{one.seconds:9.1f}{one.processor:8.1f}"
+        print(f"{one.work:24}{one.blocks:9,}{numbers}{one.megabytes:7,}")
+    return found
+
+
+def _apart(work: str, folder: Path | None, size: Size) -> list[Timed]:
+    asked = json.dumps([work, None if folder is None else str(folder), asdict(size)])
+    command = [sys.executable, "-m", "tests.benchmarks.census", asked]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [Timed(**one) for one in json.loads(told)]
+
+
+def main(asked: str) -> None:
+    """Do one piece of work, and print its figures as JSON."""
+    work, folder, size = json.loads(asked)
+    done: Sequence[Timed]
+    done = [layers(Size(**size))] if work == "layers" else release(Path(folder), Size(**size))
+    print(json.dumps([asdict(one) for one in done]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
