@@ -38,6 +38,8 @@ class Refinement:
     chains: list[list[Table]]
     exact: list[set[Table]]
     zeros: NDArray[np.bool_]
+    composed: tuple[bool, ...] = ()
+    """For each level, whether totals are made from the parents' composition; none by default."""
 
 
 def refinement(
@@ -45,6 +47,8 @@ def refinement(
     finest: Table,
     zeros: NDArray[np.bool_] | None = None,
     chains: Sequence[Sequence[Table]] | None = None,
+    *,
+    composition: bool = False,
 ) -> Refinement:
     """Return how layer 2 is made, from the declaration alone.
 
@@ -54,6 +58,8 @@ def refinement(
         Cells of the finest table that are 0 everywhere; none by default.
     chains
         In the place of what the variances say, for each level.
+    composition
+        Whether totals that would not be made first are, from their parents' composition.
 
     Raises
     ------
@@ -72,9 +78,14 @@ def refinement(
             nested = all(set(a) < set(b) for a, b in pairwise(chain))
             if not nested or chain[-1] != finest or not tables <= set(chain):
                 raise ValueError("a chain has nested tables, all exact ones, and the finest last")
+    composed = tuple(
+        composition and level > 0 and chain[0] != () and not exact[level]
+        for level, chain in enumerate(decided)
+    )
+    decided = [[(), *chain] if own else chain for chain, own in zip(decided, composed, strict=True)]
     shape = tuple(variances.structure.sizes[i] for i in finest)
     none = np.zeros(shape, bool)
-    return Refinement(finest, decided, exact, none if zeros is None else zeros)
+    return Refinement(finest, decided, exact, none if zeros is None else zeros, composed)
 
 
 @dataclass(frozen=True)
@@ -131,6 +142,7 @@ def whole_pieces(
                 whole[-1],
                 families - families[0],
             )
-            whole.append(children(level, how.chains[here], how.exact[here]))
+            own = bool(how.composed and how.composed[here])
+            whole.append(children(level, how.chains[here], how.exact[here], composed=own))
         lowest = whole[-1] if piece.top else lowest
         yield WholePiece(piece, whole)

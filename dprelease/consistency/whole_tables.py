@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table, cells
 from dprelease.consistency.allotment import allotted
+from dprelease.consistency.composition import composed_totals
 from dprelease.consistency.fixed_point import Whole, sibling_sums
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.transport import transported
@@ -78,7 +79,9 @@ class Level:
         return wide.transpose(0, *(1 + order.index(a) for a in table)).reshape(len(x), -1)
 
 
-def children(level: Level, chain: list[Table], exact: set[Table]) -> Whole:
+def children(
+    level: Level, chain: list[Table], exact: set[Table], *, composed: bool = False
+) -> Whole:
     """Return the whole finest tables of all children: (children, n_i ...).
 
     Parameters
@@ -89,6 +92,8 @@ def children(level: Level, chain: list[Table], exact: set[Table]) -> Whole:
         Nested tables, the finest last.
     exact
         Those of the chain that are known exactly.
+    composed
+        Whether the totals, the chain's first table, are made from the parents' composition.
 
     Raises
     ------
@@ -101,7 +106,7 @@ def children(level: Level, chain: list[Table], exact: set[Table]) -> Whole:
         if table in exact:
             made = _exact(level, table)
         elif made is None:
-            made = _each_cell(level, table)
+            made = _each_cell(level, table, composed=composed)
         else:
             made = level.restore(_refined(level, table, before, made), table, before)
         before = table
@@ -143,9 +148,13 @@ def _members(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
     return rows, there
 
 
-def _each_cell(level: Level, table: Table) -> Whole:
+def _each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
     """Return a table's cells, each by itself, summing to the parent's cell."""
     z = level.margin(level.estimates, table)[:, 0]
+    if composed:
+        flat = level.estimates.reshape(len(level.estimates), -1)
+        parents = level.parents.reshape(len(level.parents), -1)
+        z = composed_totals(flat, parents, level.families)[:, None]
     totals = level.margin(level.parents, table)[:, 0]
     made = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(totals * (level.fan > 0)[:, None])

@@ -46,6 +46,7 @@ class RefinementRecord(Part):
 
     level: str
     steps: list[list[str]]
+    composed: bool
 
 
 class AgreedColumnRecord(Part):

@@ -18,7 +18,7 @@ from dprelease.schema.table import Table
 MOST_FINEST = 2**62
 """Cells that have a number: hashes of cells and places in SQL are 64-bit integers."""
 
-_NOT_CARRIED_OUT = frozenset({"invariants", "composition"})
+_NOT_CARRIED_OUT = frozenset({"invariants"})
 """Keys of `consistent` that are read and refused."""
 
 Refuse = Callable[..., None]

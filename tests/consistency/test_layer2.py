@@ -13,6 +13,7 @@ from scipy.optimize import LinearConstraint, milp
 
 from dprelease.consistency import allotment, transport
 from dprelease.consistency.allotment import allotted
+from dprelease.consistency.composition import composed_totals
 from dprelease.consistency.family import refinement, whole_pieces
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.refinement import refinement_steps
@@ -102,8 +103,10 @@ def check_random(seed):
             chain = [tuple(sorted(order[:n].tolist())) for n in cut]
             chains.append(chain if chain[-1] == finest else [*chain, finest])
 
+    composition = bool(rng.random() < 0.4)
+
     def how(known):
-        return refinement(known, finest, zeros, chains)
+        return refinement(known, finest, zeros, chains, composition=composition)
 
     _estimates, whole = gathered(case, how, cells_at_most=int(rng.integers(1, 300)))
     holds(case, zeros, truth, whole)
@@ -403,3 +406,42 @@ def test_caps_that_do_not_reach_the_total_are_refused():
         allotted(z, there, np.array([7]), 20, np.full((1, 3), 2))
     with pytest.raises(ValueError, match="reach"):
         allotted(z, ~there, np.array([7]), 20)
+
+
+def composed_case(rng, *, alike):
+    """Return 300 areas of one parent, 40 cells each, whose totals are measured by cells alone."""
+    tree = Tree(1, [np.zeros(300, np.int64)])
+    law = Law(Fraction(25))
+    structure = Structure((40,), tree, [{(0,): law}, {(0,): law}])
+    shares = rng.dirichlet(np.full(40, 0.15))
+    own = shares if alike else rng.permuted(np.tile(shares, (300, 1)), axis=1)
+    leaves = rng.poisson(rng.integers(0, 60, (300, 1)) * own)
+    truth = true_tables(structure, [np.zeros((1, 40), np.int64), leaves])
+    return Case(structure, noised(structure, rng, truth)), truth
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_totals_from_the_parents_composition(alike):
+    """Far nearer where areas are alike, and not where they aren't: off unless it is asked for."""
+    rng = np.random.default_rng(5)
+    errors = {False: 0.0, True: 0.0}
+    for _ in range(4):
+        case, truth = composed_case(rng, alike=alike)
+        for composition in errors:
+
+            def how(known, composition=composition):
+                return refinement(known, (0,), composition=composition)
+
+            assert how(Variances(case.structure)).composed == (False, composition)
+            _estimates, whole = gathered(case, how)
+            holds(case, np.zeros(40, bool), truth, whole)
+            errors[composition] += np.abs(whole[1].sum(axis=1) - truth[1].sum(axis=1)).mean()
+    assert (errors[True] < 0.75 * errors[False]) is alike
+
+
+def test_composed_totals_are_exact_without_noise():
+    """Children made exactly as their parent is get their totals, whatever cells are worth."""
+    parents = np.array([[60, 30, 10], [0, 0, 0]])
+    children = np.array([[6, 3, 1], [54, 27, 9], [0, 0, 0]]) << 20
+    totals = composed_totals(children, parents, np.array([0, 2, 3]))
+    assert np.abs(totals - np.array([10, 90, 0]) * 2**20).max() <= 2**8

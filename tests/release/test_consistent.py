@@ -43,6 +43,7 @@ CASES: dict[str, dict[str, str]] = {
         "consistent": "{non_negative: true, zeros: [{band: 0-17, old: 'true'}, "
         "{band: [18-64], old: [true]}]}",
     },
+    "composed": {"consistent": "{non_negative: true, composition: parent}"},
     "down to states": {"consistent": "{non_negative: true, publish: {down_to: state}}"},
     "estimates down to states": {"consistent": "{publish: {down_to: state}}"},
     "records": {"consistent": "{non_negative: true, publish: {records: true}}"},

@@ -43,6 +43,8 @@ def gainful_exchanges(
     shape = published.shape
     finest = {one.level: one for one in shape.placed if one.attributes == how.finest}
     for level in range(1, lowest(shape, spec) + 1):
+        if how.composed and how.composed[level]:
+            continue  # its totals are not those next to the estimates'
         left = tuple(1 + i for i in how.finest if i not in how.chains[level][0])
         starts = shape.tree.starts[level - 1]
         areas = shape.tree.counts[level - 1]

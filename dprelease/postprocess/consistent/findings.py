@@ -101,6 +101,8 @@ def _asked_in_vain(
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason
+    if spec.composition is not None and not spec.non_negative:
+        yield ("composition",), "estimates stay unbiased; only whole tables are made by it"
     if spec.zeros and not spec.non_negative:
         yield ("zeros",), "estimates stay unbiased; only whole tables (`non_negative`) have zeros"
     elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():

@@ -67,6 +67,11 @@ def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list
             "margin around the whole number alone. In a table that lists only cells that are not "
             "0, all others are 0."
         )
+    if spec.composition is not None:
+        words.append(
+            "Totals of areas that are badly measured are made from the composition of the area "
+            "above, in whole tables alone: nearer on average, biased where an area is unlike it."
+        )
     if spec.publish.records:
         words.append(
             f"The rows of {records_of(family)} are invented: no row is of a person. They count in "
@@ -87,10 +92,14 @@ def _column(agreed: Agreed, spec: ConsistentSpec) -> dict[str, Any]:
         "refinement": [],
     }
     if spec.non_negative:
-        chains = refinement_of(agreed, spec).chains
+        how = refinement_of(agreed, spec)
         record["refinement"] = [
-            {"level": name, "steps": [_keys(shape, table) for table in chain]}
-            for name, chain in zip(shape.levels, chains, strict=True)
+            {
+                "level": name,
+                "steps": [_keys(shape, table) for table in chain],
+                "composed": how.composed[level],
+            }
+            for level, (name, chain) in enumerate(zip(shape.levels, how.chains, strict=True))
         ]
     return record
 

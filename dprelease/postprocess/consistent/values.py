@@ -74,7 +74,8 @@ def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
 def refinement_of(column: Agreed, spec: ConsistentSpec) -> Refinement:
     """Return how layer 2 is made of a column."""
     zeros = zeros_of(column.shape, spec.zeros)
-    return refinement(column.variances, column.shape.everything, zeros)
+    composition = spec.composition is not None
+    return refinement(column.variances, column.shape.everything, zeros, composition=composition)
 
 
 def family_values(
