@@ -114,8 +114,10 @@ def test_signers_are_followed_by_others(tmp_path: Path) -> None:
     for one in (ME, YOU):
         with pytest.raises(LedgerError, match="DP-LEDGER-018"):
             check_signers(mine.path, listed(tmp_path, one))
-    with pytest.raises(SignatureError, match="DP-SIGN-007"):
-        mine.set_signers("nobody")
+    nobody = f'me namespaces="git" {public()}'
+    for text in ("nobody", nobody, f'me valid-before="20200101" {public()}'):
+        with pytest.raises(SignatureError, match="DP-SIGN-007"):  # nobody could write any more
+            other.set_signers(text)
 
 
 def test_an_unsigned_ledger_gets_signers(tmp_path: Path) -> None:
