@@ -393,7 +393,7 @@ def test_the_commands(tmp_path: Path) -> None:
     both.write_text(ME + YOU)
     signing = ["--key", str(key)]
     new = ["--table", "t", "--owner", "o", "--rho", "1"]
-    other = str(tmp_path / "other.sqlite")
+    other, plain = str(tmp_path / "other.sqlite"), str(tmp_path / "plain.sqlite")
     for words, code, text in (
         (["run", str(path)], 2, "DP-LEDGER-015"),
         (["run", str(path), *signing], 0, "manifest.json.sig"),
@@ -412,6 +412,9 @@ def test_the_commands(tmp_path: Path) -> None:
         (["ledger", "init", other, *new, "--signers", str(key), *signing], 2, "DP-SIGN-007"),
         (["ledger", "init", other, *new, "--signers", signers, *signing], 0, "1 rho"),
         (["ledger", "check", other, "--signers", signers], 0, "signed by a signer"),
+        (["ledger", "init", plain, *new], 0, "1 rho"),
+        (["ledger", "init", plain, *new, "--signers", signers, *signing], 2, "DP-LEDGER-007"),
+        (["ledger", "check", plain], 0, "1 entries follow"),
     ):  # fmt: skip
         done = CliRunner().invoke(cli.app, words)
         found = " ".join(done.output.split())
