@@ -130,7 +130,9 @@ def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:
     if body["kind"] == "open":
         account = body["account"]
         named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
-        return body["time"], "open", "", f"{account['table']}: {', '.join(named)}"
+        renews = account.get("renews")
+        every = f", every {renews['every']} from {renews['begins']} on" if renews else ""
+        return body["time"], "open", "", f"{account['table']}: {', '.join(named)}{every}"
     if body["kind"] == "signers":
         return body["time"], "signers", "", "entries and releases are signed from here on"
     charges = "; ".join(

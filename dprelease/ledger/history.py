@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dprelease.errors import SignatureError
+from dprelease.errors import LedgerError, SignatureError
 from dprelease.ledger import signed
 from dprelease.ledger.account import Account
 from dprelease.ledger.chain import Entry
@@ -40,6 +40,8 @@ class Reservation:
     """What tells that its run is alive, in the process that made it."""
     maker: Maker = field(default_factory=Maker)
     """The process that may take its next step; of those that are read, nobody asks."""
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    """The budgets as it was made, in the process that made it."""
 
     @property
     def id(self) -> str:
@@ -202,6 +204,18 @@ class State:
     def left(self, table: str, period: int | None = None) -> Fraction:
         """Return what is left of a budget, and of one that renews, in a period."""
         return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
+
+
+def open_period(state: State, table: str, now: datetime) -> int | None:
+    """Return the period that a charge is in now; raise LedgerError DP-LEDGER-014 if none is open.
+
+    None for a budget that does not renew.
+    """
+    period, renewal = state.period(table, now), state.accounts[table].renewal
+    problem = None if renewal is None or period is None else renewal.problem_at(period)
+    if problem is not None:
+        raise LedgerError("DP-LEDGER-014", table=table, problem=problem)
+    return period
 
 
 def _problem_of_charges(charges: Sequence[Mapping[str, Any]], known: Container[str]) -> str | None:

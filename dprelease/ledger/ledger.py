@@ -11,19 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dprelease.errors import BudgetError, LedgerError, RunState
+from dprelease.errors import BudgetError, LedgerError, RunState, SignatureError
 from dprelease.errors import Charge as Spent
 from dprelease.ledger import periods
 from dprelease.ledger.account import Account, Charge, fits_alone, price
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.history import ImpossibleEntry, Reservation, State, lock_of, locks_of
+from dprelease.ledger.history import (
+    ImpossibleEntry,
+    Reservation,
+    State,
+    lock_of,
+    locks_of,
+    open_period,
+)
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import moment_of
 from dprelease.ledger.steps import (
@@ -82,14 +88,18 @@ class Ledger:
         LedgerError
             DP-LEDGER-015 without a key, 016 for one that may not sign; 002 to 005 for the file.
         SignatureError
-            DP-SIGN-007 for a text that is no list; as the key.
+            DP-SIGN-007 for a text that is no list, or by which nobody could write any more; as the
+            key.
         """
         new = signers_of(text, "signers")
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
-            state = self._state(store)
+            state, now = self._state(store), _now()
+            if all(line.refusal(ENTRIES, moment_of(now)) for line in new.lines):
+                problem = "none of its keys may sign entries of a ledger now"
+                raise SignatureError("DP-SIGN-007", problem=problem)
             state.signers = state.signers or new
-            body = {"kind": SIGNERS, "signers": text, "time": _now()}
+            body = {"kind": SIGNERS, "signers": text, "time": now}
             return self._append(store, state, body)
 
     def _append(self, store: Store, state: State, body: dict[str, Any]) -> Entry:
@@ -166,7 +176,8 @@ class Ledger:
                         "time": now,
                         "charges": held,
                     }
-                    return Reservation(self._append(store, known, body), lock=lock)
+                    entry = self._append(store, known, body)
+                    return Reservation(entry, lock=lock, accounts=known.accounts)
             except BaseException as problem:
                 if isinstance(problem, BudgetError):
                     state.charge = Spent.NONE
@@ -372,18 +383,6 @@ class Ledger:
             with suppress(OSError):
                 lock_of(self.path, reservation.id).unlink()
         return words
-
-
-def open_period(state: State, table: str, now: datetime) -> int | None:
-    """Return the period that a charge is in now; raise LedgerError DP-LEDGER-014 if none is open.
-
-    None for a budget that does not renew.
-    """
-    period, renewal = state.period(table, now), state.accounts[table].renewal
-    problem = None if renewal is None or period is None else renewal.problem_at(period)
-    if problem is not None:
-        raise LedgerError("DP-LEDGER-014", table=table, problem=problem)
-    return period
 
 
 def events_of(charge: Mapping[str, Any]) -> list[Event]:

@@ -106,9 +106,11 @@ def open_account(
     listed = None if signers is None else read_signers(signers)
     ledger = Ledger(path, key)
     if listed is not None:
-        if path.exists() and ledger.state().signers is not None:
+        known = ledger.state() if path.exists() else None
+        if known is not None and known.signers is not None:
             raise LedgerError("DP-LEDGER-019", name=path.name)
-        ledger.set_signers(listed.text)
+        if known is None or account.table not in known.accounts:  # else nothing is written
+            ledger.set_signers(listed.text)
     ledger.open_account(account)
     renews = account.renewal is not None
     return [lifetime_of(ledger.state(), account.table, periods_of.now()).words] if renews else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,9 @@ from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES, parsed
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
-    from dprelease.ledger.account import Charge
+    from dprelease.ledger.account import Account, Charge
     from dprelease.ledger.chain import Entry
-    from dprelease.ledger.history import Reservation, State
+    from dprelease.ledger.history import Reservation
     from dprelease.ledger.ledger import Ledger
 
 ROWS = "each row"
@@ -44,7 +44,7 @@ class Charged:
             "reservation": self.reservation.id,
             "entry": entry.number,
             "digest": entry.digest,
-            **renewals_of(self.ledger.state(), entry),
+            **renewals_of(self.reservation.accounts, entry),
         }
 
     def read(self) -> None:
@@ -96,7 +96,7 @@ def charging(
         yield Charged(state, ledger, reservation)
 
 
-def renewals_of(state: State, entry: Entry) -> dict[str, list[dict[str, Any]]]:
+def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> dict[str, list[dict[str, Any]]]:
     """Return what a manifest tells of budgets that renew and were charged; nothing without any.
 
     As of the time of the charge, so that whoever has the ledger finds the same at any time.
@@ -104,8 +104,7 @@ def renewals_of(state: State, entry: Entry) -> dict[str, list[dict[str, Any]]]:
     from dprelease.ledger.lifetime import Lifetime
 
     told = [
-        {"table": charge["table"]}
-        | Lifetime(state.accounts[charge["table"]], charge["period"]).record()
+        {"table": charge["table"]} | Lifetime(accounts[charge["table"]], charge["period"]).record()
         for charge in entry.body["charges"]
         if charge.get("period") is not None
     ]

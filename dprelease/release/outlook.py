@@ -149,7 +149,7 @@ def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Ou
 def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
     from dprelease.ledger import periods
     from dprelease.ledger.account import fits_alone
-    from dprelease.ledger.ledger import open_period
+    from dprelease.ledger.history import open_period
     from dprelease.ledger.lifetime import lifetime_of
 
     now = periods.now()

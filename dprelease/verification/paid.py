@@ -40,7 +40,7 @@ def paid_for(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
 
 def _other_periods(path: Path, steps: list[Entry], held: dict[str, Any]) -> str | None:
     """Return whether the manifest tells of other periods than those that it was charged in."""
-    told = renewals_of(Ledger(path).state(), steps[0]).get("renewals", [])
+    told = renewals_of(Ledger(path).state().accounts, steps[0]).get("renewals", [])
     same = told == held.get("renewals", [])
     return None if same else "it was charged in another period than its manifest tells"
 

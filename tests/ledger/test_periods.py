@@ -304,6 +304,7 @@ def test_the_commands(tmp_path: Path, clock: Clock) -> None:
         (["init", path, "--table", "e", *own, "--begins", "2026-01-01"], 2, "DP-LEDGER-017"),
         (["init", path, "--table", "e", *own, "--every", "year", "--begins", "x"], 2, "DP-LEDGER-017"),
         (["show", path, "--json"], 0, '"periods_so_far": 1'),
+        (["history", path, "--wide"], 0, "every month from 2026-03-01 on"),
         (["check", path], 0, "4 budgets are kept"),
     ):  # fmt: skip
         done = CliRunner().invoke(cli.app, ["ledger", *words])

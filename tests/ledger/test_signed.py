@@ -114,8 +114,10 @@ def test_signers_are_followed_by_others(tmp_path: Path) -> None:
     for one in (ME, YOU):
         with pytest.raises(LedgerError, match="DP-LEDGER-018"):
             check_signers(mine.path, listed(tmp_path, one))
-    with pytest.raises(SignatureError, match="DP-SIGN-007"):
-        mine.set_signers("nobody")
+    nobody = f'me namespaces="git" {public()}'
+    for text in ("nobody", nobody, f'me valid-before="20200101" {public()}'):
+        with pytest.raises(SignatureError, match="DP-SIGN-007"):  # nobody could write any more
+            other.set_signers(text)
 
 
 def test_an_unsigned_ledger_gets_signers(tmp_path: Path) -> None:
@@ -391,7 +393,7 @@ def test_the_commands(tmp_path: Path) -> None:
     both.write_text(ME + YOU)
     signing = ["--key", str(key)]
     new = ["--table", "t", "--owner", "o", "--rho", "1"]
-    other = str(tmp_path / "other.sqlite")
+    other, plain = str(tmp_path / "other.sqlite"), str(tmp_path / "plain.sqlite")
     for words, code, text in (
         (["run", str(path)], 2, "DP-LEDGER-015"),
         (["run", str(path), *signing], 0, "manifest.json.sig"),
@@ -410,6 +412,9 @@ def test_the_commands(tmp_path: Path) -> None:
         (["ledger", "init", other, *new, "--signers", str(key), *signing], 2, "DP-SIGN-007"),
         (["ledger", "init", other, *new, "--signers", signers, *signing], 0, "1 rho"),
         (["ledger", "check", other, "--signers", signers], 0, "signed by a signer"),
+        (["ledger", "init", plain, *new], 0, "1 rho"),
+        (["ledger", "init", plain, *new, "--signers", signers, *signing], 2, "DP-LEDGER-007"),
+        (["ledger", "check", plain], 0, "1 entries follow"),
     ):  # fmt: skip
         done = CliRunner().invoke(cli.app, words)
         found = " ".join(done.output.split())
