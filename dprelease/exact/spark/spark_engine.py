@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+IN_A_TASK = 2**25
+"""Numbers of joint tables that every task of an executor holds: 256 MB."""
+
 Result = TypeVar("Result")
 
 MANY_CELLS = 2**20
@@ -205,7 +208,9 @@ class SparkEngine:
         }
 
     def _scan(self, scan: Scan) -> Scanned | None:
-        """Return the joint tables of a scan; None where sums might not fit."""
+        """Return the joint tables of a scan; None where they, or sums, might not fit."""
+        if scan.numbers > IN_A_TASK:
+            return None
         at = self._sources.located(scan.query)
         compiled = compile_scan(scan, *self._sources.types(at))
         public = self._sources.public(scan.query, compiled.key_tables)

@@ -7,12 +7,14 @@ a table about people.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from dprelease.errors import State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import pattern
+from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.spark.task_files import ROW_NUMBER
 from dprelease.exact.spark.task_rows import packed
 from dprelease.query import quoting
@@ -22,6 +24,10 @@ class Reader(Engine):
     """The driver's own look at the sources: names, types, keys of public tables."""
 
     _by_arrow: ClassVar[bool] = False
+
+    def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
+        super().__init__(inputs, scratch, settings)
+        self._lengths: dict[int, tuple[list[int], bool]] = {}
 
     @property
     def inputs(self) -> list[Input]:
@@ -54,7 +60,11 @@ class Reader(Engine):
         DataError
             DP-DATA-001 if a file does not say so.
         """
-        given = self._inputs[place]
+        if place not in self._lengths:  # a file that changes meanwhile is refused
+            self._lengths[place] = self._told_lengths(self._inputs[place])
+        return self._lengths[place]
+
+    def _told_lengths(self, given: Input) -> tuple[list[int], bool]:
         lengths, whole = [], False
         for file in given.files:
             told = quoting.text(pattern(file))
