@@ -436,7 +436,7 @@ def test_totals_from_the_parents_composition(alike):
             _estimates, whole = gathered(case, how)
             holds(case, np.zeros(40, bool), truth, whole)
             errors[composition] += np.abs(whole[1].sum(axis=1) - truth[1].sum(axis=1)).mean()
-    assert (errors[True] < 0.75 * errors[False]) is alike
+    assert bool(errors[True] < 0.8 * errors[False]) is alike
 
 
 def test_composed_totals_are_exact_without_noise():
