@@ -36,7 +36,7 @@ FILES = [
         """
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
-  Fix    known keys are: columns, cube, derive, from, group_by, hierarchy, histogram, join, marginals, private_keys, rollup, share, where.
+  Fix    known keys are: columns, consistent, cube, derive, from, group_by, hierarchy, histogram, join, marginals, private_keys, rollup, share, where.
 """,
     ),
     (
