@@ -71,6 +71,7 @@ class Engine:
         self._inputs = inputs
         self._scratch = scratch
         self._unique: set[str] = set()
+        self._keys: dict[str, tuple[str, ...]] = {}
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
         self._maker = Maker()
@@ -311,13 +312,16 @@ class Engine:
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
-        """Make tables (code, value) of public values, given as parameters."""
+        """Make tables (code, value) of public values, given as parameters, unless they are there."""
         columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
 
         def make(link: duckdb.DuckDBPyConnection) -> None:
             for table in tables:
+                if self._keys.get(table.name) == table.values:
+                    continue
                 sql = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT {columns}"
                 link.execute(sql, [list(table.values)])
+                self._keys[table.name] = table.values
 
         self._read_rows(make)
 

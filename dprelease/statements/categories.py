@@ -22,16 +22,22 @@ EXACT = 2**53
 FEW = 10_000
 """Values that every text is compared with before it is looked at more closely."""
 
+CACHED = 256
+"""Columns whose declared values are looked at once, however many statements read them."""
+
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
 
 
-@lru_cache(maxsize=64)  # of many values, each table of a release asks for the same
-def category(source: str, stored: str, values: Sequence[str]) -> str | None:
-    """Return the declared value that a stored one is, or another text; None if types forbid it."""
+@lru_cache(CACHED)
+def category(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
+    """Return the declared value that a stored one is, or another text; None if types forbid it.
+
+    `known`: a SELECT of the declared values, where a table of them is at hand.
+    """
     said = {value: _said(value) for value in values}
     text = text_of(source, stored)
     if FAMILY_OF[stored] == "texts":
-        return _found(text, said)
+        return _found(text, said, known)
     if twins(values) is not None:
         return None
     return _spelled(text, said)
@@ -67,7 +73,7 @@ def _said(value: str) -> str:
     return value
 
 
-def _found(text: str, said: dict[str, str]) -> str:
+def _found(text: str, said: dict[str, str], known: str) -> str:
     """Return the declared value that a text says, or the text.
 
     An empty one is missing unless it is declared: as such readers leave what is missing, once odd
@@ -91,8 +97,8 @@ def _found(text: str, said: dict[str, str]) -> str:
         arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
     if not arms:
         return other
-    if len(said) <= FEW:  # most texts are declared values, spelled as they are declared
-        same = ", ".join(quoting.text(value) for value in said)
+    if known or len(said) <= FEW:  # most texts are declared values, spelled as they are declared
+        same = known or ", ".join(quoting.text(value) for value in said)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"
 

@@ -26,10 +26,12 @@ from dprelease.statements.layers import (
     assumed_joined,
     assumed_types,
     cut_case,
+    grouped_as_stored,
     physical_of,
     typed_column,
     typed_rows,
 )
+from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
 from dprelease.statements.row_values import row_value, same_values
 
@@ -135,6 +137,7 @@ class Compiler:
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
+        self._named: dict[tuple[str, tuple[str, ...]], str] = {}
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
@@ -142,7 +145,7 @@ class Compiler:
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
         if self.vectors:
-            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self._sums(by_rows=by_rows)
         if any(measurement.is_choice for measurement in self.query.measurements):
             profiles = self._profiles()
         names = tuple(measurement.name for measurement in self.vectors)
@@ -150,10 +153,18 @@ class Compiler:
         rows = "" if summed else self._by_row()
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
-    def _statement(self, steps_: list[tuple[str, str]]) -> str:
+    def _sums(self, *, by_rows: bool) -> str:
+        """Return the statement of all vectors."""
+        if by_rows:
+            return self._statement(self._row_by_row())
+        return self._statement(self._grouped_first(), grouped_as_stored(self.query))
+
+    def _statement(
+        self, steps_: list[tuple[str, str]], as_stored: frozenset[str] = frozenset()
+    ) -> str:
         if len(steps_) == 1:
             return steps_[0][1]  # over rows that are there already
-        *named, (_, last) = [("typed", self.typed()), *steps_]
+        *named, (_, last) = [("typed", self.typed(as_stored)), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
@@ -195,9 +206,9 @@ class Compiler:
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
-    def typed(self) -> str:
-        """Return the layer in which every column has its declared kind."""
-        inner = typed_rows(self.query, self.stored, self.joined)
+    def typed(self, as_stored: frozenset[str] = frozenset()) -> str:
+        """Return the layer in which every column, but those as stored, has its declared kind."""
+        inner = typed_rows(self.query, self.stored, self.joined, as_stored)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
@@ -229,8 +240,10 @@ class Compiler:
         """Return the position of a key's cell; joins the key table of a text key."""
         if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
-        name = self._key_table(key.values)
-        self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.value")
+        name = self._own_table(key)
+        join = f"LEFT JOIN {name} ON {raw} = {name}.value"
+        if join not in self.joins:
+            self.joins.append(join)
         code = f"{name}.code"
         if key.others is not None:
             code = f"coalesce({code}, {key.others})"
@@ -238,6 +251,13 @@ class Compiler:
             null = "NULL" if key.nulls is None else str(key.nulls)
             code = f"CASE WHEN {raw} IS NULL THEN {null} ELSE {code} END"
         return code
+
+    def _own_table(self, key: Key) -> str:
+        """Return the name of the table of a key's values, one for all statements of the query."""
+        values = tuple(map(str, key.values))
+        if (key.column, values) not in self._named:
+            self._named[key.column, values] = self._key_table(values)
+        return self._named[key.column, values]
 
     def _cell(self, raws: list[str]) -> str:
         keys, strides = self.space.keys, self.space.strides
@@ -287,12 +307,28 @@ class Compiler:
             sums.append(f"{total} AS a{j}")
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
-        cell = self._cell([f"k{i}" for i in range(len(keys))])
         columns = "".join(f", a{j}" for j in range(len(sums)))
-        placed = f"SELECT {cell} AS cell{columns} FROM grouped {' '.join(self.joins)}"
+        meant = f"SELECT {', '.join(self._meant())}{columns} FROM grouped"
+        cell = self._cell([f"k{i}" for i in range(len(keys))])
+        placed = f"SELECT {cell} AS cell{columns} FROM meant {' '.join(self.joins)}"
         totals = [f"sum(a{j})" for j in range(len(sums))]
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
-        return [("grouped", grouped), ("placed", placed), *last]
+        if grouped_as_stored(self.query):
+            return [("grouped", grouped), ("meant", meant), ("placed", placed), *last]
+        return [("meant", grouped), ("placed", placed), *last]
+
+    def _meant(self) -> list[str]:
+        """Return what groups are by, those that are grouped as stored as they were declared."""
+        as_stored, zone = grouped_as_stored(self.query), self.query.table.time_zone
+        values = []
+        for i, key in enumerate(self.space.keys):
+            value = f"k{i}"
+            if key.column in as_stored:
+                column, kind = self.columns[key.column], self.physical[key.column]
+                known = f"SELECT value FROM {self._own_table(key)}"
+                value = f"{typed(value, column, kind, zone, known)} AS k{i}"
+            values.append(value)
+        return values
 
     @property
     def _counted(self) -> bool:
