@@ -312,7 +312,7 @@ class Engine:
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
-        """Make tables (code, value) of public values, given as parameters, unless they are there."""
+        """Make tables (code, value) of public values, given as parameters; each once."""
         columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
 
         def make(link: duckdb.DuckDBPyConnection) -> None:
