@@ -9,7 +9,6 @@ apart, and other types are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from dprelease.query import quoting
@@ -26,6 +25,9 @@ CACHED = 256
 """Columns whose declared values are looked at once, however many statements read them."""
 
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
+IS_WHOLE = re.compile(WHOLE_TEXT, re.ASCII)
+IS_NUMBER = re.compile(NUMBER_TEXT, re.ASCII)
+IS_MIDNIGHT = re.compile(MIDNIGHT_TEXT, re.ASCII)
 
 
 @lru_cache(CACHED)
@@ -43,7 +45,8 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
     return _spelled(text, said)
 
 
-def twins(values: Sequence[str]) -> tuple[str, str] | None:
+@lru_cache(CACHED)
+def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the first two declared values that say the same, if any do."""
     first: dict[str, str] = {}
     for value in values:
@@ -53,22 +56,23 @@ def twins(values: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def is_beyond_floats(values: Sequence[str], stored: str) -> bool:
+@lru_cache(CACHED)
+def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
     """Return whether a float may be one of several declared values."""
-    numbers = (float(v) for v in values if re.fullmatch(NUMBER_TEXT, v, re.ASCII))
+    numbers = (float(v) for v in values if IS_NUMBER.fullmatch(v))
     return stored in FLOATS and any(EXACT <= abs(number) < float("inf") for number in numbers)
 
 
 def _said(value: str) -> str:
     """Return what a declared value says, spelled as `text_of` spells it."""
-    if re.fullmatch(WHOLE_TEXT, value, re.ASCII):
+    if IS_WHOLE.fullmatch(value):
         return str(int(value.strip().split(".")[0]))
-    if re.fullmatch(NUMBER_TEXT, value, re.ASCII):
+    if IS_NUMBER.fullmatch(value):
         number = float(value)
         return str(int(number)) if number.is_integer() and abs(number) < 2**127 else repr(number)
     if value.strip().lower() in ("true", "false"):
         return value.strip().lower()
-    if re.fullmatch(MIDNIGHT_TEXT, value, re.ASCII):
+    if IS_MIDNIGHT.fullmatch(value):
         return value.strip()[:10]
     return value
 
@@ -83,7 +87,7 @@ def _found(text: str, said: dict[str, str], known: str) -> str:
     if len(set(said.values())) < len(said):
         return other
     arms = []
-    number = [value for value in said if re.fullmatch(NUMBER_TEXT, value, re.ASCII)]
+    number = [value for value in said if IS_NUMBER.fullmatch(value)]
     if number:
         whole = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
         real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")

@@ -8,7 +8,6 @@ so the sensitivity holds for what leaves the database.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
@@ -21,6 +20,7 @@ from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.coarser import FINEST, coarser
+from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import (
     assumed_joined,
@@ -33,55 +33,10 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
-from dprelease.statements.row_values import row_value, same_values
+from dprelease.statements.row_values import group_total, row_value, same_values
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyTable:
-    """Public values of one text column, to be registered as a table (code, value)."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileSql:
-    """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
-
-    `place` is cell x `candidates` + v, or one beyond the last for a row that does not count:
-    counting places in memory is faster where they are few.
-    """
-
-    grouped: str
-    places: str
-    candidates: int
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """SELECTs over `dp_source`.
-
-    `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL. Empty if there are none. `profiles`: how to find, for each measurement that chooses among
-    candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
-    is one beyond the last if it does not count, and what it adds to each column; empty where that
-    can't be told row by row.
-    """
-
-    sql: str
-    key_tables: tuple[KeyTable, ...]
-    columns: tuple[str, ...]
-    profiles: dict[str, ProfileSql]
-    rows: str = ""
-
-    @property
-    def text(self) -> str:
-        """Return all statements."""
-        texts = (self.sql, *(profile.grouped for profile in self.profiles.values()))
-        return ";\n\n".join(dict.fromkeys(filter(None, texts)))
 
 
 def compile_query(
@@ -267,11 +222,14 @@ class Compiler:
         ]
         return " + ".join(terms) or "0::BIGINT"
 
-    def present(self, column: str) -> str:
-        """Return the condition that a column is not missing; a cut is there with its number."""
+    def known(self, column: str) -> str:
+        """Return what is NULL where a column is missing; a cut is there with its number."""
         declared = self.columns[column]
-        read = declared.cut if isinstance(declared, CutColumn) else column
-        return f"{typed_column(read)} IS NOT NULL"
+        return typed_column(declared.cut if isinstance(declared, CutColumn) else column)
+
+    def replaced(self, column: str) -> bool:
+        """Return whether something stands in for a missing number."""
+        return getattr(self.columns[column], "null_value", None) is not None
 
     def steps(self, aggregate: Aggregate) -> str:
         """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
@@ -299,23 +257,29 @@ class Compiler:
         """
         keys = self.space.keys
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
-        sums = []
-        for j, measurement in enumerate(self.vectors):
-            total = "count(*)"
-            if measurement.aggregate.reads_values:
-                total = f"sum({row_value(self, measurement.aggregate)})"
-            sums.append(f"{total} AS a{j}")
+        added: dict[str, str] = {}
+        totals = [self._over_groups(measurement, added) for measurement in self.vectors]
+        raws += [f"{sql} AS {name}" for sql, name in added.items()]
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-        grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
-        columns = "".join(f", a{j}" for j in range(len(sums)))
+        grouped = f"SELECT {', '.join(raws)} FROM typed{by}"
+        columns = "".join(f", {name}" for name in added.values())
         meant = f"SELECT {', '.join(self._meant())}{columns} FROM grouped"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
         placed = f"SELECT {cell} AS cell{columns} FROM meant {' '.join(self.joins)}"
-        totals = [f"sum(a{j})" for j in range(len(sums))]
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
         if grouped_as_stored(self.query):
             return [("grouped", grouped), ("meant", meant), ("placed", placed), *last]
         return [("meant", grouped), ("placed", placed), *last]
+
+    def _over_groups(self, measurement: Measurement, added: dict[str, str]) -> str:
+        """Return the total of a measurement over groups; what it takes is named in `added`."""
+        if not measurement.aggregate.reads_values:
+            return f"sum({added.setdefault('count(*)', f'a{len(added)}')})"
+        terms = []
+        for sql, factor in group_total(self, measurement.aggregate):
+            total = f"sum({added.setdefault(sql, f'a{len(added)}')})"
+            terms.append(total if factor == 1 else f"{total} * {quoting.integer(factor)}::HUGEINT")
+        return " + ".join(terms)
 
     def _meant(self) -> list[str]:
         """Return what groups are by, those that are grouped as stored as they were declared."""

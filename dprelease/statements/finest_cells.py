@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dprelease.query.resolve import Query
-from dprelease.statements.compiler import Compiled, Compiler, KeyTable
+from dprelease.statements.compiled import Compiled, KeyTable
+from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.statements.compiler import Compiler, KeyTable
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import Compiler
 
 WIDE = "DECIMAL(38, 0)"
 PLACE = ("part", "cell", "v")
