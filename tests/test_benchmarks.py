@@ -7,11 +7,26 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+import duckdb
+import pyarrow.parquet as pq
 import pytest
 
+from dprelease.exact.duckdb import Engine
 from dprelease.mechanisms import registry
+from dprelease.query.resolve import resolve
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
 from examples.census.nation.generate import Size
-from tests.benchmarks import aggregation, calibration, census, noise, on_spark, workloads
+from tests.benchmarks import (
+    aggregation,
+    calibration,
+    census,
+    growth,
+    large,
+    noise,
+    on_spark,
+    workloads,
+)
 from tests.exact.spark import CONFIG
 
 
@@ -34,12 +49,16 @@ def test_workloads_run(
 ) -> None:
     monkeypatch.setattr(aggregation, "ROUNDS", 1)
     workloads.make(tmp_path, 2000)
-    small = [work for work in workloads.WORKLOADS if not work.name.startswith("W4")]
+    small = [work for work in workloads.WORKLOADS if work.name[1] != "4"]
     found = [aggregation.in_process(tmp_path, work, 2000) for work in small]
+    found += [aggregation.whole_release(tmp_path, work, 2000) for work in small]
     found.append(aggregation.whole_process(tmp_path, small[0], 2000, None))
     aggregation.show(found)
-    assert "W3_bounded, in process" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "W3_bounded, in process" in shown
+    assert "U7_five_tables, release" in shown
     assert found[-1].ours_mb
+    assert all(row.cpu_ratio for row in found)
     old = [{**asdict(row), "ours": row.ours / 2} for row in found[:1]]
     assert len(aggregation.slower([asdict(row) for row in found], old)) == 1
 
@@ -57,6 +76,60 @@ def test_workloads_run_on_spark(
     assert [row.name for row in found] == list(names)
     assert all(row.ours_cpu > 0 and row.ratio > 0 for row in found)
     assert "on Spark, 2,000 rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("work", workloads.WORKLOADS, ids=lambda work: work.name)
+def test_plain_sql_writes_the_tables_that_are_published(
+    tmp_path_factory: pytest.TempPathFactory, work: workloads.Workload
+) -> None:
+    """As many files as tables; where rows are not bounded, of the same counts in no more cells."""
+    folder = tmp_path_factory.getbasetemp() / "benchmark"
+    workloads.make(folder, 20_000)
+    queries = resolve(read_declaration(folder / f"{work.name}.yaml"))
+    with duckdb.connect() as link:
+        for statement in work.writing(folder):
+            link.execute(statement)
+    with Engine.open(queries[0].declared) as engine:
+        engine.expect(queries)
+        tables = [engine.run(query) for query in queries]
+    plain = [pq.read_table(folder / f"plain_{i}.parquet") for i in range(len(tables))]
+    if not work.parts:
+        assert len(plain[0]) <= tables[0].size
+        assert len(plain[0]) == tables[0].size or work.name[1] != "4"
+    if "persons" in plain[0].column_names:
+        counted = [int(table.vector("persons").sum()) for table in tables]
+        assert [sum(table["persons"].to_pylist()) for table in plain] == counted
+        assert counted == [20_000] * len(tables)
+
+
+def test_the_large_release_has_two_hundred_tables(tmp_path: Path) -> None:
+    large.make(tmp_path, 3000)
+    declaration = read_declaration(tmp_path / "large.yaml")
+    assert len(declaration.spec.queries) == 200
+    folder = run(declaration)
+    names = [f"q{i}" for i in range(len(large.MARGINALS))]
+    cells = sum(pq.read_metadata(folder / f"{name}.parquet").num_rows for name in names)
+    with duckdb.connect() as link:
+        for statements in large.statements(tmp_path).values():
+            for sql in statements:
+                link.execute(f"CREATE OR REPLACE TEMP TABLE found AS {sql}")
+                if "count(*)" in sql:
+                    found = link.sql("SELECT count(*), sum(n) FROM found").fetchall()[0]
+                    assert found[1] == 3000 * len(large.MARGINALS)
+                    assert found[0] <= cells
+
+
+def test_growth_is_measured_and_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = {"ROWS": (500, 1000), "TABLES": (1, 2), "CELLS": growth.CELLS[:2], "FEW_ROWS": 500}
+    for name, value in {**small, "TIMES": 1}.items():
+        monkeypatch.setattr(growth, name, value)
+    lines = growth.measure(tmp_path)
+    assert [len(line) for line in lines.values()] == [2, 2, 2]
+    growth.draw(tmp_path / "growth.svg", lines)
+    assert (tmp_path / "growth.svg").read_text().startswith("<?xml")
+    assert "cells" in capsys.readouterr().out
 
 
 def test_growth_that_is_not_straight_is_told() -> None:

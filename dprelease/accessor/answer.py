@@ -49,9 +49,11 @@ class Question:
 
 
 def answer(
-    session: Session, frame: pd.DataFrame, question: Question, terms: Terms, state: RunState
+    session: Session, token: str, question: Question, terms: Terms, state: RunState
 ) -> tuple[pd.DataFrame, Plan]:
     """Return the noisy answer over every cell of the keys, and its plan; charged first.
+
+    `token`: the id of registered rows.
 
     The frame has the keys in declared order, then each column and its margin of error if it has
     one, `<name>_moe`. `state` is advanced with every step.
@@ -63,7 +65,7 @@ def answer(
     """
     plan, price = planned(session, question, terms)
     charged = charged_for(session, plan, price, f"this {question.what}", state)
-    shown = to_pandas(execute.answer(plan.columns, frame, charged))
+    shown = to_pandas(execute.answer(plan.columns, session.engine(token), charged))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown, plan
 
@@ -77,7 +79,7 @@ def planned(session: Session, question: Question, terms: Terms) -> tuple[Plan, S
 
 def answer_sql(
     session: Session,
-    frame: pd.DataFrame,
+    token: str,
     statement: str,
     predicates: Sequence[str],
     derive: Mapping[str, Plain],
@@ -104,7 +106,7 @@ def answer_sql(
     query = _asked(session, selected.columns, selected.group_by, joined, derive, terms)
     plan, price = priced(session, [query], terms)
     charged = charged_for(session, plan, price, "this statement", state)
-    noised = execute.answer(plan.columns, frame, charged)
+    noised = execute.answer(plan.columns, session.engine(token), charged)
     shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown

@@ -40,8 +40,7 @@ class Chosen:
         _, asked = checked(terms), Question(columns, self.predicates, self.derived, what)
         if self.dry:
             return explained(self.session, *planned(self.session, asked, terms))
-        frame = self.session.snapshot(self.token)
-        return answer(self.session, frame, asked, terms, self.state)[0]
+        return answer(self.session, self.token, asked, terms, self.state)[0]
 
     def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
         """Return the answer to one aggregate, as `value` and `moe`."""

@@ -159,7 +159,7 @@ class Counted(Aggregates):
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(QUESTIONS[:-1]))
             return answer_sql(
                 chosen.session,
-                chosen.session.snapshot(chosen.token),
+                chosen.token,
                 statement,
                 chosen.predicates,
                 chosen.derived,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -12,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from dprelease.accessor.kept_engine import KeptEngine
 from dprelease.errors import (
     BudgetError,
     Charge,
@@ -21,6 +23,7 @@ from dprelease.errors import (
     SessionError,
     UsageError,
 )
+from dprelease.exact.answering import Answering
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
@@ -165,6 +168,7 @@ class Session:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = self.budget - self.budget
         self._frames: dict[str, pd.DataFrame] = {}
+        self._engines: dict[str, KeptEngine] = {}
         self._first = ""
         self._lock = threading.Lock()
         self._maker = Maker()
@@ -238,6 +242,17 @@ class Session:
     def snapshot(self, token: str) -> pd.DataFrame:
         """Return the registered rows of an id that `register` gave."""
         return self._frames[token]
+
+    def engine(self, token: str) -> AbstractContextManager[Answering]:
+        """Return what gives the engine over registered rows, for one question.
+
+        Raises SessionError DP-SESSION-005 in another process than the one that made the session.
+        """
+        self._refuse_child()
+        with self._lock:
+            if token not in self._engines:
+                self._engines[token] = KeptEngine(self.declared, self._frames[token])
+        return self._engines[token].lent()
 
     def __repr__(self) -> str:
         return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"

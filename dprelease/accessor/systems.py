@@ -112,5 +112,4 @@ def _answered(
     if chosen.dry:
         _, plan, price = planned_tables(chosen.session, system, terms)
         return explained(chosen.session, plan, price)
-    frame = chosen.session.snapshot(chosen.token)
-    return answer_tables(chosen.session, frame, system, terms, chosen.state)
+    return answer_tables(chosen.session, chosen.token, system, terms, chosen.state)

@@ -111,11 +111,11 @@ class System:
 
 
 def answer_tables(
-    session: Session, frame: pd.DataFrame, asked: System, terms: Terms, state: RunState
+    session: Session, token: str, asked: System, terms: Terms, state: RunState
 ) -> Tables:
     """Return all tables of a system; they are charged together, first.
 
-    `state` is advanced with every step.
+    `token`: the id of registered rows. `state` is advanced with every step.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def answer_tables(
     """
     family, plan, price = planned_tables(session, asked, terms)
     charged = charged_for(session, plan, price, "these tables", state)
-    drawn = execute.answers(family, plan.columns, frame, charged)
+    drawn = execute.answers(family, plan.columns, session.engine(token), charged)
     keys = {key.column for table in family.tables for key in table.query.key_columns}
     frames = {name: _indexed(to_pandas(table), keys) for name, table in drawn.items()}
     return Tables(frames, {ATTRIBUTE: _attributes(plan)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ def tool() -> dict[str, Any]:
     return {"name": "dprelease", "version": __version__, "dependencies": versions}
 
 
+@cache
 def _version(name: str) -> str:
     """Return the installed version of a package.
 

@@ -25,10 +25,9 @@ from dprelease.exact.vectors import batches, most_added
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
+from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import (
     KEPT,
-    Compiled,
-    KeyTable,
     compile_kept,
     compile_partitions,
     compile_query,
@@ -68,9 +67,9 @@ class Engine:
 
     def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
         self.declared = inputs[0].declared
-        self._inputs = inputs
-        self._scratch = scratch
+        self._inputs, self._scratch = inputs, scratch
         self._unique: set[str] = set()
+        self._keys: dict[str, tuple[str, ...]] = {}
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
         self._maker = Maker()
@@ -311,13 +310,15 @@ class Engine:
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
-        """Make tables (code, value) of public values, given as parameters."""
-        columns = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
+        """Make tables (code, value) of public values, given as parameters; each once."""
+        made = "AS SELECT unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
 
         def make(link: duckdb.DuckDBPyConnection) -> None:
             for table in tables:
-                sql = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT {columns}"
-                link.execute(sql, [list(table.values)])
+                if self._keys.get(table.name) != table.values:
+                    values = [list(table.values)]
+                    link.execute(f"CREATE OR REPLACE TEMP TABLE {table.name} {made}", values)
+                    self._keys[table.name] = table.values
 
         self._read_rows(make)
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from dprelease.exact.table_reader import Attempt
 from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.keys import KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST
-from dprelease.statements.compiler import Compiled, KeyTable
+from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.finest_cells import compile_finest, compile_of_finest
 
 Types = Mapping[str, str]
@@ -32,15 +34,17 @@ class FinestTables:
     register: Callable[[Iterable[KeyTable]], None]
     bound: Callable[[str, PrivacyUnit, int], bool]
     forget: Callable[[], None]
-    _made: object = None
+    _made: tuple[KeySpace | None, list[Aggregate]] | None = None
+    """The family that is held: itself, not its number, which another one might get after it."""
 
     def compile(self, query: Query, physical: Types, joined: Types) -> Compiled:
         """Return the statements of one table, given the types of stored columns; raises as they."""
         aggregates = [m.aggregate for m in query.measurements]
-        if self._made != (id(query.finest), aggregates):
+        held, added = self._made or (None, [])
+        if held is not query.finest or added != aggregates:
             self._made = None
             self._make(query, physical, joined)
-            self._made = (id(query.finest), aggregates)
+            self._made = query.finest, aggregates
         return compile_of_finest(query, physical)
 
     def _make(self, query: Query, physical: Types, joined: Types) -> None:

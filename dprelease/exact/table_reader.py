@@ -12,7 +12,7 @@ import numpy as np
 
 from dprelease.exact.true_table import DenseProfile, Integers, Profile
 from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, summed
-from dprelease.statements.compiler import Compiled, ProfileSql
+from dprelease.statements.compiled import Compiled, ProfileSql
 
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
@@ -25,6 +25,7 @@ ROOM = 1.0 + 2.0**-40
 NO_MEAN = 1000.0
 
 Shape = Mapping[str, str | float]
+Made = TypeVar("Made")
 
 Factors = dict[object, tuple[float, float]]
 """Factors of noises that were solved, by their families and shapes: where to look for the next.
@@ -52,6 +53,11 @@ class UnscaledNoise:
         if self.kind.norm == 1:
             return self.sensitivity.l1 / self.weight
         return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
+
+    @property
+    def law(self) -> object:
+        """Return what is equal for noises that have the same law at every factor."""
+        return self.kind, tuple(sorted(self.shape.items())), self.sensitivity, self.weight
 
     def at(self, factor: float) -> Randomizer:
         """Return the mechanism whose scale is factor x base.
@@ -166,12 +172,12 @@ def solve(
     if budget.variant is Variant.PURE:
         left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((noise.weight for noise in noises), Fraction(0))
-        return [_pure(noise, left * noise.weight / total) for noise in noises]
+        return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total))
 
     @cache
     def price(factor: float) -> float:
         try:
-            vectors = [priced(noise.at(factor), noise.sensitivity) for noise in noises]
+            vectors = _each_once(noises, lambda each: priced(each.at(factor), each.sensitivity))
         except BudgetError:
             return math.inf  # beyond the scales that are certified
         return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
@@ -192,7 +198,21 @@ def solve(
     if solved is None:
         _explain(noises, start[0])
     known[exact] = known[families] = solved
-    return [noise.at(solved[0]) for noise in noises]
+    return _each_once(noises, lambda noise: noise.at(solved[0]))
+
+
+def _each_once(
+    noises: Sequence[UnscaledNoise], make: Callable[[UnscaledNoise], Made]
+) -> list[Made]:
+    """Return what is made of each noise; of those that differ in their place alone, it is the same.
+
+    Releases of many queries ask the same of most of them.
+    """
+    made: dict[object, Made] = {}
+    for noise in noises:
+        if noise.law not in made:
+            made[noise.law] = make(noise)
+    return [made[noise.law] for noise in noises]
 
 
 def _fine_factor(

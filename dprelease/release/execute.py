@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.documents.encoding import pieces
 from dprelease.documents.manifest import canonical
 from dprelease.errors import DeclarationError, Place, RunState
-from dprelease.exact.engines import open_engine
+from dprelease.exact.answering import Answering
 from dprelease.noise.noised_answers import answered
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
@@ -145,7 +145,9 @@ def answering(
 
 
 def answer(
-    columns: Sequence[PlannedColumn], frame: object | None, charged: AbstractContextManager[None]
+    columns: Sequence[PlannedColumn],
+    opening: AbstractContextManager[Answering],
+    charged: AbstractContextManager[None],
 ) -> pa.Table:
     """Return the noised table of one query by itself; as `answers`.
 
@@ -154,19 +156,19 @@ def answer(
     query = columns[0].query
     laws = {column.measurement.name: column.mechanism for column in columns}
     family = Family(query.name, (FamilyTable(query, laws),))
-    return answers(family, columns, frame, charged)[query.name]
+    return answers(family, columns, opening, charged)[query.name]
 
 
 def answers(
     family: Family,
     columns: Sequence[PlannedColumn],
-    frame: object | None,
+    opening: AbstractContextManager[Answering],
     charged: AbstractContextManager[None],
 ) -> dict[str, pa.Table]:
     """Return all that a family publishes, by name; compiled, charged, and only then read.
 
-    `columns`: all that is planned of its queries, which read one source. `frame` stands in for it.
-    `charged`: what pays for the answer while it is drawn.
+    `columns`: all that is planned of its queries, which read one source. `opening`: gives the
+    engine over it. `charged`: what pays for the answer while it is drawn.
 
     Raises
     ------
@@ -174,7 +176,7 @@ def answers(
         Before the charge if a source is not as declared; afterwards as `Engine.run`.
     """
     queries = [table.query for table in family.tables]
-    with open_engine(queries[0].declared, frame) as engine:
+    with opening as engine:
         for query in queries:  # a missing column or unreadable type is refused without a charge
             engine.compile(query)
         with charged:

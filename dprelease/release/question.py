@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
-from dprelease.exact.engines import frame_of, refuse_unknown_frames
+from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import computed
 from dprelease.planning.findings import several
 from dprelease.planning.plan import Plan
@@ -197,4 +197,4 @@ def _in_memory(
     (query,) = {column.query.name: column.query for column in plan.columns}.values()
     frame = frame_of(query.declared.table, frames)
     charged = answering(declaration, [query], plan, state)
-    return answer(plan.of_query(query.name), frame, charged)
+    return answer(plan.of_query(query.name), open_engine(query.declared, frame), charged)

@@ -9,7 +9,6 @@ apart, and other types are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from dprelease.query import quoting
@@ -22,22 +21,32 @@ EXACT = 2**53
 FEW = 10_000
 """Values that every text is compared with before it is looked at more closely."""
 
+CACHED = 256
+"""Columns whose declared values are looked at once, however many statements read them."""
+
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
+IS_WHOLE = re.compile(WHOLE_TEXT, re.ASCII)
+IS_NUMBER = re.compile(NUMBER_TEXT, re.ASCII)
+IS_MIDNIGHT = re.compile(MIDNIGHT_TEXT, re.ASCII)
 
 
-@lru_cache(maxsize=64)  # of many values, each table of a release asks for the same
-def category(source: str, stored: str, values: Sequence[str]) -> str | None:
-    """Return the declared value that a stored one is, or another text; None if types forbid it."""
+@lru_cache(CACHED)
+def category(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
+    """Return the declared value that a stored one is, or another text; None if types forbid it.
+
+    `known`: a SELECT of the declared values, where a table of them is at hand.
+    """
     said = {value: _said(value) for value in values}
     text = text_of(source, stored)
     if FAMILY_OF[stored] == "texts":
-        return _found(text, said)
+        return _found(text, said, known)
     if twins(values) is not None:
         return None
     return _spelled(text, said)
 
 
-def twins(values: Sequence[str]) -> tuple[str, str] | None:
+@lru_cache(CACHED)
+def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the first two declared values that say the same, if any do."""
     first: dict[str, str] = {}
     for value in values:
@@ -47,27 +56,28 @@ def twins(values: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def is_beyond_floats(values: Sequence[str], stored: str) -> bool:
+@lru_cache(CACHED)
+def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
     """Return whether a float may be one of several declared values."""
-    numbers = (float(v) for v in values if re.fullmatch(NUMBER_TEXT, v, re.ASCII))
+    numbers = (float(v) for v in values if IS_NUMBER.fullmatch(v))
     return stored in FLOATS and any(EXACT <= abs(number) < float("inf") for number in numbers)
 
 
 def _said(value: str) -> str:
     """Return what a declared value says, spelled as `text_of` spells it."""
-    if re.fullmatch(WHOLE_TEXT, value, re.ASCII):
+    if IS_WHOLE.fullmatch(value):
         return str(int(value.strip().split(".")[0]))
-    if re.fullmatch(NUMBER_TEXT, value, re.ASCII):
+    if IS_NUMBER.fullmatch(value):
         number = float(value)
         return str(int(number)) if number.is_integer() and abs(number) < 2**127 else repr(number)
     if value.strip().lower() in ("true", "false"):
         return value.strip().lower()
-    if re.fullmatch(MIDNIGHT_TEXT, value, re.ASCII):
+    if IS_MIDNIGHT.fullmatch(value):
         return value.strip()[:10]
     return value
 
 
-def _found(text: str, said: dict[str, str]) -> str:
+def _found(text: str, said: dict[str, str], known: str) -> str:
     """Return the declared value that a text says, or the text.
 
     An empty one is missing unless it is declared: as such readers leave what is missing, once odd
@@ -77,7 +87,7 @@ def _found(text: str, said: dict[str, str]) -> str:
     if len(set(said.values())) < len(said):
         return other
     arms = []
-    number = [value for value in said if re.fullmatch(NUMBER_TEXT, value, re.ASCII)]
+    number = [value for value in said if IS_NUMBER.fullmatch(value)]
     if number:
         whole = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
         real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
@@ -91,8 +101,8 @@ def _found(text: str, said: dict[str, str]) -> str:
         arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
     if not arms:
         return other
-    if len(said) <= FEW:  # most texts are declared values, spelled as they are declared
-        same = ", ".join(quoting.text(value) for value in said)
+    if known or len(said) <= FEW:  # most texts are declared values, spelled as they are declared
+        same = known or ", ".join(quoting.text(value) for value in said)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"
 

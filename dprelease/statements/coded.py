@@ -7,7 +7,8 @@ from dprelease.query.keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.scans.together import Together
 from dprelease.query.used_columns import Predicate
-from dprelease.statements.compiler import Compiler, KeyTable
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import Compiler
 from dprelease.statements.row_values import row_value, same_values
 
 

@@ -8,7 +8,6 @@ so the sensitivity holds for what leaves the database.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
@@ -21,65 +20,23 @@ from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.coarser import FINEST, coarser
+from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import (
     assumed_joined,
     assumed_types,
     cut_case,
+    grouped_as_stored,
     physical_of,
     typed_column,
     typed_rows,
 )
+from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
-from dprelease.statements.row_values import row_value, same_values
+from dprelease.statements.row_values import group_total, row_value, same_values
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyTable:
-    """Public values of one text column, to be registered as a table (code, value)."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileSql:
-    """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
-
-    `place` is cell x `candidates` + v, or one beyond the last for a row that does not count:
-    counting places in memory is faster where they are few.
-    """
-
-    grouped: str
-    places: str
-    candidates: int
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """SELECTs over `dp_source`.
-
-    `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL. Empty if there are none. `profiles`: how to find, for each measurement that chooses among
-    candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
-    is one beyond the last if it does not count, and what it adds to each column; empty where that
-    can't be told row by row.
-    """
-
-    sql: str
-    key_tables: tuple[KeyTable, ...]
-    columns: tuple[str, ...]
-    profiles: dict[str, ProfileSql]
-    rows: str = ""
-
-    @property
-    def text(self) -> str:
-        """Return all statements."""
-        texts = (self.sql, *(profile.grouped for profile in self.profiles.values()))
-        return ";\n\n".join(dict.fromkeys(filter(None, texts)))
 
 
 def compile_query(
@@ -135,6 +92,7 @@ class Compiler:
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
+        self._named: dict[tuple[str, tuple[str, ...]], str] = {}
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
@@ -142,7 +100,7 @@ class Compiler:
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
         if self.vectors:
-            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self._sums(by_rows=by_rows)
         if any(measurement.is_choice for measurement in self.query.measurements):
             profiles = self._profiles()
         names = tuple(measurement.name for measurement in self.vectors)
@@ -150,10 +108,18 @@ class Compiler:
         rows = "" if summed else self._by_row()
         return Compiled(sql, tuple(self.key_tables), names, profiles, rows)
 
-    def _statement(self, steps_: list[tuple[str, str]]) -> str:
+    def _sums(self, *, by_rows: bool) -> str:
+        """Return the statement of all vectors."""
+        if by_rows:
+            return self._statement(self._row_by_row())
+        return self._statement(self._grouped_first(), grouped_as_stored(self.query))
+
+    def _statement(
+        self, steps_: list[tuple[str, str]], as_stored: frozenset[str] = frozenset()
+    ) -> str:
         if len(steps_) == 1:
             return steps_[0][1]  # over rows that are there already
-        *named, (_, last) = [("typed", self.typed()), *steps_]
+        *named, (_, last) = [("typed", self.typed(as_stored)), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
@@ -195,9 +161,9 @@ class Compiler:
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
-    def typed(self) -> str:
-        """Return the layer in which every column has its declared kind."""
-        inner = typed_rows(self.query, self.stored, self.joined)
+    def typed(self, as_stored: frozenset[str] = frozenset()) -> str:
+        """Return the layer in which every column, but those as stored, has its declared kind."""
+        inner = typed_rows(self.query, self.stored, self.joined, as_stored)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
@@ -229,8 +195,10 @@ class Compiler:
         """Return the position of a key's cell; joins the key table of a text key."""
         if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
-        name = self._key_table(key.values)
-        self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.value")
+        name = self._own_table(key)
+        join = f"LEFT JOIN {name} ON {raw} = {name}.value"
+        if join not in self.joins:
+            self.joins.append(join)
         code = f"{name}.code"
         if key.others is not None:
             code = f"coalesce({code}, {key.others})"
@@ -238,6 +206,13 @@ class Compiler:
             null = "NULL" if key.nulls is None else str(key.nulls)
             code = f"CASE WHEN {raw} IS NULL THEN {null} ELSE {code} END"
         return code
+
+    def _own_table(self, key: Key) -> str:
+        """Return the name of the table of a key's values, one for all statements of the query."""
+        values = tuple(map(str, key.values))
+        if (key.column, values) not in self._named:
+            self._named[key.column, values] = self._key_table(values)
+        return self._named[key.column, values]
 
     def _cell(self, raws: list[str]) -> str:
         keys, strides = self.space.keys, self.space.strides
@@ -247,11 +222,14 @@ class Compiler:
         ]
         return " + ".join(terms) or "0::BIGINT"
 
-    def present(self, column: str) -> str:
-        """Return the condition that a column is not missing; a cut is there with its number."""
+    def known(self, column: str) -> str:
+        """Return what is NULL where a column is missing; a cut is there with its number."""
         declared = self.columns[column]
-        read = declared.cut if isinstance(declared, CutColumn) else column
-        return f"{typed_column(read)} IS NOT NULL"
+        return typed_column(declared.cut if isinstance(declared, CutColumn) else column)
+
+    def replaced(self, column: str) -> bool:
+        """Return whether something stands in for a missing number."""
+        return getattr(self.columns[column], "null_value", None) is not None
 
     def steps(self, aggregate: Aggregate) -> str:
         """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
@@ -279,20 +257,42 @@ class Compiler:
         """
         keys = self.space.keys
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
-        sums = []
-        for j, measurement in enumerate(self.vectors):
-            total = "count(*)"
-            if measurement.aggregate.reads_values:
-                total = f"sum({row_value(self, measurement.aggregate)})"
-            sums.append(f"{total} AS a{j}")
+        added: dict[str, str] = {}
+        totals = [self._over_groups(measurement, added) for measurement in self.vectors]
+        raws += [f"{sql} AS {name}" for sql, name in added.items()]
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-        grouped = f"SELECT {', '.join(raws + sums)} FROM typed{by}"
+        grouped = f"SELECT {', '.join(raws)} FROM typed{by}"
+        columns = "".join(f", {name}" for name in added.values())
+        meant = f"SELECT {', '.join(self._meant())}{columns} FROM grouped"
         cell = self._cell([f"k{i}" for i in range(len(keys))])
-        columns = "".join(f", a{j}" for j in range(len(sums)))
-        placed = f"SELECT {cell} AS cell{columns} FROM grouped {' '.join(self.joins)}"
-        totals = [f"sum(a{j})" for j in range(len(sums))]
+        placed = f"SELECT {cell} AS cell{columns} FROM meant {' '.join(self.joins)}"
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
-        return [("grouped", grouped), ("placed", placed), *last]
+        if grouped_as_stored(self.query):
+            return [("grouped", grouped), ("meant", meant), ("placed", placed), *last]
+        return [("meant", grouped), ("placed", placed), *last]
+
+    def _over_groups(self, measurement: Measurement, added: dict[str, str]) -> str:
+        """Return the total of a measurement over groups; what it takes is named in `added`."""
+        if not measurement.aggregate.reads_values:
+            return f"sum({added.setdefault('count(*)', f'a{len(added)}')})"
+        terms = []
+        for sql, factor in group_total(self, measurement.aggregate):
+            total = f"sum({added.setdefault(sql, f'a{len(added)}')})"
+            terms.append(total if factor == 1 else f"{total} * {quoting.integer(factor)}::HUGEINT")
+        return " + ".join(terms)
+
+    def _meant(self) -> list[str]:
+        """Return what groups are by, those that are grouped as stored as they were declared."""
+        as_stored, zone = grouped_as_stored(self.query), self.query.table.time_zone
+        values = []
+        for i, key in enumerate(self.space.keys):
+            value = f"k{i}"
+            if key.column in as_stored:
+                column, kind = self.columns[key.column], self.physical[key.column]
+                known = f"SELECT value FROM {self._own_table(key)}"
+                value = f"{typed(value, column, kind, zone, known)} AS k{i}"
+            values.append(value)
+        return values
 
     @property
     def _counted(self) -> bool:

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dprelease.query.resolve import Query
-from dprelease.statements.compiler import Compiled, Compiler, KeyTable
+from dprelease.statements.compiled import Compiled, KeyTable
+from dprelease.statements.compiler import Compiler
+from dprelease.statements.layers import grouped_as_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,9 @@ class _Finest(Compiler):
     def cells(self) -> FinestCells:
         """Return the statement of the finest cells."""
         by_rows = self.query.unit.id is not None
+        as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
         *before, (_, finest), _ = self._row_by_row() if by_rows else self._grouped_first()
-        sql = self._statement([*before, ("", finest)])
+        sql = self._statement([*before, ("", finest)], as_stored)
         return FinestCells(sql, tuple(self.key_tables), self.unbounded)
 
 

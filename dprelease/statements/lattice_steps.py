@@ -7,6 +7,7 @@ expression here is total: no value, of any type, can make it fail.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from dprelease.numerics.rounding import round_down, round_up
@@ -71,16 +72,34 @@ def _whole_steps(
 def _rounded_steps(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: Fraction
 ) -> str:
-    lower, upper = Fraction(column.lower or 0), Fraction(column.upper or 0)
-    least, most = quoting.double(round_down(lower)), quoting.double(round_up(upper))
-    clamped = f"least(greatest(CAST({value} AS DOUBLE), {least}), {most})"
-    if step.numerator == 1:
-        scaled = f"{clamped} * {quoting.double(Fraction(step.denominator))}"
-    else:
-        scaled = f"{clamped} / {quoting.double(step)}"
+    ends = round_down(Fraction(column.lower or 0)), round_up(Fraction(column.upper or 0))
+    least, most = map(quoting.double, ends)
+    scaled = f"least(greatest(CAST({value} AS DOUBLE), {least}), {most})"
+    if step.numerator == 1 and step.denominator > 1:
+        scaled = f"{scaled} * {quoting.double(Fraction(step.denominator))}"
+    elif step != 1:
+        scaled = f"{scaled} / {quoting.double(step)}"
+    if _stay_inside(ends, low, high, step):
+        return f"CAST(round({scaled}) AS BIGINT)"
     rounded = f"CAST(round({scaled}) AS HUGEINT)"
     inside = f"least(greatest({rounded}, {quoting.integer(low)}), {quoting.integer(high)})"
     return f"CAST({inside} AS BIGINT)"
+
+
+def _stay_inside(ends: tuple[float, float], low: int, high: int, step: Fraction) -> bool:
+    """Return whether floats between two ends are never rounded to steps outside of `low` to `high`.
+
+    To multiply or divide floats by a positive one, to the nearest float, is monotone, and so is
+    rounding: what becomes of the ends, computed here as the engine computes it, bounds all others.
+    """
+    if step.numerator == 1:
+        scaled = [end * float(step.denominator) for end in ends]
+    else:
+        scaled = [end / float(step) for end in ends]
+    if not all(map(math.isfinite, scaled)):
+        return False
+    least, most = (_nearest(Fraction(end)) for end in scaled)
+    return low <= least and most <= high
 
 
 def _nearest(x: Fraction) -> int:

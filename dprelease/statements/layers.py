@@ -112,8 +112,30 @@ def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]
     return types | {name: formula.physical for name, formula in query.formulas.items()}
 
 
-def typed_rows(query: Query, own: Physical, joined: Physical) -> str:
+def grouped_as_stored(query: Query) -> frozenset[str]:
+    """Return the stored categories that nothing reads but the grouping of rows.
+
+    What is one stored value is one cell, so what it means can be told once for each group.
+    """
+    if query.private is not None:
+        return frozenset()
+    columns, join = query.table.columns, query.join
+    needed = needs(query)
+    keys = set(_key_names(query))
+    alone = {n for n in needed.own if n in keys and isinstance(columns[n], CategoryColumn)}
+    read = list(query.predicate.columns) if query.predicate else []
+    read += [_source(columns, name) for name in keys - alone]
+    read += [_source(columns, name) for m in query.measurements for name in m.aggregate.reads]
+    read += [] if join is None else [left for left, _ in join.on]
+    return frozenset(alone.difference(closure(columns, query.formulas, read)))
+
+
+def typed_rows(
+    query: Query, own: Physical, joined: Physical, as_stored: frozenset[str] = frozenset()
+) -> str:
     """Return a SELECT of the query's rows before its predicate, every column typed.
+
+    `as_stored`: but these.
 
     Raises
     ------
@@ -121,19 +143,25 @@ def typed_rows(query: Query, own: Physical, joined: Physical) -> str:
         DP-DATA-004 if a stored type can't be read as declared.
     """
     needed, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _stored(SOURCE, needed.own, query.table, own)
+    rows = _stored(SOURCE, needed.own, query.table, own, as_stored)
     rows = _layered(rows, needed.before, columns, formulas)
     if query.join is not None:
         rows = _joined(query, query.join, rows, needed, joined, own)
     return _layered(rows, needed.after, columns, formulas)
 
 
-def _stored(relation: str, names: Sequence[str], table: Table, physical: Physical) -> str:
+def _stored(
+    relation: str,
+    names: Sequence[str],
+    table: Table,
+    physical: Physical,
+    as_stored: frozenset[str] = frozenset(),
+) -> str:
     parts = []
     for name in names:
         value = typed(name, table.columns[name], physical[name], table.time_zone)
         quoted = quoting.identifier(name)
-        parts.append(value if value == quoted else f"{value} AS {quoted}")
+        parts.append(quoted if name in as_stored or value == quoted else f"{value} AS {quoted}")
     return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"
 
 

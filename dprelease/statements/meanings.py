@@ -60,6 +60,8 @@ class Held:
     column: Column
     zone: str = UTC
     """Where its instants are local."""
+    known: str = ""
+    """A SELECT of the declared values of a category, where a table of them is at hand."""
 
     @property
     def text(self) -> str:
@@ -71,10 +73,11 @@ Meaning = Callable[[Held], str | None]
 """From a stored column to a value of the declared kind."""
 
 
-def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
+def typed(name: str, column: Column, physical: str, zone: str = UTC, known: str = "") -> str:
     """Return the value of a column as its declared kind; NULL where it is missing.
 
-    `zone`: the time zone in which the source's instants, and days of them, are local.
+    `zone`: the time zone in which the source's instants, and days of them, are local. `known`: a
+    SELECT of a category's declared values, where a table of them is at hand.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC) -> str:
     if stored in ZONED and zone != UTC:
         source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
-    sql = None if meaning is None else meaning(Held(source, stored, column, zone))
+    sql = None if meaning is None else meaning(Held(source, stored, column, zone, known))
     if sql is None or (is_stored(column) and _is_respelled(column, stored)):
         way = _way(name, column, stored)
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
@@ -153,7 +156,7 @@ def _text(held: Held) -> str | None:
 
 def _category(held: Held) -> str | None:
     values = held.column.values if isinstance(held.column, CategoryColumn) else None
-    return category(held.source, held.stored, values or ())
+    return category(held.source, held.stored, values or (), held.known)
 
 
 def _missing(held: Held) -> str | None:
@@ -199,7 +202,7 @@ def _number_integer(held: Held) -> str | None:
 
 
 def _number_float(held: Held) -> str | None:
-    return f"CASE WHEN NOT isnan({held.source}) THEN CAST({held.source} AS DOUBLE) END"
+    return f"nullif({as_double(held.source, held.stored)}, 'nan'::DOUBLE)"
 
 
 def _number_decimal(held: Held) -> str | None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.statements.compiler import Compiler, KeyTable
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import Compiler
 
 WIDE = "DECIMAL(38, 0)"
 PLACE = ("part", "cell", "v")
@@ -79,7 +80,7 @@ class _Partial(Compiler):
         parts: list[str] = []
         if self.vectors:
             by_rows = self.query.unit.id is not None
-            sql = self._statement(self._row_by_row() if by_rows else self._grouped_first())
+            sql = self._sums(by_rows=by_rows)
             parts.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
         numbers: dict[str, int] = {}
         profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}

@@ -30,8 +30,11 @@ NARROW = 2**31
 class Row(Protocol):
     """The typed row that a value is read from."""
 
-    def present(self, column: str) -> str:
-        """Return the condition that a column is not missing."""
+    def known(self, column: str) -> str:
+        """Return what is NULL where a column is missing."""
+
+    def replaced(self, column: str) -> bool:
+        """Return whether something stands in for a missing number."""
 
     def steps(self, aggregate: Aggregate) -> str:
         """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
@@ -46,7 +49,7 @@ Writer = Callable[[Row, Any], str]
 def _count(row: Row, count: Count) -> str:
     if count.column is None:
         return "1::BIGINT"
-    return f"CASE WHEN {row.present(count.column)} THEN 1::BIGINT END"
+    return f"CASE WHEN {row.known(count.column)} IS NOT NULL THEN 1::BIGINT END"
 
 
 def _sum(row: Row, total: Sum) -> str:
@@ -54,7 +57,7 @@ def _sum(row: Row, total: Sum) -> str:
     centered = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
     if total.beside is None:
         return centered
-    return f"CASE WHEN {row.present(total.beside)} THEN {centered} END"
+    return f"CASE WHEN {row.known(total.beside)} IS NOT NULL THEN {centered} END"
 
 
 def _square(row: Row, squares: SquareSum) -> str:
@@ -98,6 +101,31 @@ WRITERS: dict[type[Aggregate], Writer] = {
 def row_value(row: Row, aggregate: Aggregate) -> str:
     """Return what one row adds to an aggregate; NULL where it adds nothing."""
     return WRITERS[type(aggregate)](row, aggregate)
+
+
+Totals = list[tuple[str, int]]
+"""SQL aggregates, each with what it is multiplied by before they are added up."""
+
+
+def _count_in(row: Row, count: Count) -> Totals:
+    return [(f"count({row.known(count.column)})" if count.column else "count(*)", 1)]
+
+
+def _sum_in(row: Row, total: Sum) -> Totals:
+    if not total.center or total.beside is not None or row.replaced(total.column):
+        return [(f"sum({_sum(row, total)})", 1)]
+    # Sums around several centers are one sum; the number of values is mostly asked for anyway.
+    return [(f"sum({row.steps(total)})", 1), (f"count({row.known(total.column)})", -total.center)]
+
+
+GROUPED: dict[type[Aggregate], Callable[[Row, Any], Totals]] = {Count: _count_in, Sum: _sum_in}
+"""By aggregate, where a group of rows is added up faster than by what each row adds."""
+
+
+def group_total(row: Row, aggregate: Aggregate) -> Totals:
+    """Return what adds up to the total of an aggregate over a group of rows; NULL adds nothing."""
+    write = GROUPED.get(type(aggregate))
+    return [(f"sum({row_value(row, aggregate)})", 1)] if write is None else write(row, aggregate)
 
 
 def same_values(aggregate: Aggregate) -> object:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dprelease.query.scans.together import Together
 from dprelease.statements.coded import Coded
-from dprelease.statements.compiler import Compiler, KeyTable
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import typed_column
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dprelease.query.scans.joint import Joint, Scan
 from dprelease.statements.coded import Coded
-from dprelease.statements.compiler import Compiler, KeyTable
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks import aggregation, calibration, noise, on_spark, peers
+from tests.benchmarks import aggregation, calibration, growth, large, noise, on_spark, peers
 
 SIZES = (1_000_000, 10_000_000, 50_000_000)
 
@@ -16,11 +17,20 @@ SIZES = (1_000_000, 10_000_000, 50_000_000)
 def main() -> None:
     """Print the tables; write them as JSON where `--json FILE` says."""
     parser = argparse.ArgumentParser(prog="make bench")
-    parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--rows", type=int, nargs="+")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--spark", action="store_true", help="beside Spark's own SQL, too")
     parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
+    parser.add_argument("--large", action="store_true", help="200 tables of --rows rows, alone")
+    parser.add_argument("--picture", type=Path, help="draw how costs grow as an SVG, alone")
     given = parser.parse_args()
+    if given.large:
+        for rows in given.rows or [large.ROWS]:
+            large.run(_folder("large", rows), rows)
+        return
+    if given.picture:
+        growth.draw(given.picture, growth.measure(_folder("growth", growth.ROWS[-1])))
+        return
     beside = peers.run()
     draws = noise.run(beside)
     print()
@@ -29,13 +39,12 @@ def main() -> None:
     print()
     found = []
     by_hand = peers.can_aggregate()
-    for rows in given.rows:
-        folder = Path(tempfile.gettempdir()) / f"dprelease-bench-{rows}"
-        found += aggregation.compare(folder, rows, by_hand)
+    for rows in given.rows or SIZES:
+        found += aggregation.compare(_folder("bench", rows), rows, by_hand)
         aggregation.show([row for row in found if row.rows == rows])
         print()
     print("\n".join(aggregation.growth(found)))
-    on_sparks = _on_spark(given.rows) if given.spark else []
+    on_sparks = _on_spark(given.rows or SIZES) if given.spark else []
     if given.compare:
         old = json.loads(given.compare.read_text())["aggregation"]
         print("\n".join(aggregation.slower([asdict(row) for row in found], old)) or "none slower")
@@ -51,12 +60,16 @@ def main() -> None:
         given.json.write_text(json.dumps(record, indent=2) + "\n")
 
 
-def _on_spark(sizes: list[int]) -> list[on_spark.OnSpark]:
+def _on_spark(sizes: Sequence[int]) -> list[on_spark.OnSpark]:
     found = []
     for rows in sizes:
-        found += on_spark.compare(Path(tempfile.gettempdir()) / f"dprelease-bench-{rows}", rows)
+        found += on_spark.compare(_folder("bench", rows), rows)
         on_spark.show([row for row in found if row.rows == rows])
     return found
+
+
+def _folder(name: str, rows: int) -> Path:
+    return Path(tempfile.gettempdir()) / f"dprelease-{name}-{rows}"
 
 
 if __name__ == "__main__":

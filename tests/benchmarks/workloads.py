@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
 
-from tests.benchmarks import people, visits
+from tests.benchmarks import people, purchases, residents, visits
 from tests.benchmarks.people import COUNTIES
+from tests.benchmarks.residents import FIRST_COUNTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +18,9 @@ class Workload:
     """One release; `plain` is SQL with the place `{source}`.
 
     `keys`: what each of its queries is by; the same columns are asked of all of them. `published`:
-    by hand, the SQL of what noise is added to, with the place `{plain}`: cells without rows too,
-    where plain SQL leaves many out.
+    SQL of the table that is written, with the place `{plain}`: cells without rows too, where plain
+    SQL leaves many out. `parts`: of several tables that plain SQL gives as one, the columns of each
+    and a condition on its rows.
     """
 
     name: str
@@ -26,6 +29,7 @@ class Workload:
     columns: tuple[str, ...]
     plain: str
     published: str = "{plain}"
+    parts: tuple[tuple[str, str], ...] = ()
 
     def release(self) -> str:
         """Return the release file."""
@@ -39,99 +43,173 @@ class Workload:
             f"queries:\n{queries}output: out/{self.name}\n"
         )
 
+    def writing(self, folder: Path) -> list[str]:
+        """Return what writes the same exact tables as Parquet, one file each, by plain DuckDB."""
+        plain = self.plain.format(source=folder / f"{self.table}.parquet")
+        tables = [self.published.format(plain=plain)]
+        before = []
+        if self.parts:
+            before = [f"CREATE TEMP TABLE found AS {plain}"]
+            tables = [f"SELECT {names} FROM found WHERE {rows}" for names, rows in self.parts]
+        form = "(FORMAT parquet, COMPRESSION zstd)"
+        return before + [
+            f"COPY ({table}) TO '{folder / f'plain_{i}.parquet'}' {form}"
+            for i, table in enumerate(tables)
+        ]
 
-FIVE = ("county, age, sex", "county, race", "county, sex, race", "county, age", "age, sex, race")
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Tables whose columns mean the same and are stored in one way; cells and ends as SQL."""
+
+    letter: str
+    people: str
+    visits: str
+    counties: str
+    races: str
+    most_spent: int
+
+
+PLAIN = Columns(
+    "W",
+    "people",
+    "visits",
+    f"SELECT 'C' || lpad(range::VARCHAR, 4, '0') AS county FROM range({COUNTIES})",
+    "['A', 'B', 'C', 'D', 'E', 'F']",
+    50000,
+)
+AS_USERS_HAVE = Columns(
+    "U",
+    "residents",
+    "purchases",
+    f"SELECT (range + {FIRST_COUNTY})::INTEGER AS county FROM range({COUNTIES})",
+    "[1, 2, 3, 4, 5, 6]",
+    500,
+)
+
+COUNT = 'persons: {count: "*", mechanism: discrete_laplace}'
 INSIDE = "least(greatest(income, 0), 200000)"
-WORKLOADS = (
-    Workload(
-        "W1_count",
-        "people",
-        ("group_by: [state, sex, race]",),
-        ('persons: {count: "*", mechanism: discrete_laplace}',),
-        "SELECT state, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL ORDER BY ALL",
-    ),
-    Workload(
-        "W2_sum_mean",
-        "people",
-        ("group_by: [county]",),
-        (
-            "total: {sum: income, mechanism: discrete_laplace}",
-            "middle: {mean: income, mechanism: discrete_laplace}",
+FOUR = ("state", "sex", "race", "age")
+FIVE = ("county, age, sex", "county, race", "county, sex, race", "county, age", "age, sex, race")
+ALL = "county, age, sex, race"
+
+
+def _one_table(given: Columns) -> tuple[Workload, ...]:
+    """Return the workloads that publish one table."""
+    spent = f"least(greatest(spent, 0), {given.most_spent})"
+    return (
+        Workload(
+            f"{given.letter}1_count",
+            given.people,
+            ("group_by: [state, sex, race]",),
+            (COUNT,),
+            "SELECT state, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL ORDER BY ALL",
         ),
-        f"SELECT county, sum({INSIDE}) AS total, sum({INSIDE}) / count(income) AS middle "
-        "FROM '{source}' GROUP BY ALL ORDER BY ALL",
-    ),
-    Workload(
-        "W3_bounded",
-        "visits",
-        ("group_by: [store]",),
-        (
-            'n: {count: "*", mechanism: discrete_laplace}',
-            "total: {sum: spent, mechanism: discrete_laplace}",
+        Workload(
+            f"{given.letter}2_sum_mean",
+            given.people,
+            ("group_by: [county]",),
+            (
+                "total: {sum: income, mechanism: discrete_laplace}",
+                "middle: {mean: income, mechanism: discrete_laplace}",
+            ),
+            f"SELECT county, sum({INSIDE}) AS total, sum({INSIDE}) / count(income) AS middle "
+            "FROM '{source}' GROUP BY ALL ORDER BY ALL",
         ),
-        "SELECT store, count(*) AS n, sum(least(greatest(spent, 0), 50000)) AS total FROM "
-        "(SELECT * FROM '{source}' QUALIFY row_number() OVER "
-        "(PARTITION BY user_id ORDER BY hash(user_id, store, spent)) <= 5) "
-        "GROUP BY ALL ORDER BY ALL",
-    ),
-    Workload(
-        "W4_many_cells",
-        "people",
-        ("group_by: [county, age, sex, race]",),
-        ('persons: {count: "*", mechanism: discrete_laplace}',),
-        "SELECT county, age, sex, race, count(*) AS persons FROM '{source}' GROUP BY ALL",
-        "SELECT county, age, sex, race, coalesce(persons, 0) AS persons FROM "
-        f"(SELECT 'C' || lpad(range::VARCHAR, 4, '0') AS county FROM range({COUNTIES})) "
-        "CROSS JOIN (SELECT range::INTEGER AS age FROM range(116)) "
-        "CROSS JOIN (SELECT unnest(['F', 'M']) AS sex) "
-        "CROSS JOIN (SELECT unnest(['A', 'B', 'C', 'D', 'E', 'F']) AS race) "
-        "LEFT JOIN ({plain}) USING (county, age, sex, race)",
-    ),
-    Workload(
-        "W5_quartiles",
-        "people",
-        ("group_by: [state]",),
-        (
-            'low: {quantile: {of: income, at: "0.25"}}',
-            "middle: {median: income}",
-            'high: {quantile: {of: income, at: "0.75"}}',
+        Workload(
+            f"{given.letter}3_bounded",
+            given.visits,
+            ("group_by: [store]",),
+            (
+                'n: {count: "*", mechanism: discrete_laplace}',
+                "total: {sum: spent, mechanism: discrete_laplace}",
+            ),
+            f"SELECT store, count(*) AS n, sum({spent}) AS total FROM "
+            "(SELECT * FROM '{source}' QUALIFY row_number() OVER "
+            "(PARTITION BY user_id ORDER BY hash(user_id, store, spent)) <= 5) "
+            "GROUP BY ALL ORDER BY ALL",
         ),
-        f"SELECT state, quantile_disc({INSIDE}, 0.25) AS low, quantile_disc({INSIDE}, 0.5) AS "
-        f"middle, quantile_disc({INSIDE}, 0.75) AS high FROM '{{source}}' GROUP BY ALL ORDER BY ALL",
-    ),
-    Workload(
-        "W6_marginals",
-        "people",
-        ("cube: [state, sex, race, age]",),
-        ('persons: {count: "*", mechanism: discrete_laplace}',),
-        "SELECT state, sex, race, age, count(*) AS persons FROM '{source}' "
-        "GROUP BY CUBE (state, sex, race, age)",
-    ),
-    Workload(
-        "W7_five_tables",
-        "people",
-        tuple(f"group_by: [{keys}]" for keys in FIVE),
-        (
-            'persons: {count: "*", mechanism: discrete_laplace}',
-            "total: {sum: income, mechanism: discrete_laplace}",
+        Workload(
+            f"{given.letter}4_many_cells",
+            given.people,
+            (f"group_by: [{ALL}]",),
+            (COUNT,),
+            f"SELECT {ALL}, count(*) AS persons FROM '{{source}}' GROUP BY ALL",
+            f"SELECT {ALL}, coalesce(persons, 0) AS persons FROM ({given.counties}) "
+            "CROSS JOIN (SELECT range::INTEGER AS age FROM range(116)) "
+            "CROSS JOIN (SELECT unnest(['F', 'M']) AS sex) "
+            f"CROSS JOIN (SELECT unnest({given.races}) AS race) "
+            f"LEFT JOIN ({{plain}}) USING ({ALL})",
         ),
-        f"SELECT county, age, sex, race, count(*) AS persons, sum({INSIDE}) AS total "
-        f"FROM '{{source}}' GROUP BY GROUPING SETS ({', '.join(f'({keys})' for keys in FIVE)})",
-    ),
+        Workload(
+            f"{given.letter}5_quartiles",
+            given.people,
+            ("group_by: [state]",),
+            (
+                'low: {quantile: {of: income, at: "0.25"}}',
+                "middle: {median: income}",
+                'high: {quantile: {of: income, at: "0.75"}}',
+            ),
+            f"SELECT state, quantile_disc({INSIDE}, 0.25) AS low, quantile_disc({INSIDE}, 0.5) AS "
+            f"middle, quantile_disc({INSIDE}, 0.75) AS high FROM '{{source}}' "
+            "GROUP BY ALL ORDER BY ALL",
+        ),
+    )
+
+
+def _several_tables(given: Columns) -> tuple[Workload, ...]:
+    """Return the workloads that publish several tables of the same rows."""
+    subsets = [keys for size in range(5) for keys in combinations(FOUR, size)]
+    sets = ", ".join(f"({keys})" for keys in FIVE)
+    return (
+        Workload(
+            f"{given.letter}6_marginals",
+            given.people,
+            (f"cube: [{', '.join(FOUR)}]",),
+            (COUNT,),
+            f"SELECT {', '.join(FOUR)}, count(*) AS persons, GROUPING_ID({', '.join(FOUR)}) AS part "
+            f"FROM '{{source}}' GROUP BY CUBE ({', '.join(FOUR)})",
+            parts=tuple(_part(FOUR, keys, "persons") for keys in subsets),
+        ),
+        Workload(
+            f"{given.letter}7_five_tables",
+            given.people,
+            tuple(f"group_by: [{keys}]" for keys in FIVE),
+            (COUNT, "total: {sum: income, mechanism: discrete_laplace}"),
+            f"SELECT {ALL}, count(*) AS persons, sum({INSIDE}) AS total, GROUPING_ID({ALL}) AS part "
+            f"FROM '{{source}}' GROUP BY GROUPING SETS ({sets})",
+            parts=tuple(
+                _part(ALL.split(", "), keys.split(", "), "persons, total") for keys in FIVE
+            ),
+        ),
+    )
+
+
+def _part(every: list[str] | tuple[str, ...], keys: object, counted: str) -> tuple[str, str]:
+    """Return what a table of these keys has, and which rows of all of them are its own."""
+    named = [key for key in every if key in keys]  # type: ignore[operator]
+    number = sum(2**i for i, key in enumerate(reversed(every)) if key not in named)
+    return ", ".join([*named, counted]), f"part = {number}"
+
+
+WORKLOADS = tuple(
+    work for given in (PLAIN, AS_USERS_HAVE) for work in _one_table(given) + _several_tables(given)
 )
 
 
 def make(folder: Path, rows: int) -> Path:
-    """Return `folder`, filled with both tables, their schemas and one release file a workload."""
+    """Return `folder`, filled with all tables, their schemas and one release file a workload."""
     people.make(folder, rows)
-    _fill(folder / "visits.parquet", visits.ROWS_SQL.format(rows=rows))
-    (folder / "visits.yaml").write_text(visits.schema("visits.parquet"))
+    for table in (visits, residents, purchases):
+        name = table.__name__.rsplit(".", 1)[1]
+        fill(folder / f"{name}.parquet", table.ROWS_SQL.format(rows=rows))
+        (folder / f"{name}.yaml").write_text(table.schema(f"{name}.parquet"))
     for work in WORKLOADS:
         (folder / f"{work.name}.yaml").write_text(work.release())
     return folder
 
 
-def _fill(target: Path, query: str) -> None:
+def fill(target: Path, query: str) -> None:
     """Write the rows of a query as a Parquet file, unless it is there."""
     if target.exists():
         return

@@ -18,7 +18,8 @@ from dprelease.exact import table_reader
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import declaration_from_texts
-from dprelease.statements.compiler import KeyTable, compile_query
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import compile_query
 from dprelease.statements.partial import compile_partial
 from tests.covering import examples, thinned
 from tests.exact.families import (

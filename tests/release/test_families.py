@@ -21,6 +21,7 @@ from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exact import duckdb
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.engines import open_engine
 from dprelease.exact.true_table import ExactTable
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -149,7 +150,8 @@ def test_an_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
     declaration = read_declaration(written(tmp_path))
     plan = prepare(declaration)[1]
     family, _ = families_of(declaration.spec, plan.columns)
-    found = execute.answers(family, plan.columns, None, nullcontext())
+    opening = open_engine(family.tables[0].query.declared, None)
+    found = execute.answers(family, plan.columns, opening, nullcontext())
     assert sorted(found) == [name.removesuffix(".parquet") for name in FILES if "/" in name]
     sums = {sum(found[f"tables/{name}"]["n"].to_pylist()) for name in MEASURED}
     assert len(sums) == 1

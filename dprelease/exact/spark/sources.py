@@ -11,7 +11,7 @@ from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored
 from dprelease.exact.spark.tasks import Public
 from dprelease.query.resolve import Query
-from dprelease.statements.compiler import KeyTable
+from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined
 from dprelease.statements.meanings import typed
 

@@ -24,7 +24,7 @@ from dprelease.exact.spark.task_rows import Link, Rows, unpacked
 from dprelease.exact.true_table import Integers
 from dprelease.exact.vectors import MOST_ROWS
 from dprelease.exact.vectors import batches as read
-from dprelease.statements.compiler import KeyTable
+from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.scan import CompiledScan
 from dprelease.version import __version__

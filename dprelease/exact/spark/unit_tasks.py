@@ -23,7 +23,8 @@ from dprelease.exact.vectors import batches as read
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.statements.bounding import windows
-from dprelease.statements.compiler import KEPT, KeyTable
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import KEPT
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.rows_of_ids import Columns, CompiledRows
 

@@ -28,6 +28,9 @@ LONGEST_KEY = 1000
 PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 """What shells and templates fill in, and nothing here does."""
 
+EMPTY = frozenset({"", "~", "null"})
+"""Plain texts that say that there is no value."""
+
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 KeyPath = tuple[str | int, ...]
 
@@ -128,11 +131,10 @@ def _checked_events(text: str, here: Place) -> list[yaml.Event]:
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             events.append(event)
-            documents += isinstance(event, yaml.DocumentStartEvent)
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
+            if not isinstance(event, yaml.ScalarEvent):  # nearly all are
+                documents += isinstance(event, yaml.DocumentStartEvent)
+                depth += isinstance(event, yaml.CollectionStartEvent)
+                depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
                 raise DeclarationError(
                     "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
@@ -164,11 +166,8 @@ def _starts(event: yaml.Event) -> int:
 
 
 def _is_special(event: yaml.NodeEvent) -> bool:
-    return (
-        isinstance(event, yaml.AliasEvent)
-        or event.anchor is not None
-        or getattr(event, "tag", None) is not None
-    )
+    """Return whether a node has an anchor, which an alias always has, or a tag."""
+    return event.anchor is not None or getattr(event, "tag", None) is not None
 
 
 @dataclass
@@ -216,18 +215,24 @@ class _Building:
         return str(key.value)
 
     def _scalar(self, event: yaml.ScalarEvent, keys: KeyPath, *, flow: bool) -> Plain:
-        place = Place(self.here.file, self.lines[keys], dotted(keys))
+        value: str = event.value
+        if "${" in value:
+            self._find_placeholder(event, keys)
+        if event.style or value not in EMPTY:
+            return value
+        if value == "" and keys:
+            place = Place(self.here.file, self.lines[keys], dotted(keys))
+            problem, mend = _unwritten(keys[-1], flow=flow)
+            told = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
+            self._found(keys, told)
+        return None
+
+    def _find_placeholder(self, event: yaml.ScalarEvent, keys: KeyPath) -> None:
         placeholder = PLACEHOLDER.search(event.value)
         if placeholder is not None:
             place = Place(self.here.file, _starts(event), dotted(keys))
             told = DeclarationError("DP-YAML-008", place=place, found=placeholder.group())
             self._found(keys, told)
-        if not event.style and event.value == "" and keys:
-            problem, mend = _unwritten(keys[-1], flow=flow)
-            told = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
-            self._found(keys, told)
-        empty = not event.style and event.value in ("", "~", "null")
-        return None if empty else str(event.value)
 
     def _found(self, keys: KeyPath, told: DeclarationError) -> None:
         if len(self.findings) < MOST_FINDINGS:

@@ -1,11 +1,14 @@
 WITH typed AS (
-  SELECT CASE WHEN "SEX" IN ('1', '2') THEN "SEX" WHEN regexp_full_match("SEX", '[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*') THEN CAST(TRY_CAST(trim("SEX") AS HUGEINT) AS VARCHAR) WHEN regexp_full_match("SEX", '(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*') THEN CASE WHEN isnan(TRY_CAST(trim("SEX") AS DOUBLE)) THEN NULL WHEN TRY_CAST(trim("SEX") AS DOUBLE) = trunc(TRY_CAST(trim("SEX") AS DOUBLE)) THEN coalesce(CAST(TRY_CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS BIGINT) AS VARCHAR), CAST(TRY_CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS HUGEINT) AS VARCHAR), CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS VARCHAR)) ELSE CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS VARCHAR) END ELSE nullif("SEX", '') END AS "SEX", "AGEP" FROM dp_source
+  SELECT "SEX", "AGEP" FROM dp_source
 ),
 grouped AS (
-  SELECT typed."SEX" AS k0, CASE WHEN typed."AGEP" IS NULL THEN NULL WHEN typed."AGEP" < 0 THEN NULL WHEN typed."AGEP" < 18 THEN 0 WHEN typed."AGEP" < 65 THEN 1 WHEN typed."AGEP" < 100 THEN 2 ELSE NULL END AS k1, count(*) AS a0, sum((CAST(CASE WHEN typed."AGEP" < 0 THEN 0 WHEN typed."AGEP" > 99 THEN 99 ELSE typed."AGEP" END AS BIGINT)) - 49) AS a1, sum(CASE WHEN typed."AGEP" IS NOT NULL THEN 1::BIGINT END) AS a2 FROM typed GROUP BY 1, 2
+  SELECT typed."SEX" AS k0, CASE WHEN typed."AGEP" IS NULL THEN NULL WHEN typed."AGEP" < 0 THEN NULL WHEN typed."AGEP" < 18 THEN 0 WHEN typed."AGEP" < 65 THEN 1 WHEN typed."AGEP" < 100 THEN 2 ELSE NULL END AS k1, count(*) AS a0, sum(CAST(CASE WHEN typed."AGEP" < 0 THEN 0 WHEN typed."AGEP" > 99 THEN 99 ELSE typed."AGEP" END AS BIGINT)) AS a1, count(typed."AGEP") AS a2 FROM typed GROUP BY 1, 2
+),
+meant AS (
+  SELECT CASE WHEN "k0" IN (SELECT value FROM dp_keys_0) THEN "k0" WHEN regexp_full_match("k0", '[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*') THEN CAST(TRY_CAST(trim("k0") AS HUGEINT) AS VARCHAR) WHEN regexp_full_match("k0", '(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*') THEN CASE WHEN isnan(TRY_CAST(trim("k0") AS DOUBLE)) THEN NULL WHEN TRY_CAST(trim("k0") AS DOUBLE) = trunc(TRY_CAST(trim("k0") AS DOUBLE)) THEN coalesce(CAST(TRY_CAST(TRY_CAST(trim("k0") AS DOUBLE) AS BIGINT) AS VARCHAR), CAST(TRY_CAST(TRY_CAST(trim("k0") AS DOUBLE) AS HUGEINT) AS VARCHAR), CAST(TRY_CAST(trim("k0") AS DOUBLE) AS VARCHAR)) ELSE CAST(TRY_CAST(trim("k0") AS DOUBLE) AS VARCHAR) END ELSE nullif("k0", '') END AS k0, k1, a0, a1, a2 FROM grouped
 ),
 placed AS (
-  SELECT CAST(dp_keys_0.code AS BIGINT) * 3 + CAST(k1 AS BIGINT) * 1 AS cell, a0, a1, a2 FROM grouped LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value
+  SELECT CAST(dp_keys_0.code AS BIGINT) * 3 + CAST(k1 AS BIGINT) * 1 AS cell, a0, a1, a2 FROM meant LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value
 )
-SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0, CAST(least(greatest(coalesce(sum(a1), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m1, CAST(least(greatest(coalesce(sum(a2), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m2
+SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0, CAST(least(greatest(coalesce(sum(a1) + sum(a2) * (-49)::HUGEINT, 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m1, CAST(least(greatest(coalesce(sum(a2), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m2
 FROM placed WHERE cell IS NOT NULL GROUP BY cell

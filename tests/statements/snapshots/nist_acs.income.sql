@@ -1,20 +1,23 @@
 WITH typed AS (
-  SELECT * FROM (SELECT nullif("PUMA", '') AS "PUMA", "AGEP", CASE WHEN NOT isnan("PINCP") THEN CAST("PINCP" AS DOUBLE) END AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
+  SELECT * FROM (SELECT "PUMA", "AGEP", nullif("PINCP", 'nan'::DOUBLE) AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
 ),
 grouped AS (
-  SELECT typed."PUMA" AS k0, count(*) AS a0, sum((CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(least(greatest(CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE) * 1.0::DOUBLE) AS HUGEINT), 0), 150000) AS BIGINT) END) - 75000) AS a1, sum(CASE WHEN typed."PINCP" IS NOT NULL THEN 1::BIGINT END) AS a2 FROM typed GROUP BY 1
+  SELECT typed."PUMA" AS k0, count(*) AS a0, sum(CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE)) AS BIGINT) END) AS a1, count(typed."PINCP") AS a2 FROM typed GROUP BY 1
+),
+meant AS (
+  SELECT nullif("k0", '') AS k0, a0, a1, a2 FROM grouped
 ),
 placed AS (
-  SELECT CAST(dp_keys_0.code AS BIGINT) * 1 AS cell, a0, a1, a2 FROM grouped LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value
+  SELECT CAST(dp_keys_0.code AS BIGINT) * 1 AS cell, a0, a1, a2 FROM meant LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value
 )
-SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0, CAST(least(greatest(coalesce(sum(a1), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m1, CAST(least(greatest(coalesce(sum(a2), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m2
+SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0, CAST(least(greatest(coalesce(sum(a1) + sum(a2) * (-75000)::HUGEINT, 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m1, CAST(least(greatest(coalesce(sum(a2), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m2
 FROM placed WHERE cell IS NOT NULL GROUP BY cell;
 
 WITH typed AS (
-  SELECT * FROM (SELECT nullif("PUMA", '') AS "PUMA", "AGEP", CASE WHEN NOT isnan("PINCP") THEN CAST("PINCP" AS DOUBLE) END AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
+  SELECT * FROM (SELECT nullif("PUMA", '') AS "PUMA", "AGEP", nullif("PINCP", 'nan'::DOUBLE) AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
 ),
 coded AS (
-  SELECT * FROM (SELECT NULL AS id, CAST(dp_keys_1.code AS BIGINT) * 1 AS cell, (CAST(CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(least(greatest(CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE) * 1.0::DOUBLE) AS HUGEINT), 0), 150000) AS BIGINT) END AS BIGINT) - 0) AS v3 FROM typed LEFT JOIN dp_keys_1 ON typed."PUMA" = dp_keys_1.value) WHERE cell IS NOT NULL
+  SELECT * FROM (SELECT NULL AS id, CAST(dp_keys_0.code AS BIGINT) * 1 AS cell, (CAST(CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE)) AS BIGINT) END AS BIGINT) - 0) AS v3 FROM typed LEFT JOIN dp_keys_0 ON typed."PUMA" = dp_keys_0.value) WHERE cell IS NOT NULL
 ),
 kept AS (
   SELECT * FROM coded

@@ -1,11 +1,14 @@
 WITH typed AS (
-  SELECT nullif("PUMA", '') AS "PUMA", CASE WHEN "SEX" IN ('1', '2') THEN "SEX" WHEN regexp_full_match("SEX", '[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*') THEN CAST(TRY_CAST(trim("SEX") AS HUGEINT) AS VARCHAR) WHEN regexp_full_match("SEX", '(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*') THEN CASE WHEN isnan(TRY_CAST(trim("SEX") AS DOUBLE)) THEN NULL WHEN TRY_CAST(trim("SEX") AS DOUBLE) = trunc(TRY_CAST(trim("SEX") AS DOUBLE)) THEN coalesce(CAST(TRY_CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS BIGINT) AS VARCHAR), CAST(TRY_CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS HUGEINT) AS VARCHAR), CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS VARCHAR)) ELSE CAST(TRY_CAST(trim("SEX") AS DOUBLE) AS VARCHAR) END ELSE nullif("SEX", '') END AS "SEX", "AGEP" FROM dp_source
+  SELECT "PUMA", "SEX", "AGEP" FROM dp_source
 ),
 grouped AS (
   SELECT typed."PUMA" AS k0, typed."SEX" AS k1, CASE WHEN typed."AGEP" IS NULL THEN NULL WHEN typed."AGEP" < 0 THEN NULL WHEN typed."AGEP" < 5 THEN 0 WHEN typed."AGEP" < 15 THEN 1 WHEN typed."AGEP" < 18 THEN 2 WHEN typed."AGEP" < 25 THEN 3 WHEN typed."AGEP" < 45 THEN 4 WHEN typed."AGEP" < 65 THEN 5 WHEN typed."AGEP" < 85 THEN 6 WHEN typed."AGEP" < 100 THEN 7 ELSE NULL END AS k2, count(*) AS a0 FROM typed GROUP BY 1, 2, 3
 ),
+meant AS (
+  SELECT nullif("k0", '') AS k0, CASE WHEN "k1" IN (SELECT value FROM dp_keys_1) THEN "k1" WHEN regexp_full_match("k1", '[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*') THEN CAST(TRY_CAST(trim("k1") AS HUGEINT) AS VARCHAR) WHEN regexp_full_match("k1", '(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*') THEN CASE WHEN isnan(TRY_CAST(trim("k1") AS DOUBLE)) THEN NULL WHEN TRY_CAST(trim("k1") AS DOUBLE) = trunc(TRY_CAST(trim("k1") AS DOUBLE)) THEN coalesce(CAST(TRY_CAST(TRY_CAST(trim("k1") AS DOUBLE) AS BIGINT) AS VARCHAR), CAST(TRY_CAST(TRY_CAST(trim("k1") AS DOUBLE) AS HUGEINT) AS VARCHAR), CAST(TRY_CAST(trim("k1") AS DOUBLE) AS VARCHAR)) ELSE CAST(TRY_CAST(trim("k1") AS DOUBLE) AS VARCHAR) END ELSE nullif("k1", '') END AS k1, k2, a0 FROM grouped
+),
 placed AS (
-  SELECT CAST(dp_keys_0.code AS BIGINT) * 16 + CAST(dp_keys_1.code AS BIGINT) * 8 + CAST(k2 AS BIGINT) * 1 AS cell, a0 FROM grouped LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value LEFT JOIN dp_keys_1 ON k1 = dp_keys_1.value
+  SELECT CAST(dp_keys_0.code AS BIGINT) * 16 + CAST(dp_keys_1.code AS BIGINT) * 8 + CAST(k2 AS BIGINT) * 1 AS cell, a0 FROM meant LEFT JOIN dp_keys_0 ON k0 = dp_keys_0.value LEFT JOIN dp_keys_1 ON k1 = dp_keys_1.value
 )
 SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0
 FROM placed WHERE cell IS NOT NULL GROUP BY cell

@@ -1,0 +1,50 @@
+"""Statements of one query, and the tables of public values that they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """Public values of one text column, to be registered as a table (code, value)."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSql:
+    """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
+
+    `place` is cell x `candidates` + v, or one beyond the last for a row that does not count:
+    counting places in memory is faster where they are few.
+    """
+
+    grouped: str
+    places: str
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """SELECTs over `dp_source`.
+
+    `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
+    NULL. Empty if there are none. `profiles`: how to find, for each measurement that chooses among
+    candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
+    is one beyond the last if it does not count, and what it adds to each column; empty where that
+    can't be told row by row.
+    """
+
+    sql: str
+    key_tables: tuple[KeyTable, ...]
+    columns: tuple[str, ...]
+    profiles: dict[str, ProfileSql]
+    rows: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return all statements."""
+        profiles = (profile.grouped for profile in self.profiles.values())
+        return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *profiles))))

@@ -1,0 +1,129 @@
+"""The engine of a session is opened once, is nobody's after a failure, and ends with the session."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.accessor import kept_engine
+from dprelease.errors import BudgetError, DataError, DpReleaseError
+from dprelease.exact import scratch
+from dprelease.exact.answering import Recording
+from dprelease.exact.engines import open_engine
+from dprelease.exact.settings import SCRATCH
+from dprelease.exact.table_reader import TableReader
+from tests import processes
+from tests.accessor.test_sessions import SCHEMA, frame
+
+SURE = {"epsilon": 50, "mechanism": "discrete_laplace"}
+"""Noise of some 1e-22 is zero."""
+
+
+class Opened:
+    """Counts the engines that are opened."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, *given: Any) -> AbstractContextManager[Recording]:
+        self.number += 1
+        return open_engine(*given)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """Return a count of the engines that sessions open."""
+    counted = Opened()
+    monkeypatch.setattr(kept_engine, "open_engine", counted)
+    return counted
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the system's temporary folder, one of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def registered(rows: int = 200) -> tuple[pd.DataFrame, dprelease.Session]:
+    df, session = frame(rows), dprelease.Session(SCHEMA, epsilon=10_000)
+    df.dp.use(session)
+    return df, session
+
+
+def test_questions_of_all_kinds_share_one_engine(opened: Opened) -> None:
+    df, _session = registered()
+    for _ in range(2):
+        assert df.dp.count(**SURE)["value"].tolist() == [200]
+        assert df.dp.where("state = 'VT'").count(**SURE)["value"].tolist() == [100]
+        assert df.dp.value_counts("state", **SURE)["count"].tolist() == [100, 100]
+        assert df.dp.sql("SELECT count(*) AS n FROM people", **SURE)["n"].tolist() == [200]
+    assert opened.number == 1
+
+
+def test_rows_of_other_registrations_have_engines_of_their_own(opened: Opened) -> None:
+    df, session = registered()
+    other = frame(100)
+    other.dp.use(session, row_wise=True)
+    assert df.dp.count(**SURE)["value"].tolist() == [200]
+    assert other.dp.count(**SURE)["value"].tolist() == [100]
+    assert df.dp.count(**SURE)["value"].tolist() == [200]
+    assert opened.number == 2
+
+
+def test_threads_that_ask_at_once_get_the_same_answers(opened: Opened) -> None:
+    df, _session = registered()
+    found: list[list[int]] = []
+    asks = [lambda: found.append(df.dp.count(**SURE)["value"].tolist())] * 8
+    processes.in_threads(asks)
+    assert found == [[200]] * 8
+    assert 1 <= opened.number <= 8
+
+
+@pytest.mark.parametrize("failure", [MemoryError, KeyboardInterrupt])
+def test_what_a_failure_leaves_answers_nothing(
+    failure: type[BaseException], opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df, session = registered()
+    df.dp.count(**SURE)
+
+    def fails(*_: object) -> None:
+        raise failure
+
+    with monkeypatch.context() as broken:
+        broken.setattr(TableReader, "vectors", fails)
+        with pytest.raises((DpReleaseError, failure)):
+            df.dp.count(**SURE)
+    assert session.spent.epsilon == 100  # as a question that had read rows
+    assert df.dp.count(**SURE)["value"].tolist() == [200]
+    assert opened.number == 2
+
+
+def test_rows_that_can_not_be_read_are_refused_each_time(opened: Opened) -> None:
+    df = frame().assign(age=pd.Series(["2020-01-01"] * 200, dtype="datetime64[s]"))
+    session = dprelease.Session(SCHEMA, epsilon=100)
+    df.dp.use(session)
+    for _ in range(2):
+        with pytest.raises(DataError, match="DP-DATA-004"):
+            df.dp.sum("age", **SURE)
+    assert session.spent.epsilon == 0
+    with pytest.raises(BudgetError):
+        df.dp.count(epsilon=1000)
+    assert df.dp.count(**SURE)["value"].tolist() == [200]
+
+
+@pytest.mark.usefixtures("opened")
+def test_the_private_folder_ends_with_the_session(folder: Path) -> None:
+    df, session = registered()
+    df.dp.count(**SURE)
+    assert len(scratch.named(folder, SCRATCH)) == 1
+    del df, session
+    gc.collect()
+    assert scratch.named(folder, SCRATCH) == []

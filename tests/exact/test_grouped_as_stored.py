@@ -1,0 +1,108 @@
+"""Categories that are grouped as they are stored: the cells are those of rows typed one by one."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dprelease.exact.duckdb import Engine
+from dprelease.query.resolve import Query
+from dprelease.statements import compiler
+from dprelease.statements.compiler import planned
+from dprelease.statements.layers import grouped_as_stored
+from tests.exact.build import ask, declare
+
+CODES = {"type": "category", "values": ["01", "02", "10", "2024-01-01", "x", "", "none", "other"]}
+ZEROS = CODES | {"nulls": "none", "others": "other"}
+FEW = {"type": "category", "values": ["1", "2", "0"]}
+DAYS = [date(2024, 1, 1), date(2024, 1, 2), None]
+NOONS = [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 22, tzinfo=UTC), None]
+STORED: dict[str, pa.Array] = {
+    "texts": pa.array(["01", " 1", "1", "+1.0", "1e0", "x", "X", "", None, "10", "nan", "none"]),
+    "dictionary": pa.array(["01", "1.0", "x", "y", "", None]).dictionary_encode(),
+    "integers": pa.array([1, 2, 10, 3, None, -1], pa.int32()),
+    "wide integers": pa.array([1, 2, 10, 2**63, None], pa.uint64()),
+    "floats": pa.array([1.0, 2.0, 10.0, 0.0, -0.0, math.nan, -math.nan, math.inf, 1.5, None]),
+    "small floats": pa.array([1.0, 2.0, math.nan, 0.1, None], pa.float32()),
+    "decimals": pa.array([Decimal("1.00"), Decimal("2.50"), None], pa.decimal128(9, 2)),
+    "truth values": pa.array([True, False, None]),
+    "days": pa.array(DAYS),
+    "instants": pa.array(NOONS, pa.timestamp("us", tz="UTC")),
+    "nothing": pa.nulls(3),
+}
+READERS: dict[str, tuple[dict[str, Any], bool]] = {
+    "by alone": ({}, True),
+    "a condition on another": ({"where": "w < 3"}, True),
+    "a condition on it": ({"where": "c IS NOT NULL"}, False),
+    "counted": ({"columns": {"n": {"count": "c"}}}, False),
+    "computed from": ({"by": ["c", "made"]}, False),
+}
+"""What is asked beside a count by the category, and whether it is grouped as it is stored."""
+
+
+def asked(declared: dict[str, Any], more: dict[str, Any], zone: str = "UTC") -> Query:
+    columns = {
+        "c": declared,
+        "w": {"type": "integer", "lower": 0, "upper": 9},
+        "made": {"type": "category", "values": ["0", "x", "1"], "expression": "left(c, 1)"},
+    }
+    given = {"columns": {"n": {"count": "*"}, "s": {"sum": "w"}}, "by": ["c"]} | more
+    return ask(declare(columns, source={"frame": "t", "time_zone": zone}), **given)
+
+
+def frame(stored: pa.Array) -> pa.Table:
+    """Return each value as often as its place says, which tells all of them apart."""
+    places = np.repeat(np.arange(len(stored)), 2 ** np.arange(len(stored)))
+    return pa.table({"c": stored.take(pa.array(places)), "w": pa.array(places % 10)})
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_cells_are_those_of_typed_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    zones = ["UTC", "Asia/Tokyo"] if kind == "instants" else ["UTC"]
+    table, seen = frame(STORED[kind]), 0
+    for columns, zone in product([CODES, ZEROS], zones):
+        asks = [asked(columns, more, zone) for more, _ in READERS.values()]
+        with Engine.open(asks[0].declared, table) as engine:
+            found = [vectors(engine, query) for query in asks]
+            with monkeypatch.context() as changed:
+                changed.setattr(compiler, "grouped_as_stored", lambda _query: frozenset())
+                assert found == [vectors(engine, query) for query in asks]
+        seen += sum(map(sum, (each["n"] for each in found)))
+    assert seen
+
+
+def vectors(engine: Engine, query: Query) -> dict[str, list[int]]:
+    """Return the true vectors."""
+    found = engine.run(query)
+    return {each.name: found.vector(each.name).tolist() for each in query.measurements}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_only_what_nothing_else_reads_is_grouped_as_stored(reader: str) -> None:
+    more, as_stored = READERS[reader]
+    query = asked(CODES, more)
+    assert grouped_as_stored(query) == ({"c"} if as_stored else set())
+    assert ("meant AS" in planned(query).text) == as_stored or not as_stored
+
+
+def test_a_join_and_keys_that_are_not_public_read_typed_rows() -> None:
+    public = declare({"c": CODES, "zone": FEW}, table="zones", public=True)
+    columns = {"c": CODES, "w": {"type": "integer", "lower": 0, "upper": 9}}
+    join = {"table": "zones", "on": {"c": "c"}}
+    joined = ask(declare(columns), {"n": {"count": "*"}}, ["c", "zone"], other=public, join=join)
+    assert grouped_as_stored(joined) == set()
+    private = ask(declare(columns), {"n": {"count": "*"}}, ["c"], private_keys=True)
+    assert grouped_as_stored(private) == set()
+
+
+def test_values_of_a_key_are_one_table_however_many_statements_read_them() -> None:
+    columns = {"n": {"count": "*"}, "low": {"median": "w"}, "kinds": {"mode": "c"}}
+    query = asked(CODES, {"columns": columns})
+    assert [table.values for table in planned(query).key_tables] == [tuple(CODES["values"])]
