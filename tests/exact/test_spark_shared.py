@@ -112,8 +112,9 @@ def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> Non
         ["1", "2", "1", None, "-5"],
         [str(2**63), str(2**63 + 1), str(2**63), None, "7"],
         [str(2**70), str(2**70 + 1), str(2**70), None, str(-(2**70))],
+        [str(2**127 - 1), str(2**127 - 2), str(2**127 - 1), None, str(-(2**127) + 1)],
     ],
-    ids=["64 bits", "unsigned", "128 bits"],
+    ids=["64 bits", "unsigned", "128 bits", "the widest"],
 )
 def test_ids_of_any_width(kind: str, ids: list[str | None]) -> None:
     """Beyond 64 bits they are sent as texts, and windows of the engine bound them."""

@@ -1,8 +1,9 @@
 """Tables that Spark alone can read: of its catalogue, or Parquet of another file system.
 
-Spark's own schema says what their types are. What it tells of the files that it reads (names,
-sizes, times, rows) stands for what a stat tells of a file of this machine: it is asked before and
-after every query, and a source that changed meanwhile is refused.
+Spark's own schema says what their types are. What it tells of the files (names, sizes, times, and
+of a catalogue's tables the rows that it reads from each) stands for what a stat tells of a file of
+this machine: it is asked before and after rows are read, and a source that changed meanwhile is
+refused.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Stored:
     declared: Declared
     frame: DataFrame
     stamp: list[Any]
+    number: int
+    """How many rows there are."""
 
     @property
     def empty(self) -> pa.Table:
@@ -89,11 +92,6 @@ class Stored:
         return table.cast(empty.schema) if columns else table
 
     @property
-    def number(self) -> int:
-        """Return how many rows there are."""
-        return sum(int(file[-1]) for file in self.stamp)
-
-    @property
     def format(self) -> str:
         """Return the format, for messages."""
         return format_of(self.declared)
@@ -110,7 +108,11 @@ def find_stored(spark: SparkSession, declared: Declared) -> Stored:
     failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
     first = stamp(spark, declared)  # before: a change in between is found by the next one
     frame = attempt(lambda: _opened(spark, declared), failure)
-    return Stored(declared, frame, first)
+    if _is_listed(declared):
+        number = attempt(frame.count, failure)  # of the ends of files
+    else:
+        number = sum(int(rows) for *_, rows in first)
+    return Stored(declared, frame, first, number)
 
 
 def refuse_change(spark: SparkSession, seen: Stored) -> None:
@@ -134,14 +136,30 @@ def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     """
     from pyspark.sql import functions
 
-    def count_rows() -> list[Any]:
+    def told() -> DataFrame:
+        if _is_listed(declared):
+            return _listed(spark, declared)
         frame = _opened(spark, declared)
-        told = frame.groupBy(*_file(frame)).agg(functions.count(functions.lit(1)).alias("n"))
-        rows = told.toArrow().to_pylist()
-        return sorted(tuple(map(str, row.values())) for row in rows)
+        return frame.groupBy(*_file(frame)).agg(functions.count(functions.lit(1)).alias("n"))
+
+    def asked() -> list[Any]:
+        return sorted(tuple(map(str, row.values())) for row in told().toArrow().to_pylist())
 
     failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
-    return attempt(count_rows, failure)
+    return attempt(asked, failure)
+
+
+def _is_listed(declared: Declared) -> bool:
+    """Return whether the files of a table are those of a path."""
+    return declared.table.source is not None and declared.table.source.path is not None
+
+
+def _listed(spark: SparkSession, declared: Declared) -> DataFrame:
+    """Return the files of a path, as a list of their folder tells them: none of them is opened."""
+    source = declared.table.source
+    read = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    files = read.load("" if source is None else source.path)
+    return files.select("path", "length", "modificationTime")
 
 
 def quoted(name: str) -> str:
