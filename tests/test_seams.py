@@ -20,8 +20,8 @@ from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
 from dprelease.release.engine_choice import left_open, on_engine
 from dprelease.release.pipeline import run
-from dprelease.schema import engine_names
 from dprelease.schema.load import read_declaration
+from dprelease.schema.release_parts import engine_names
 from dprelease.tables import formats
 from tests import processes
 from tests.release import adding_up

@@ -19,7 +19,7 @@ from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting,
 from dprelease.cli.shown_tables import table
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
-from dprelease.schema.engine_names import ENGINES
+from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
@@ -89,7 +89,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
         from dprelease.release.own_source import refuse_own_source
-        from dprelease.schema.variables import assignments
+        from dprelease.schema.release_parts.variables import assignments
 
         declaration = declared(release, assignments(variables))
         queries, made = prepare(declaration)
@@ -119,7 +119,7 @@ def plan(
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.prepare import prepare
-        from dprelease.schema.variables import assignments
+        from dprelease.schema.release_parts.variables import assignments
 
         if plot is not None:
             from dprelease.planning.charts import check_target
@@ -199,7 +199,7 @@ def run(
         from dprelease.planning.findings import declared
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
-        from dprelease.schema.variables import assignments
+        from dprelease.schema.release_parts.variables import assignments
 
         declaration = as_party(on_engine(declared(release, assignments(variables)), engine), party)
         if dry_run:

@@ -7,27 +7,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dprelease.errors import area_words as areas
-from dprelease.errors import budget_words as budget
-from dprelease.errors import consistent_words as consistent
-from dprelease.errors import data_words as data
-from dprelease.errors import declaration_words as declaration
-from dprelease.errors import engine_words as engine
-from dprelease.errors import federated_words as federated
-from dprelease.errors import internal_words as internal
-from dprelease.errors import join_words as join
-from dprelease.errors import ledger_words as ledger
-from dprelease.errors import local_words as local
-from dprelease.errors import output_words as output
-from dprelease.errors import query_words as query
-from dprelease.errors import session_words as session
-from dprelease.errors import signature_words as signature
-from dprelease.errors import spark_words as spark
-from dprelease.errors import variable_words as variable
-from dprelease.errors import verification_words as verification
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
 from dprelease.errors.template import Template
+from dprelease.errors.words import area_words as areas
+from dprelease.errors.words import budget_words as budget
+from dprelease.errors.words import consistent_words as consistent
+from dprelease.errors.words import data_words as data
+from dprelease.errors.words import declaration_words as declaration
+from dprelease.errors.words import engine_words as engine
+from dprelease.errors.words import federated_words as federated
+from dprelease.errors.words import internal_words as internal
+from dprelease.errors.words import join_words as join
+from dprelease.errors.words import ledger_words as ledger
+from dprelease.errors.words import local_words as local
+from dprelease.errors.words import output_words as output
+from dprelease.errors.words import query_words as query
+from dprelease.errors.words import session_words as session
+from dprelease.errors.words import signature_words as signature
+from dprelease.errors.words import spark_words as spark
+from dprelease.errors.words import variable_words as variable
+from dprelease.errors.words import verification_words as verification
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
 

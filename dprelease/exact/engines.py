@@ -12,9 +12,9 @@ from dprelease.exact.answering import Answering, EngineKind, Expecting, Recordin
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
-from dprelease.schema.engine_names import ENGINES
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.release_parts.engine_names import ENGINES
 from dprelease.schema.table import Table
 
 

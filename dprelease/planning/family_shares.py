@@ -37,8 +37,8 @@ from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
 from dprelease.schema.asked import ColumnSpec
-from dprelease.schema.consistent import ConsistentSpec, TargetSpec
 from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
 
 Weights = Mapping[tuple[str, str], Fraction]
 """By table and measurement: what the declared weight is multiplied by."""

@@ -29,8 +29,8 @@ from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.schema.parties import FederatedSpec
 from dprelease.schema.release import BudgetSpec
+from dprelease.schema.release_parts.parties import FederatedSpec
 
 ROOM = Fraction(1023, 1024)
 """Part of the budget that the noise of the honest parties spends; rounding may cost the rest."""

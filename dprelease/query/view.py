@@ -11,10 +11,10 @@ from dprelease.query.derived import Placer, check_order, closure, formulas_of
 from dprelease.query.join import Join, compared_as, seen_columns
 from dprelease.query.used_columns import Formulas, unknown_column
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
-from dprelease.schema.join_form import JoinSpec
 from dprelease.schema.load import Declared
 from dprelease.schema.model import same_name
 from dprelease.schema.release import QuerySpec
+from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.table import Table, UnitSpec
 
 

@@ -96,6 +96,6 @@ def read_release(path: str | Path, *, variables: Mapping[str, object] | None = N
         Every finding of the file, its tables and its queries, with file, line and key.
     """
     from dprelease.planning.findings import declared
-    from dprelease.schema.variables import assignments
+    from dprelease.schema.release_parts.variables import assignments
 
     return Release(declared(Path(path), assignments(variables)))

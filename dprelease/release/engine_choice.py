@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from dprelease.errors import DataError
 from dprelease.exact.engines import kind_of_engine
-from dprelease.schema.engine_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 
 
 def left_open(declaration: Declaration) -> list[str]:

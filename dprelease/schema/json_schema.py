@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from dprelease.schema.defaults import SHARED
 from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.release_parts.defaults import SHARED
 from dprelease.schema.table import Table
 
 

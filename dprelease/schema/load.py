@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
-from dprelease.schema.defaults import with_defaults
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
 from dprelease.schema.nearest import nearest
 from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.release_parts.defaults import with_defaults
+from dprelease.schema.release_parts.variables import (
+    RELEASES,
+    TABLES,
+    Variables,
+    filled,
+    variables_of,
+)
 from dprelease.schema.table import Table
-from dprelease.schema.variables import RELEASES, TABLES, Variables, filled, variables_of
 from dprelease.schema.yaml_text.reader import (
     Document,
     KeyPath,

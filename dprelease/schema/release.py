@@ -21,10 +21,6 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
-from dprelease.schema.consistent import Consistent
-from dprelease.schema.defaults import SHARED
-from dprelease.schema.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
-from dprelease.schema.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.field_types import (
     NAME,
     NUMBER_SCHEMA,
@@ -39,12 +35,16 @@ from dprelease.schema.field_types import (
     to_bool,
     to_text,
 )
-from dprelease.schema.join_form import JoinSpec
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.parties import FederatedSpec
-from dprelease.schema.variables import NAME as VARIABLE
-from dprelease.schema.variables import Kind
+from dprelease.schema.release_parts.consistent import Consistent
+from dprelease.schema.release_parts.defaults import SHARED
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
+from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
+from dprelease.schema.release_parts.join_form import JoinSpec
+from dprelease.schema.release_parts.parties import FederatedSpec
+from dprelease.schema.release_parts.variables import NAME as VARIABLE
+from dprelease.schema.release_parts.variables import Kind
 from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64

@@ -20,8 +20,8 @@ from dprelease.schema.load import Declaration, Declared, prepared
 from dprelease.schema.model import Files, Model, read_beside
 from dprelease.schema.nearest import nearest
 from dprelease.schema.release import QuerySpec, ReleaseSpec
+from dprelease.schema.release_parts.variables import TABLES, Variables, filled
 from dprelease.schema.table import Table
-from dprelease.schema.variables import TABLES, Variables, filled
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, parse, read_document
 
 ModelT = TypeVar("ModelT", bound=Model)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dprelease.errors import DataError
-from dprelease.errors.data_words import CONVERT, SPELLED, TWINS
+from dprelease.errors.words.data_words import CONVERT, SPELLED, TWINS
 from dprelease.query import quoting
 from dprelease.schema.columns import (
     CategoryColumn,

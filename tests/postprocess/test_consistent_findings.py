@@ -14,7 +14,7 @@ from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
 from dprelease.postprocess.consistent.findings import all_findings
 from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.families import FamilyTable
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 from tests.release.families_of_areas import declared
 
 WHOLE = "{non_negative: true}"

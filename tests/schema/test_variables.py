@@ -19,7 +19,7 @@ from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.findings import declared, queries_and_findings, several
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
-from dprelease.schema.variables import assignments
+from dprelease.schema.release_parts.variables import assignments
 
 SCHEMA = """\
 table: visits

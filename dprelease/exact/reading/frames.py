@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError, FrameError
-from dprelease.errors.data_words import CONVERT
+from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import readable
 from dprelease.exact.reading.cells import Reading, stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.errors.data_words import CONVERT
+from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import parquet, pattern, stored_columns

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dprelease.consistency.algebra import Table
 from dprelease.postprocess.consistent.shape import WHOLE, Shape
-from dprelease.schema.consistent import TargetSpec
+from dprelease.schema.release_parts.consistent import TargetSpec
 
 Aim = tuple[int, Table]
 """A level, and the attributes of a table."""

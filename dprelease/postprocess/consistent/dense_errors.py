@@ -20,7 +20,7 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.consistent.outputs import estimated
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.shape import Placed, Shape
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 MOST_UNKNOWNS = 2000
 LEAST, MOST = 1 - 1e-7, 1 + 1e-5

@@ -12,7 +12,7 @@ from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.outputs import lowest
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.shape import Placed, Shape
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 SAMPLED = 64
 """Areas of each level whose parts are looked at."""

@@ -19,7 +19,7 @@ from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.post import NOTHING
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 LEAST_LARGEST = 1 << 29
 """What totals may be at least, with FINE bits after the point."""

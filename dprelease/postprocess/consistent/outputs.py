@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.families import Flag, Lattice, Output, Real
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
 """The folders of layer 1, of layer 2 and of invented persons, inside that of a release."""

@@ -13,7 +13,7 @@ from dprelease.postprocess.consistent.outputs import estimated, records_of
 from dprelease.postprocess.consistent.reading import FINEST
 from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ALGORITHM = "dprelease-consistency/1"
 """Least squares and whole tables as they are computed: another number, other bits."""

@@ -22,7 +22,7 @@ from dprelease.postprocess.consistent.values import (
 )
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 
 def second_check(

@@ -22,8 +22,8 @@ from dprelease.postprocess.families import (
     Output,
     Placer,
 )
-from dprelease.schema.consistent import ConsistentSpec
 from dprelease.schema.release import QuerySpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from dprelease.postprocess.consistent.reading import Measured, on_lattice
 from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import Batch, NoisedTable
-from dprelease.schema.consistent import ConsistentSpec
+from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 DENSE = 10_000_000
 """Cells up to which a whole table has all of them; above, those that are not 0."""
