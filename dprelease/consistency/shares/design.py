@@ -84,7 +84,7 @@ class Design:
     @cached_property
     def shape(self) -> Shape:
         """Return the areas as classes."""
-        return Shape.of_tree(self.areas) if isinstance(self.areas, Tree) else self.areas
+        return self.areas if isinstance(self.areas, Shape) else Shape.of_tree(self.areas)
 
     @cached_property
     def items(self) -> list[Placed]:

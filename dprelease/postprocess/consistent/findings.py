@@ -16,7 +16,6 @@ from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
 from dprelease.postprocess.families import Placer
 from dprelease.query.aggregates.count import Count
-from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.post import NOTHING
 from dprelease.schema.release_parts.consistent import ConsistentSpec
@@ -70,11 +69,12 @@ def _of_columns(
 
 def _why_not(agreed: Agreed, spec: ConsistentSpec) -> str | None:
     column, aggregate = agreed.column, agreed.measurement.aggregate
-    if column.form != MEASURED or not isinstance(aggregate, Count | Sum):
+    sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
+    if column.form != MEASURED or not sums_rows:
         return "it is no count or sum that is measured by itself"
     if column.post != NOTHING:
         return "what is rounded, coded or left out afterwards adds up to nothing"
-    if spec.non_negative and isinstance(aggregate, Sum) and aggregate.least < 0:
+    if spec.non_negative and aggregate.least < 0:
         return "values below 0 have sums below 0, and `non_negative` is asked"
     return None
 

@@ -65,6 +65,11 @@ class Aggregate(ABC):
         return Fraction(1)
 
     @property
+    def least(self) -> int:
+        """Return the least that one row adds to a cell, lattice steps."""
+        return 0
+
+    @property
     def error_step(self) -> Fraction:
         """Return what one step of the mechanism's error is, in the unit of errors."""
         return self.step
