@@ -127,3 +127,15 @@ def test_the_private_folder_ends_with_the_session(folder: Path) -> None:
     del df, session
     gc.collect()
     assert scratch.named(folder, SCRATCH) == []
+
+
+def test_families_of_other_rows_are_added_up_anew(opened: Opened) -> None:
+    """Finest cells are held for one family; the next one may stand where it stood in memory."""
+    df, _session = registered()
+    states = {"VT": 100, "NH": 100, "": 200}
+    for state in list(states) * 3:
+        rows = df.dp.where(f"state = '{state}'") if state else df.dp
+        tables = rows.tables(cube=["state", "value"], consistent=True, epsilon=50)
+        assert abs(float(tables["total"].iloc[0, 0]) - states[state]) < 5
+        gc.collect()
+    assert opened.number == 1

@@ -74,7 +74,7 @@ def draw(target: Path, lines: dict[str, Line]) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "growth"
+    mpl.rcParams |= {"svg.hashsalt": "growth", "svg.fonttype": "none"}
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, len(lines), figsize=(9, 2.6), layout="constrained")

@@ -16,7 +16,7 @@ from typing import Any
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration
-from tests.benchmarks.workloads import INSIDE, WORKLOADS, Workload, make
+from tests.benchmarks.workloads import INSIDE, PLAIN, WORKLOADS, Workload, make
 
 ROUNDS = 3
 CONFIG = {
@@ -56,9 +56,10 @@ class OnSpark:
 
 
 def compare(folder: Path, rows: int, names: tuple[str, ...] = ()) -> list[OnSpark]:
-    """Return comparisons over tables of `rows` rows, of all workloads, or of these."""
+    """Return comparisons over tables of `rows` rows, of all workloads of plain columns, or these."""
     make(folder, rows)
-    chosen = [work for work in WORKLOADS if not names or work.name in names]
+    plain = [work for work in WORKLOADS if work.table in (PLAIN.people, PLAIN.visits)]
+    chosen = [work for work in plain if not names or work.name in names]
     with _session() as spark:
         return [_compared(spark, folder, work, rows) for work in chosen]
 
