@@ -65,7 +65,7 @@ class Spread:
                 f"SELECT {bucket} AS dp_bucket, * FROM ({self.sql}) WHERE {self.unit} IS NOT NULL"
             )
             for _ in parts:
-                for batch in read(link, _sendable(link, rows)):
+                for batch in read(link, _sendable(link, rows) if self.kind == CODED else rows):
                     yield from self._packs(batch)
 
     def _packs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -73,6 +73,8 @@ class Spread:
         order = np.argsort(buckets, kind="stable")  # of 16 bits: by digits
         ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
         ordered = pa.Table.from_batches([batch]).remove_column(0).take(array_of(order))
+        if self.kind != CODED:  # a column of the source may be called as the bucket is
+            ordered = ordered.rename_columns(list(self.reading.rows.physical))
         found = [
             (bucket, packed(ordered.slice(start, end - start)))
             for bucket, (start, end) in enumerate(itertools.pairwise(ends.tolist()))
