@@ -73,8 +73,6 @@ class Spread:
         order = np.argsort(buckets, kind="stable")  # of 16 bits: by digits
         ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
         ordered = pa.Table.from_batches([batch]).remove_column(0).take(array_of(order))
-        if self.kind != CODED:  # a column of the source may be called as the bucket is
-            ordered = ordered.rename_columns(list(self.reading.rows.physical))
         found = [
             (bucket, packed(ordered.slice(start, end - start)))
             for bucket, (start, end) in enumerate(itertools.pairwise(ends.tolist()))
