@@ -70,7 +70,7 @@ def test_workloads_run_on_spark(
 ) -> None:
     monkeypatch.setattr(on_spark, "ROUNDS", 1)
     monkeypatch.setattr(on_spark, "CONFIG", CONFIG)
-    names = ("W1_count", "W3_bounded", "W5_quartiles", "W6_marginals")
+    names = ("W1_count", "W3_bounded", "W5_quartiles")
     found = on_spark.compare(tmp_path, 2000, names)
     on_spark.show(found)
     assert [row.name for row in found] == list(names)

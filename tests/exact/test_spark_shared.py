@@ -79,7 +79,7 @@ def test_every_number_is_that_of_one_machine(rows: Any, asks: Any, unit: Any, fe
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "AT_DRIVER", few)
         patch.setattr(jobs, "BLOCK", 3)
-        patch.setattr(unit_tasks, "MANY", 5 if few else 2**22)
+        patch.setattr(unit_tasks, "MANY", 0 if few else 2**22)
         found, _ = together(queries, frame)
     assert found == alone(queries, frame)
 
@@ -171,3 +171,28 @@ def test_families_are_sums_of_their_finest_cells(unit: str, asked: str, rows: An
     found, read = together(queries, frame)
     assert found == alone(queries, frame)
     assert read == (1 if unit else len(queries))
+
+
+def test_columns_that_are_called_as_the_tasks_call_their_own() -> None:
+    """Of rows that are sent as they are stored, and as codes."""
+    names = ("dp_bucket", "bucket", "kind", "content", "place", "number", "one")
+    columns = {name: {"type": "category", "values": ["a", "b"]} for name in names}
+    bounds = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
+    people = {"id": {"type": "integer"}, "w": {"type": "integer", "lower": 0, "upper": 9}}
+    declared = declare(ID | columns, privacy_unit=bounds)
+    joined = declare(people, table="other", privacy_unit=bounds)
+    frame = pa.table({"id": [1, 1, 2, 3, None] * 3} | {name: list("abaab") * 3 for name in names})
+    other = pa.table({"id": [1, 2, 3], "w": [4, 5, 9]})
+    join: dict[str, Any] = {"table": "other", "on_unit": "true"}
+    for more in ({}, {"other": joined, "join": join}):
+        queries = [
+            replace(ask(declared, {"n": {"count": "*"}}, [name], **more), name=name)
+            for name in names
+        ]
+        right = more.get("other")
+        with Engine.open(declared, frame, right, other if right else None) as one:
+            wanted = [vectors(query, one.run(query)) for query in queries]
+        with pretended(declared, frame, right, other if right else None) as (engine, spark):
+            engine.expect(queries)
+            assert [vectors(query, engine.run(query)) for query in queries] == wanted
+            assert spark.jobs == (2 if right else 1)

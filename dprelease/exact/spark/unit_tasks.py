@@ -65,7 +65,7 @@ class Spread:
                 f"SELECT {bucket} AS dp_bucket, * FROM ({self.sql}) WHERE {self.unit} IS NOT NULL"
             )
             for _ in parts:
-                for batch in read(link, _sendable(link, rows)):
+                for batch in read(link, _sendable(link, rows) if self.kind == CODED else rows):
                     yield from self._packs(batch)
 
     def _packs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
