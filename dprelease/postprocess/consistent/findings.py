@@ -98,6 +98,11 @@ def _asked_in_vain(
         yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
     for i, reason in wrong_targets(shape, spec.targets):
         yield ("targets", i), reason
+    if all(one.measurement.own for one in columns):
+        reason = "columns say themselves what they cost, and share nothing"
+        for i, target in enumerate(spec.targets):
+            if target.weight is not None:
+                yield ("targets", i, "weight"), reason
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason
