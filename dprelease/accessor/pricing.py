@@ -60,30 +60,41 @@ def budget_of(session: Session, terms: Terms) -> BudgetSpec:
     return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
 
 
-def priced(
+def planned(
     session: Session, queries: Sequence[Query], terms: Terms, share: Share | None = None
-) -> tuple[Plan, Spending]:
-    """Return the plan of queries that are paid for together, and their price as sessions count.
-
-    Where a session in rho is asked for an epsilon, the price is the rho of the noise itself, at
-    most epsilon^2 / 2 for a pure one.
-
-    Raises BudgetError DP-BUDGET-010 if the noise has no rho.
-    """
+) -> Plan:
+    """Return the plan of queries that are paid for together."""
     budget = budget_of(session, terms)
     pure = budget.rho is None and budget.delta == 0
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
-    plan = make_plan(queries, budget, share=share, charged=charged)
+    return make_plan(queries, budget, share=share, charged=charged)
+
+
+def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
+    """Return what a plan costs as sessions count.
+
+    Where a session in rho is asked for an epsilon, the price is the rho of the plan's own noise, at
+    most epsilon^2 / 2 for a pure one: another plan for the same epsilon has another price.
+
+    Raises BudgetError DP-BUDGET-010 if the noise has no rho.
+    """
+    budget = budget_of(session, terms)
     if session.budget.rho is None:
-        return plan, Spending(budget.epsilon or Fraction(0), budget.delta)
+        return Spending(budget.epsilon or Fraction(0), budget.delta)
     if budget.rho is not None:
-        return plan, Spending(rho=budget.rho)
+        return Spending(rho=budget.rho)
     for column in plan.columns:
         if math.isinf(rho_of([column.priced])):
             name, mechanism = column.measurement.name, column.mechanism.name
             raise BudgetError("DP-BUDGET-010", column=name, mechanism=mechanism)
-    return plan, Spending(rho=Fraction(rho_of([column.priced for column in plan.columns])))
+    return Spending(rho=Fraction(rho_of([column.priced for column in plan.columns])))
+
+
+def priced(session: Session, queries: Sequence[Query], terms: Terms) -> tuple[Plan, Spending]:
+    """Return the plan of queries that are paid for together, and its price; see both."""
+    plan = planned(session, queries, terms)
+    return plan, price_of(session, plan, terms)
 
 
 @contextmanager

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.accessor.answer import ATTRIBUTE, to_pandas
-from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, priced
+from dprelease.accessor.pricing import (
+    budget_of,
+    charged_for,
+    check_terms,
+    column_of,
+    planned,
+    price_of,
+)
 from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
 from dprelease.errors import RunState, SessionError
@@ -16,6 +23,7 @@ from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import Weights
+from dprelease.postprocess.consistent.outputs import ESTIMATES, RECORDS
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
 from dprelease.release import execute
@@ -37,7 +45,8 @@ class Tables(Mapping[str, "pd.DataFrame"]):
 
     Names are the keys joined by "_", and "total" for the table without keys. Of a consistent
     family, these are the tables that are meant to be read: whole ones where these were asked for,
-    else the estimates; `measurements` and `estimates` hold what they were made of.
+    else the estimates; `measurements` and `estimates` hold what they were made of. `records` are
+    the invented persons, one a row, where these were asked for.
 
     `attrs` has the guarantee, the mechanisms and the price of all of them together.
     """
@@ -49,8 +58,10 @@ class Tables(Mapping[str, "pd.DataFrame"]):
             parts.setdefault(folder, {})[_short(name)] = frame
         self.attrs = dict(attrs)
         self.measurements: Mapping[str, pd.DataFrame] = parts.pop(MEASURED, {})
-        self.estimates: Mapping[str, pd.DataFrame] = parts.get("estimates", {})
-        self._frames = parts[next(reversed(parts))]
+        invented = parts.pop(RECORDS, {})
+        self.records: pd.DataFrame | None = next(iter(invented.values()), None)
+        self.estimates: Mapping[str, pd.DataFrame] = parts.get(ESTIMATES, {})
+        self._frames = parts[next(reversed(parts))]  # of whole tables, if there are some
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         return self._frames[name]
@@ -126,7 +137,7 @@ def answer_tables(
     charged = charged_for(session, plan, price, "these tables", state)
     drawn = execute.answers(family, plan.columns, session.engine(token), charged)
     keys = {key.column for table in family.tables for key in table.query.key_columns}
-    frames = {name: _indexed(to_pandas(table), keys) for name, table in drawn.items()}
+    frames = {name: _shown(name, to_pandas(table), keys) for name, table in drawn.items()}
     return Tables(frames, {ATTRIBUTE: _attributes(plan)})
 
 
@@ -152,17 +163,17 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
     _ = budget_of(session, terms)
     declaration = _declared(session, asked, terms)
     queries = resolve(declaration)
-    plan, price = priced(session, queries, terms)
+    plan = planned(session, queries, terms)
     refuse_families(declaration, plan.columns)
     if declaration.spec.queries[NAME].consistent is not None:
         from dprelease.planning.family_shares import aimed
 
         def again(weights: Weights) -> Plan:
-            return priced(session, queries, terms, shares_of(declaration.spec, queries, weights))[0]
+            return planned(session, queries, terms, shares_of(declaration.spec, queries, weights))
 
         plan = aimed(declaration, plan, again)
     (family,) = families_of(declaration.spec, plan.columns)
-    return family, plan, price
+    return family, plan, price_of(session, plan, terms)
 
 
 def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
@@ -190,6 +201,9 @@ def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
     return Declaration(spec, document, {session.table.name: session.declared})
 
 
-def _indexed(frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
+def _shown(name: str, frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
+    """Return a table indexed by its keys; persons have nothing beside theirs, and no index."""
+    if name.startswith(f"{RECORDS}/"):
+        return frame
     named = [name for name in frame.columns if name in keys]
     return frame.set_index(named) if named else frame

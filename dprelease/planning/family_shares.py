@@ -196,14 +196,22 @@ def _allocation(shared: _Shared, before: Weights) -> Allocation:
             weights[place] = float(target.weight)
         if target.moe is not None:
             margin = float(target.moe / agreed.step) * (1 - CLOSER)
-            limits[place] = margin_limit(margin, agreed.quantile)
+            limit = margin_limit(margin, agreed.quantile)
+            level, table = place
+            if limit * float(_floor(shape)) < prices[level][table]:
+                limits[place] = limit  # wider ones hold by the least share that each table gets
     return least_mean(Design(shape.sizes, shape.tree, prices), weights, limits)
+
+
+def _floor(shape: Shape) -> Fraction:
+    """Return the share of a table that is hardly worth measuring."""
+    return LEAST / len(shape.placed)
 
 
 def _weights_of(shared: _Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
     """Return the factors that give each table its share; with equal shares they are 1."""
     placed = shared.agreed.shape.placed
-    number, floor = len(placed), LEAST / len(placed)
+    number, floor = len(placed), _floor(shared.agreed.shape)
     weights = {}
     for one in placed:
         share = allocation.shares[one.level].get(one.attributes, Fraction(0))

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 
 from dprelease.schema.field_types import Text, refuse
-from dprelease.schema.model import Files, Model, not_read, shortened
+from dprelease.schema.model import Files, Model, not_read, same_name, shortened
 from dprelease.schema.yaml_text.reader import not_utf8
 
 MOST_VALUES = 1_000_000
@@ -50,13 +50,20 @@ def _columns_of(
     rows: Iterator[list[str]], named: str | None, within: str | None
 ) -> list[list[str]]:
     header = next(rows, [])
+    if not header:
+        refuse("DP-SCHEMA-004", reason="its first line names no column")
+    if within is not None and within not in header:
+        # Nothing else of the line is told: without a header it is no line of names.
+        like = next((name for name in header if same_name(name) == same_name(within)), None)
+        reason = f"it has no column '{shortened(within)}'"
+        refuse("DP-SCHEMA-004", reason=reason if like is None else f"{reason}, but '{like}'")
     others = [name for name in header if name != within]
     if named is None and len(others) != 1:
         reason = "it has more than one column and none is named"
+        if not others:
+            reason = "it has no column of values"
         refuse("DP-SCHEMA-004", reason=reason if within is None else f"{reason} beside '{within}'")
     wanted = [named or others[0], *([] if within is None else [within])]
-    if within is not None and within not in header:
-        refuse("DP-SCHEMA-004", reason=f"it has no column '{shortened(within)}'")
     known = all(header.count(name) == 1 for name in wanted)
     places = [header.index(name) for name in wanted] if known else []
     values: list[list[str]] = []
@@ -67,6 +74,8 @@ def _columns_of(
         if len(values) > MOST_VALUES:
             refuse("DP-SCHEMA-004", reason=f"it has more than {MOST_VALUES:,} values")
     else:
+        if places and not values:
+            refuse("DP-SCHEMA-004", reason="it lists no value")
         if places:
             return values
     refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")

@@ -229,6 +229,13 @@ class QuerySpec(Model):
         changed = {"derive": derive, "group_by": (*keys, bands.key), "histogram": None}
         return self.model_copy(update=changed)
 
+    def _some_table_is_twice(self) -> bool:
+        """Return whether a marginal is asked twice: of tables that agree, in any order of keys."""
+        asked = self.margins_asked
+        if self.consistent is not None:
+            asked = tuple(tuple(sorted(keys)) for keys in asked)
+        return len(set(asked)) < len(asked)
+
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
         given = ["group_by", "marginals", "cube", "rollup", "hierarchy"]
@@ -244,7 +251,7 @@ class QuerySpec(Model):
         for key in {*areas} & {key for keys in self.attributes_asked for key in keys}:
             problem = f"'{key}' is a level of the hierarchy already"
             refuse("DP-DECL-003", problem=problem, key=ways[-1])
-        if len(set(self.margins_asked)) < len(self.margins_asked):
+        if self._some_table_is_twice():
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
         keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)
         if self.histogram is not None:

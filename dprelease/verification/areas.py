@@ -26,7 +26,12 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import round_up
 from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.columns import agreed_columns
-from dprelease.postprocess.consistent.outputs import estimated, estimates_of, lowest
+from dprelease.postprocess.consistent.outputs import (
+    estimate_columns,
+    estimated,
+    estimates_of,
+    lowest,
+)
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured, on_lattice
 from dprelease.postprocess.consistent.shape import Placed, Shape
@@ -52,7 +57,8 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     """Return the tables of areas that are drawn by hand, from the estimates of a release.
 
     Nothing is read but the release, and nothing is charged: sums of published estimates. Each row
-    is an area and a cell: keys that are summed up are missing. Beside each column stand its exact
+    is an area (in the column `area`, or `drawn_area` where the release has one of that name) and a
+    cell: keys that are summed up are missing. Beside each column stand its exact
     standard error, `_se`, and its margin, `_moe`, at the confidence that the release declares (95 %
     without one). Estimates are unbiased, and may be below 0.
 
@@ -83,21 +89,27 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
         _refuse(f"'{family.name}' can't be cut: {reason}")
     drawn = drawn_areas(districts, shape.areas[-1])
     by_key: dict[tuple[Any, ...], Row] = {}
+    called, attributes = _called(shape), [key.column for key in shape.attributes]
     for column in _Column.all(folder, family, step, shape):
         for row in column.rows(drawn):
-            key = tuple(row[name] for name in _keys(shape))
+            key = tuple(row[name] for name in [called, *attributes])
             by_key.setdefault(key, {}).update(row)
     rows = list(by_key.values())
-    keys = {key.column for key in shape.attributes}  # which may be missing, and stay what they are
-    columns = {
-        name: pd.Series([row[name] for row in rows], dtype=object if name in keys else None)
+    columns = {  # keys may be missing, and stay what they are
+        name: pd.Series([row[name] for row in rows], dtype=object if name in attributes else None)
         for name in rows[0]
     }
     return pd.DataFrame(columns)
 
 
-def _keys(shape: Shape) -> list[str]:
-    return ["area", *(key.column for key in shape.attributes)]
+def _called(shape: Shape) -> str:
+    """Return the name of the column of areas, which is no other's, whatever letters' case."""
+    published = {name for column in agreed_columns(shape) for name in estimate_columns(column)}
+    taken = {name.casefold() for name in (*published, *(key.column for key in shape.attributes))}
+    called = "area"
+    while called in taken:
+        called = f"drawn_{called}"
+    return called
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -211,12 +223,12 @@ class _Column:
         self, placed: Placed, area: DrawnArea, cells: Integers, error: float, added: float
     ) -> Iterator[Row]:
         agreed, bits = self.published.column, self.published.bits
-        step, name = float(agreed.step), agreed.name
+        step, name, called = float(agreed.step), agreed.name, _called(self.shape)
         margin = agreed.quantile * error + added / 2.0**bits
         keys = [self.shape.attributes[i] for i in placed.attributes]
         values = [written(key) if key.kind == "boolean" else list(key.values) for key in keys]
         for at in np.ndindex(cells.shape):
-            row: Row = {"area": area.name} | {key.column: None for key in self.shape.attributes}
+            row: Row = {called: area.name} | {key.column: None for key in self.shape.attributes}
             row |= {key.column: held[i] for key, held, i in zip(keys, values, at, strict=True)}
             row[name] = math.ldexp(int(cells[at]), -bits) * step
             row[f"{name}_se"] = error * step

@@ -157,6 +157,9 @@ def _frame(given: Any, key: Key) -> Iterator[_Row]:
     except (TypeError, KeyError):
         reason = "what was given is no file, no frame and no mapping of columns"
         raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason) from None
+    if len({*map(len, columns)}) > 1:
+        reason = "the columns are not equally long"
+        raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason)
     for row in zip(*columns, strict=True):
         yield _named(None, "areas", row)
 

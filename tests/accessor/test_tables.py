@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,8 @@ from dprelease.accessor.session import Spending
 from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError, UsageError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
+from dprelease.privacy.renyi import rho_of
+from dprelease.release import execute
 from tests.accessor.test_questions import EPSILON, SCHEMA, frame
 
 KEPT: list[Any] = []
@@ -152,6 +155,35 @@ def test_tables_that_agree(tmp_path: Path, consistent: Any) -> None:
     assert len(drawn.get_lines()) == len(tables)
     with pytest.raises(SessionError, match="DP-SESSION-008"):
         tables.plot("nothing")
+
+
+def test_invented_persons_stand_beside_the_tables(tmp_path: Path) -> None:
+    rows = nested(tmp_path)
+    asked_for = {"non_negative": True, "publish": {"records": True}}
+    tables = rows.dp.tables(**CONSISTENT, consistent=asked_for, rho=90)
+    assert list(tables) == ["total", "sex", "state", "state_sex", "town", "town_sex"]
+    assert tables.records is not None
+    assert list(tables.records.columns) == ["town", "sex"]
+    counted = tables.records.groupby(["town", "sex"], observed=True).size()
+    whole = tables["town_sex"]["count"]
+    assert counted.to_dict() == whole[whole > 0].to_dict()
+    assert rows.dp.tables(**CONSISTENT, consistent=True, rho=1).records is None
+
+
+@pytest.mark.parametrize("mechanism", ["discrete_laplace", "discrete_gaussian", "gaussian"])
+@pytest.mark.parametrize("consistent", [True, {"targets": [{"table": ["sex"], "weight": 1000}]}])
+def test_the_rho_of_the_noise_that_is_drawn_is_charged(
+    consistent: Any, mechanism: str, tmp_path: Path
+) -> None:
+    """Shares that are found afterwards have another rho at the same epsilon and delta."""
+    rows = nested(tmp_path)
+    named = {**CONSISTENT, "mechanism": mechanism}
+    with mock.patch.object(execute, "answers", wraps=execute.answers) as drawn:
+        rows.dp.tables(**named, consistent=consistent, epsilon=0.5, delta=1e-6)
+    spent = rows.dp.session.spent.rho
+    assert spent == Fraction(rho_of([column.priced for column in drawn.call_args.args[1]]))
+    told = rows.dp.explain("tables", **named, consistent=consistent, epsilon=0.5, delta=1e-6)
+    assert told.attrs["dprelease_answer"]["price"] == str(Spending(rho=spent))
 
 
 def test_tables_that_can_not_agree_cost_nothing(tmp_path: Path) -> None:

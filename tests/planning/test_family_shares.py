@@ -110,6 +110,27 @@ def test_a_margin_is_kept_if_it_can_be(tmp_path: Path) -> None:
     assert len(queries) == len(plan.columns) == 8  # all tables are measured, hardly or not
 
 
+@pytest.mark.parametrize("moe", ["1e4", "1e9", "1e90"])
+def test_a_margin_that_any_shares_keep_changes_nothing(moe: str, tmp_path: Path) -> None:
+    """However wide: nothing is searched for its sake, and no float of it is too large."""
+    plain = made(tmp_path)
+    before = errors_of(plain, prepare(plain)[1])
+    aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": moe}]})
+    assert errors_of(aimed, prepare(aimed)[1]) == before
+
+
+@pytest.mark.parametrize("own", ["rho", "moe"])
+def test_weights_of_columns_that_share_nothing_are_refused(own: str, tmp_path: Path) -> None:
+    amount = 40 if own == "moe" else "0.001"
+    settled = {"n": {"count": "*", "mechanism": "discrete_gaussian", own: amount}}
+    target = {"table": ["state"], "weight": 20}
+    with pytest.raises(DpReleaseError, match="DP-CONSIST-013") as refused:
+        prepare(made(tmp_path, {"targets": [target]}, columns=settled))
+    assert "queries.cube.consistent.targets[0].weight" in str(refused.value)
+    shared = {"m": {"sum": "pay", "mechanism": "discrete_gaussian"}}
+    prepare(made(tmp_path, {"targets": [target]}, columns={**settled, **shared}))
+
+
 def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:
     aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]})
     with pytest.raises(DpReleaseError, match="DP-CONSIST-020") as refused:

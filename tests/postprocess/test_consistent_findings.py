@@ -10,11 +10,14 @@ from dprelease.errors import DpReleaseError, Findings, Place
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
+from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
 from dprelease.postprocess.consistent.findings import all_findings
+from dprelease.postprocess.consistent.outputs import lowest
 from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.families import FamilyTable
-from dprelease.schema.release_parts.consistent import ConsistentSpec
+from dprelease.schema.load import declaration_from_texts
+from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
 from tests.release.families_of_areas import declared
 
 WHOLE = "{non_negative: true}"
@@ -158,3 +161,26 @@ def test_laws_without_a_variance_are_found_table_by_table(tmp_path: Path) -> Non
     assert all(isinstance(table.laws["n"], DiscreteGaussian) for table in tables)
     assert shape.levels == ("whole", "state", "town")
     assert [one.axes for one in shape.placed[:3]] == [(), (0,), (1, 0)]
+
+
+def test_areas_that_are_called_as_the_whole_is() -> None:
+    """They are what their name means; without them it means the level above all."""
+    schema = (
+        "table: people\ncolumns:\n"
+        "  country: {type: category, values: [CH, AT]}\n"
+        "  whole: {type: category, within: country, values: {CH: [ZH, BE], AT: [W]}}\n"
+    )
+    texts = {"people.yaml": schema}
+    found = []
+    for levels in ("[country, whole]", "[country]"):
+        texts["release.yaml"] = (
+            "title: areas\ntables: [people.yaml]\nbudget: {rho: 1, delta: 1e-9}\noutput: out\n"
+            "mechanism: discrete_gaussian\nqueries:\n  pop:\n    from: people\n"
+            f"    hierarchy: {levels}\n    columns: {{n: {{count: '*'}}}}\n    consistent: true\n"
+        )
+        declaration = declaration_from_texts(texts, "release.yaml")
+        (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+        shape = Shape.of(family.tables)
+        aims = [aim_of(shape, TargetSpec(level=name, weight="2")) for name in ("whole", None)]
+        found.append((aims, lowest(shape, ConsistentSpec(publish={"down_to": "whole"}))))
+    assert found == [([(2, ()), (0, ())], 2), ([(0, ()), (0, ())], 1)]

@@ -125,6 +125,8 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "county,state,state\nThun,BE,BE\nUster,ZH,ZH\n",
         "DP-SCHEMA-004",
     ),
+    "an empty file": ({"state": STATES, "county": county()}, "", "DP-SCHEMA-004"),
+    "a header alone": ({"state": STATES, "county": county()}, "county,state\n", "DP-SCHEMA-004"),
     "no list": (
         {"state": STATES, "county": county(None, values={"BE": "Bern", "ZH": ["Uster"]})},
         "",
@@ -158,3 +160,24 @@ def test_the_place_of_a_finding(tmp_path: Path) -> None:
         read_table(tmp_path / "t.yaml")
     assert (caught.value.code, caught.value.place.line) == ("DP-SCHEMA-016", 4)
     assert caught.value.place.key == "columns.county.within"
+
+
+HEADERS = {
+    "": "its first line names no column",
+    "county,state\n": "it lists no value",
+    "state\nBE\n": "it has no column of values beside 'state'",
+    "county, state\nThun, BE\n": "it has no column 'state', but ' state'",
+    "County,State\nThun,BE\n": "it has no column 'state', but 'State'",
+    "county;state\nThun;BE\n": "it has no column 'state'.",
+    "1042,51000\nThun,BE\n": "it has no column 'state'.",
+    "county,state,area\nThun,BE,3\n": "more than one column and none is named beside 'state'",
+}
+
+
+@pytest.mark.parametrize("text", HEADERS)
+def test_headers_are_told_by_what_is_wrong_with_them(text: str, tmp_path: Path) -> None:
+    """Of a line that may not be a header, nothing is shown but what is like the declared name."""
+    with pytest.raises(DpReleaseError) as caught:
+        declared(tmp_path, {"state": STATES, "county": county()}, c=text)
+    assert HEADERS[text] in str(caught.value)
+    assert "51000" not in str(caught.value)

@@ -158,11 +158,40 @@ def test_bad_areas_are_refused(what: str, folder: Path, tmp_path: Path) -> None:
     assert caught.value.place.file == "districts.csv"
 
 
-@pytest.mark.parametrize("given", [3, None, ["Bern"], {"leaf": ["Bern"]}, object()])
+LONGER = {"leaf": ["Bern", "Thun"], "area": ["A"]}
+
+
+@pytest.mark.parametrize("given", [3, None, ["Bern"], {"leaf": ["Bern"]}, LONGER, object()])
 def test_what_are_no_areas(given: object, folder: Path) -> None:
     with pytest.raises(QueryError) as caught:
         dprelease.areas(folder, given)
     assert caught.value.code == "DP-AREA-001"
+
+
+NAMED = {
+    "no other": ({}, "area"),
+    "a column": ({"columns": "{Area: {sum: pay}}"}, "drawn_area"),
+    "a key": (
+        {"asked": "derive: {area: {type: boolean, expression: old}}\n"
+                  "    hierarchy: [town]\n    marginals: [[], [area]]"}, "drawn_area",
+    ),
+    "all of them": (
+        {"asked": "derive: {area: {type: boolean, expression: old}}\n"
+                  "    hierarchy: [town]\n    marginals: [[], [area]]",
+         "columns": "{drawn_area: {count: '*'}}"}, "drawn_drawn_area",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_names_of_the_release_are_not_those_of_areas(what: str, tmp_path: Path) -> None:
+    """Each area has its own sums, in a column of its own."""
+    given, called = NAMED[what]
+    found = dprelease.areas(published(tmp_path, **given), DRAWN)
+    assert found.columns[0] == called
+    assert set(found[called]) == {"East", "West", "Alps"}
+    assert len(found) % 3 == 0
+    assert len({name.casefold() for name in found.columns}) == len(found.columns)
 
 
 NONE: dict[str, tuple[dict[str, str], str]] = {

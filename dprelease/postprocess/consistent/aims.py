@@ -18,7 +18,9 @@ def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
     name = WHOLE if target.level is None else target.level
     if name not in shape.levels or not all(key in at for key in target.table):
         return None
-    aim = shape.levels.index(name), tuple(sorted(at[key] for key in target.table))
+    areas = target.level in shape.levels[1:]  # which may be called as the whole is
+    level = shape.levels.index(name, 1) if areas else 0
+    aim = level, tuple(sorted(at[key] for key in target.table))
     return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
 
 

@@ -96,8 +96,7 @@ def _asked_in_vain(
     if down_to is not None and down_to not in areas:
         known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
         yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
-    for i, reason in wrong_targets(shape, spec.targets):
-        yield ("targets", i), reason
+    yield from _of_targets(shape, columns, spec)
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason
@@ -115,6 +114,18 @@ def _asked_in_vain(
         )
     if spec.publish.records:
         yield from _of_records(shape, columns, spec)
+
+
+def _of_targets(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for i, reason in wrong_targets(shape, spec.targets):
+        yield ("targets", i), reason
+    if all(one.measurement.own for one in columns):
+        reason = "columns say themselves what they cost, and share nothing"
+        for i, target in enumerate(spec.targets):
+            if target.weight is not None:
+                yield ("targets", i, "weight"), reason
 
 
 def _of_records(

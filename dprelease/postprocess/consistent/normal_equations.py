@@ -9,18 +9,22 @@ them, `standard_errors.rounding_error`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from dprelease.consistency.standard_errors import rounding_error
 from dprelease.consistency.variances import Variances
-from dprelease.numerics.lattice import Floats
+from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured
 
 SAMPLED = 16
 """Leaves whose equations are looked at."""
+
+MOST_CELLS = 1 << 20
+"""Finest cells of a leaf that are looked at: tables may be small whose cells have no end together."""
 
 
 def wrong_equations(
@@ -29,9 +33,10 @@ def wrong_equations(
     """Yield leaves at which the equations don't hold; estimates of all levels are published."""
     shape = published.shape
     leaves = shape.tree.counts[-1]
+    some = _some_values(shape.sizes)
     bounds = {one.attributes: rounding_error(variances, one.attributes) for one in shape.placed}
     for leaf in np.unique(np.linspace(0, leaves - 1, min(SAMPLED, leaves)).astype(int)).tolist():
-        left = np.zeros(shape.sizes)
+        left = np.zeros([len(values) for values in some])
         most = 0.0
         area = leaf
         for level in reversed(range(len(shape.levels))):
@@ -43,7 +48,7 @@ def wrong_equations(
                     published.estimates(placed, area, area + 1)[0].astype(float), -published.bits
                 )
                 weight = 1.0 / float(laws[table].variance)
-                left += weight * _spread(y - float(laws[table].mean) - x, table, shape.sizes)
+                left += weight * _spread(y - float(laws[table].mean) - x, table, some)
                 bound = (bounds[table][level] + 1) / 2.0**published.bits
                 most += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
             area = int(shape.tree.parents[level - 1][area]) if level else 0
@@ -52,7 +57,16 @@ def wrong_equations(
             yield f"the estimates of '{name}' above leaf {leaf} are not least squares"
 
 
-def _spread(cells: Floats, table: tuple[int, ...], sizes: tuple[int, ...]) -> Floats:
-    """Return a table's cells for every finest cell."""
-    shaped: Floats = cells.reshape([sizes[i] if i in table else 1 for i in range(len(sizes))])
-    return np.broadcast_to(shaped, sizes)
+def _some_values(sizes: tuple[int, ...]) -> list[Integers]:
+    """Return values of each attribute, all of them if their combinations are not too many."""
+    most = max(sizes, default=0)
+    while math.prod(min(n, most) for n in sizes) > MOST_CELLS:
+        most = max(1, most * 3 // 4)
+    return [np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64)) for n in sizes]
+
+
+def _spread(cells: Floats, table: tuple[int, ...], some: Sequence[Integers]) -> Floats:
+    """Return a table's cells for the finest cells of some values of each attribute."""
+    held = cells[np.ix_(*(some[i] for i in table))] if table else cells
+    shaped: Floats = held.reshape([len(v) if i in table else 1 for i, v in enumerate(some)])
+    return np.broadcast_to(shaped, [len(values) for values in some])

@@ -36,7 +36,7 @@ def lowest(shape: Shape, spec: ConsistentSpec) -> int:
     """Return the lowest level with published estimates."""
     down_to = spec.publish.down_to
     levels = shape.levels
-    return levels.index(down_to) if down_to in levels[1:] else len(levels) - 1
+    return levels.index(down_to, 1) if down_to in levels[1:] else len(levels) - 1
 
 
 def estimated(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
