@@ -15,7 +15,9 @@ from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import ColumnSpec
-from dprelease.schema.release import RecordColumnSpec, ReleaseSpec, ShareSpec
+from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.release_parts.records import RecordColumnSpec
+from dprelease.schema.release_parts.shares import ShareSpec
 
 ONE = Fraction(1)
 

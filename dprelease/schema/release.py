@@ -23,7 +23,6 @@ from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import Column, CutColumn, check_computed
 from dprelease.schema.field_types import (
     NAME,
-    NUMBER_SCHEMA,
     TEXT_SCHEMA,
     Amount,
     Exact,
@@ -33,7 +32,6 @@ from dprelease.schema.field_types import (
     Whole,
     refuse,
     to_bool,
-    to_text,
 )
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.model import Model, refuse_twins
@@ -43,32 +41,14 @@ from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES,
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.release_parts.parties import FederatedSpec
+from dprelease.schema.release_parts.records import RecordsSpec
+from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
 from dprelease.schema.release_parts.variables import Kind
 from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64
 PRIVATE_KEYS = "private_keys"
-
-
-class ShareSpec(Model):
-    """A part of the budget: by weight, or an absolute epsilon or rho."""
-
-    weight: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        at_most_one(self, "weight", "epsilon", "rho")
-        return self
-
-
-def _short_share(value: object) -> object:
-    return {"weight": value} if isinstance(value, str | int | float) else value
-
-
-Share = Annotated[ShareSpec, BeforeValidator(_short_share), ShortForm(NUMBER_SCHEMA)]
 
 
 class BudgetSpec(Model):
@@ -267,41 +247,6 @@ class QuerySpec(Model):
         refuse_twins([*keys, *names])
         check_computed(self.derive)
         return self
-
-
-class RecordColumnSpec(Model):
-    """One column of records that are noised one by one."""
-
-    mechanism: Mechanism | None = None
-    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        at_most_one(self, "epsilon", "rho")
-        return self
-
-
-def _named(value: object) -> object:
-    if isinstance(value, list):
-        if len({str(name) for name in value}) < len(value):
-            refuse("DP-DECL-003", problem="the same column stands there twice")
-        return {to_text(name): {} for name in value}
-    return value
-
-
-class RecordsSpec(Model):
-    """Records of one table to publish one by one: declared columns alone, each with noise."""
-
-    source: Text = Field(alias="from")
-    columns: Annotated[
-        dict[Text, RecordColumnSpec],
-        BeforeValidator(_named),
-        Field(min_length=1),
-        ShortForm({"type": "array", "items": TEXT_SCHEMA}),
-    ]
-    share: Share = ShareSpec()
 
 
 def _engine(value: object) -> object:

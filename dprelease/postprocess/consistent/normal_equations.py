@@ -24,7 +24,7 @@ SAMPLED = 16
 """Leaves whose equations are looked at."""
 
 MOST_CELLS = 1 << 20
-"""Finest cells of a leaf that are looked at: tables may be small whose cells have no end together."""
+"""Finest cells of a leaf that are looked at: small tables may have very many together."""
 
 
 def wrong_equations(

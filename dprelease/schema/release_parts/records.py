@@ -1,0 +1,49 @@
+"""Records that are published one by one, as they are declared."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, refuse, to_text
+from dprelease.schema.mechanism import Mechanism
+from dprelease.schema.model import Model
+from dprelease.schema.release_parts.shares import Share, ShareSpec
+
+
+class RecordColumnSpec(Model):
+    """One column of records that are noised one by one."""
+
+    mechanism: Mechanism | None = None
+    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        at_most_one(self, "epsilon", "rho")
+        return self
+
+
+def _named(value: object) -> object:
+    if isinstance(value, list):
+        if len({str(name) for name in value}) < len(value):
+            refuse("DP-DECL-003", problem="the same column stands there twice")
+        return {to_text(name): {} for name in value}
+    return value
+
+
+class RecordsSpec(Model):
+    """Records of one table to publish one by one: declared columns alone, each with noise."""
+
+    source: Text = Field(alias="from")
+    columns: Annotated[
+        dict[Text, RecordColumnSpec],
+        BeforeValidator(_named),
+        Field(min_length=1),
+        ShortForm({"type": "array", "items": TEXT_SCHEMA}),
+    ]
+    share: Share = ShareSpec()
