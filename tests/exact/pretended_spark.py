@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_session import Settings
 from dprelease.schema.load import Declared
 
 Batches = list[pa.RecordBatch]

@@ -20,8 +20,8 @@ import pytest
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import pieces
+from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_session import Settings
 from dprelease.exact.true_table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query

@@ -17,7 +17,7 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark import spark_session, workers
+from dprelease.exact.spark.sessions import spark_session, workers
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.release.engine_choice import on_engine

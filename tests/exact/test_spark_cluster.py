@@ -22,12 +22,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark import jobs, spark_engine, spark_session
+from dprelease.exact.spark import jobs, spark_engine
 from dprelease.exact.spark import noise as spark_noise
-from dprelease.exact.spark.link import SCRATCH
-from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.executors.link import SCRATCH
+from dprelease.exact.spark.executors.seal import Seal
+from dprelease.exact.spark.sessions import spark_session
+from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_session import Settings
 from dprelease.query.resolve import Query
 from tests import processes
 from tests.exact import test_reference

@@ -19,8 +19,8 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.spark import spark_engine
+from dprelease.exact.spark.sessions.spark_session import CONNECT, ExposedWarning, Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_session import CONNECT, ExposedWarning, Settings
 from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration

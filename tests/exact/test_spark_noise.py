@@ -14,10 +14,10 @@ import pytest
 
 from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import spark_engine
-from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.executors.seal import Seal
+from dprelease.exact.spark.executors.task_rows import packed
+from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_session import Settings
-from dprelease.exact.spark.task_rows import packed
 from dprelease.release.engine_choice import on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration

@@ -20,11 +20,17 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DataError
-from dprelease.exact.spark import private
-from dprelease.exact.spark.exposure import FOLDERS, SERVER, left_open
-from dprelease.exact.spark.private import CLOSED, LOCAL_DIR, LOCAL_DIRS, SCRATCH, private_settings
+from dprelease.exact.spark.sessions import private
+from dprelease.exact.spark.sessions.exposure import FOLDERS, SERVER, left_open
+from dprelease.exact.spark.sessions.private import (
+    CLOSED,
+    LOCAL_DIR,
+    LOCAL_DIRS,
+    SCRATCH,
+    private_settings,
+)
+from dprelease.exact.spark.sessions.spark_session import Settings, session
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_session import Settings, session
 from dprelease.query.resolve import Query
 from tests import processes
 from tests.exact.build import ask, declare
@@ -181,7 +187,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from tests.exact import test_spark_private as tests
-from dprelease.exact.spark.private import LOCAL_DIR
+from dprelease.exact.spark.sessions.private import LOCAL_DIR
 
 query, config = tests.by_person(), tests.QUICK | {LOCAL_DIR: sys.argv[1]}
 settings = tests.Settings("local[2]", config=config)

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark import jobs, unit_tasks
+from dprelease.exact.spark import jobs
+from dprelease.exact.spark.executors import unit_tasks
 from dprelease.query.resolve import Query
 from tests.covering import examples
 from tests.exact import families

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from dprelease.errors import DataError
-from dprelease.exact.spark import pieces, spark_session, workers
-from dprelease.exact.spark.link import Access, task_link
+from dprelease.exact.spark import pieces
+from dprelease.exact.spark.executors.link import Access, task_link
+from dprelease.exact.spark.sessions import spark_session, workers
+from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_session import Settings
 from tests.exact.build import ask, declare
 from tests.exact.spark import local_spark
 
@@ -169,7 +170,7 @@ def test_partitions_follow_the_size_of_the_data(rows: int, cores: int, expected:
 @pytest.fixture
 def no_worker() -> Iterator[None]:
     """Forget the DuckDB of this process, as if it were another one."""
-    from dprelease.exact.spark import link
+    from dprelease.exact.spark.executors import link
 
     link._KEPT.clear()
     yield

@@ -20,8 +20,8 @@ from dprelease.errors import DataError, DpReleaseError, Findings, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.plain import Packing
 from dprelease.exact.reading.sources import text_reader
-from dprelease.exact.spark.link import Access, task_link
-from dprelease.exact.spark.task_files import TextRows
+from dprelease.exact.spark.executors.link import Access, task_link
+from dprelease.exact.spark.executors.task_files import TextRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.written import ENCODINGS

@@ -20,8 +20,8 @@ class ClusterKind:
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[SparkEngine]:
         """See `EngineKind.open`; settings of the engine duckdb are not those of executors."""
+        from dprelease.exact.spark.sessions.spark_session import Settings as SparkSettings
         from dprelease.exact.spark.spark_engine import SparkEngine
-        from dprelease.exact.spark.spark_session import Settings as SparkSettings
 
         cluster = SparkSettings()
         if spec is not None:
@@ -32,7 +32,7 @@ class ClusterKind:
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """See `EngineKind.left_open`."""
-        from dprelease.exact.spark.exposure import left_open
+        from dprelease.exact.spark.sessions.exposure import left_open
 
         return left_open(spec.spark.master, spec.spark.config)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from dprelease.exact.spark.executors.sums import BLOCK, SUMS, by_table
+from dprelease.exact.spark.executors.task_rows import columns_of
+from dprelease.exact.spark.executors.tasks import AddUp, Count, FillJoint, Public, Reading
+from dprelease.exact.spark.executors.unit_tasks import CODED, SPREAD, Bound, Bounded, Spread
 from dprelease.exact.spark.located import Located
 from dprelease.exact.spark.pieces import buckets_of, cores_of
-from dprelease.exact.spark.sums import BLOCK, SUMS, by_table
-from dprelease.exact.spark.task_rows import columns_of
-from dprelease.exact.spark.tasks import AddUp, Count, FillJoint, Public, Reading
-from dprelease.exact.spark.unit_tasks import CODED, SPREAD, Bound, Bounded, Spread
 from dprelease.statements.layers import SOURCE
 from dprelease.statements.rows_of_ids import CompiledRows
 from dprelease.statements.scan import CompiledScan

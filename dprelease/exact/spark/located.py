@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import named, text_reader
-from dprelease.exact.spark.attempts import attempt
-from dprelease.exact.spark.link import Access
+from dprelease.exact.spark.executors.link import Access
+from dprelease.exact.spark.executors.task_files import ParquetRows, TextRows
+from dprelease.exact.spark.executors.task_rows import PackedRows, Rows, SparkRows, packed
 from dprelease.exact.spark.pieces import (
     BYTES_A_ROW,
     MOST_ROWS,
@@ -26,10 +27,9 @@ from dprelease.exact.spark.pieces import (
     pieces_of,
     size_of,
 )
+from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored, quoted
-from dprelease.exact.spark.task_files import ParquetRows, TextRows
-from dprelease.exact.spark.task_rows import PackedRows, Rows, SparkRows, packed
 from dprelease.schema.table import Source
 from dprelease.statements.physical import FLOATS, base_type
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.exact.scanned import Scanned
-from dprelease.exact.spark.tasks import ROWS_SEEN
+from dprelease.exact.spark.executors.tasks import ROWS_SEEN
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.exact.vectors import MOST_ROWS
 from dprelease.statements.partial import PLACE, Partial

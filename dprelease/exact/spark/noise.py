@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dprelease.exact.spark.link import Access, task_link
+from dprelease.exact.spark.executors.link import Access, task_link
+from dprelease.exact.spark.executors.seal import Seal
+from dprelease.exact.spark.executors.sums import added_up
+from dprelease.exact.spark.executors.task_rows import packed, unpacked
+from dprelease.exact.spark.executors.tasks import silenced
 from dprelease.exact.spark.merge import exact_table
-from dprelease.exact.spark.seal import Seal
-from dprelease.exact.spark.sums import added_up
-from dprelease.exact.spark.task_rows import packed, unpacked
-from dprelease.exact.spark.tasks import silenced
 from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.statements.partial import Partial
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dprelease.exact.spark.spark_session import is_classic
-from dprelease.exact.spark.task_files import Range
+from dprelease.exact.spark.executors.task_files import Range
+from dprelease.exact.spark.sessions.spark_session import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

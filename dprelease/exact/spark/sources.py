@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dprelease.exact.spark.executors.tasks import Public
 from dprelease.exact.spark.located import Located, located
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored
-from dprelease.exact.spark.tasks import Public
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined

@@ -16,20 +16,20 @@ import numpy as np
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.scanned import Scanned, ScannedTables
 from dprelease.exact.spark import units
-from dprelease.exact.spark.attempts import attempt, unreadable
+from dprelease.exact.spark.executors.link import Access, task_link
+from dprelease.exact.spark.executors.seal import Seal
+from dprelease.exact.spark.executors.sums import BLOCK, added_up
+from dprelease.exact.spark.executors.unit_tasks import Bounded
 from dprelease.exact.spark.jobs import Sums, counted, filled
-from dprelease.exact.spark.link import Access, task_link
 from dprelease.exact.spark.merge import added_to, exact_table
 from dprelease.exact.spark.noise import Noise, Noised, noised
-from dprelease.exact.spark.seal import Seal
+from dprelease.exact.spark.sessions.attempts import attempt, unreadable
+from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, session
+from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.shared import SharedTables, numbers_of
 from dprelease.exact.spark.sources import Sources
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_session import Settings, is_classic, session
 from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
-from dprelease.exact.spark.sums import BLOCK, added_up
-from dprelease.exact.spark.unit_tasks import Bounded
-from dprelease.exact.spark.workers import refuse_other_versions
 from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import Scan

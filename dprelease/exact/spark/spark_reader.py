@@ -15,8 +15,8 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import DEFAULT, Settings
-from dprelease.exact.spark.task_files import ROW_NUMBER
-from dprelease.exact.spark.task_rows import packed
+from dprelease.exact.spark.executors.task_files import ROW_NUMBER
+from dprelease.exact.spark.executors.task_rows import packed
 from dprelease.query import quoting
 
 

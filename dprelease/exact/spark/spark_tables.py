@@ -16,7 +16,7 @@ import pyarrow as pa
 from dprelease.errors import DataError, State
 from dprelease.exact.inputs import format_of
 from dprelease.exact.reading.sources import named, stored_columns
-from dprelease.exact.spark.attempts import attempt
+from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.errors.printable import one_line
-from dprelease.exact.spark.attempts import attempt
-from dprelease.exact.spark.private import is_local
-from dprelease.exact.spark.tasks import report_versions, versions
+from dprelease.exact.spark.executors.tasks import report_versions, versions
+from dprelease.exact.spark.sessions.attempts import attempt
+from dprelease.exact.spark.sessions.private import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

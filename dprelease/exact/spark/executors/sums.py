@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.arrow_numbers import array_of, numbers_of
-from dprelease.exact.spark.task_rows import Link, packed, unpacked
+from dprelease.exact.spark.executors.task_rows import Link, packed, unpacked
 from dprelease.numerics.lattice import LIMIT
 
 SUMS = "number int, place int, content binary"

@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.errors.printable import one_line
-from dprelease.exact.spark.attempts import attempt
-from dprelease.exact.spark.exposure import left_open_by
-from dprelease.exact.spark.private import end_java, forget_folders, has_java, private_settings
-from dprelease.exact.spark.workers import refuse_missing_python
+from dprelease.exact.spark.sessions.attempts import attempt
+from dprelease.exact.spark.sessions.exposure import left_open_by
+from dprelease.exact.spark.sessions.private import (
+    end_java,
+    forget_folders,
+    has_java,
+    private_settings,
+)
+from dprelease.exact.spark.sessions.workers import refuse_missing_python
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:

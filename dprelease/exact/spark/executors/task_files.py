@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dprelease.exact.reading.plain import is_marked, opened
 from dprelease.exact.reading.sources import TextReader, parquet
-from dprelease.exact.spark.task_rows import Link, TypesDiffer, check, columns_of
+from dprelease.exact.spark.executors.task_rows import Link, TypesDiffer, check, columns_of
 from dprelease.query import quoting
 from dprelease.statements.physical import SMALL_INTEGERS
 
