@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks import aggregation, calibration, growth, large, noise, on_spark, peers
+from tests.benchmarks import aggregation, calibration, census, growth, large, noise, on_spark, peers
 
 SIZES = (1_000_000, 10_000_000, 50_000_000)
 
@@ -21,9 +21,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--spark", action="store_true", help="beside Spark's own SQL, too")
     parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
+    parser.add_argument("--census", action="store_true", help="tables that agree, alone")
     parser.add_argument("--large", action="store_true", help="200 tables of --rows rows, alone")
     parser.add_argument("--picture", type=Path, help="draw how costs grow as an SVG, alone")
     given = parser.parse_args()
+    if given.census:
+        census.run(Path(tempfile.gettempdir()) / "dprelease-census")
+        return
     if given.large:
         for rows in given.rows or [large.ROWS]:
             large.run(_folder("large", rows), rows)
