@@ -102,8 +102,6 @@ def is_written(
         schema, there = formats.PUBLISHED.shape(path)
         written = [(column.name, str(column.type)) for column in schema]
         notes = {b"dprelease": note.encode()} if note else {}
-        return (
-            written == list(columns) and there == rows and formats.PUBLISHED.notes(path) == notes
-        )
+        return written == list(columns) and there == rows and formats.PUBLISHED.notes(path) == notes
     except (OSError, pa.ArrowException):
         return False
