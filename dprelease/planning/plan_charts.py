@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from dprelease.errors import DpReleaseError
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.charts import save
 from dprelease.planning.plan import Plan, make_plan
+from dprelease.planning.prepare import prepare
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import Declaration
-from dprelease.schema.release import BudgetSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,7 +178,7 @@ def errors_by_budget(
     else:
         for factor in FACTORS:
             try:
-                scaled = _planned(declaration, spec, counted, amount * Fraction(factor))
+                scaled = _planned(declaration, {counted: amount * Fraction(factor)})
             except DpReleaseError:
                 continue
             plans.append((float(amount) * factor, scaled))
@@ -190,10 +190,15 @@ def errors_by_budget(
     return counted, [budget for budget, _ in plans], errors
 
 
-def _planned(declaration: Declaration, spec: BudgetSpec, counted: str, amount: Fraction) -> Plan:
+def _planned(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
+    """Return the plan at another budget; tables that agree get the best shares there."""
+    spec = declaration.spec
+    scaled = spec.budget.model_copy(update=amounts)
+    if any(query.consistent for query in spec.queries.values()):
+        changed = spec.model_copy(update={"budget": scaled})
+        return prepare(replace(declaration, spec=changed))[1]
     queries = resolve(declaration)
-    scaled = spec.model_copy(update={counted: amount})
-    return make_plan(queries, scaled, None, shares_of(declaration.spec, queries))
+    return make_plan(queries, scaled, None, shares_of(spec, queries))
 
 
 def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:

@@ -17,6 +17,7 @@ from dprelease.numerics.rounding import finite
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import typical_error
 from dprelease.planning.plan import FEW_KINDS, Plan, make_plan
+from dprelease.planning.prepare import Weights
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
@@ -182,21 +183,37 @@ def _others(
     """Yield the plan of a release of aggregates with each other noise, under the same budget.
 
     Not of families with a shape to search, which take long and are for `auto` to find, nor of
-    bounded noise: neither a pure epsilon nor a rho bounds its loss.
+    bounded noise: neither a pure epsilon nor a rho bounds its loss. Tables that agree take noise of
+    which a variance is sure, and get the best shares with it.
     """
     kinds = {(column.priced.key, column.priced.sensitivity) for column in plan.columns}
     if declaration.spec.mode != "central" or len(kinds) > FEW_KINDS:
         return
+    weighed = any(m.of_family for query in queries for m in query.measurements)
     for name in registry.names():
         kind = registry.get(name)
-        if len(kind.search) > 1 or kind.bounded:
+        if len(kind.search) > 1 or kind.bounded or (weighed and not kind.tells_moments()):
             continue
         changed = [replace(query, measurements=_with(query, name)) for query in queries]
-        share = shares_of(declaration.spec, changed)
         try:
-            yield name, make_plan(changed, declaration.spec.budget, share=share)
+            yield name, _planned(declaration, changed, weighed=weighed)
         except DpReleaseError:
             continue  # this noise can't be made for this budget
+
+
+def _planned(declaration: Declaration, queries: Sequence[Query], *, weighed: bool) -> Plan:
+    """Return the plan of a release whose queries have other noise."""
+
+    def again(weights: Weights) -> Plan:
+        share = shares_of(declaration.spec, queries, weights)
+        return make_plan(queries, declaration.spec.budget, share=share)
+
+    plan = again({})
+    if not weighed:
+        return plan
+    from dprelease.planning.family_shares import aimed  # loads slowly
+
+    return aimed(declaration, plan, again)
 
 
 def _with(query: Query, name: str) -> tuple[Measurement, ...]:

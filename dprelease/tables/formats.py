@@ -42,6 +42,9 @@ class Format(Protocol):
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
         """Return columns and number of rows, without reading these."""
 
+    def notes(self, path: Path) -> dict[bytes, bytes]:
+        """Return what the file says beside its columns and rows, by name."""
+
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield some columns, or all, in the order in which they were written."""
 
@@ -72,6 +75,12 @@ class Parquet:
 
         file = pq.ParquetFile(path)
         return file.schema_arrow, file.metadata.num_rows
+
+    def notes(self, path: Path) -> dict[bytes, bytes]:
+        """See `Format.notes`."""
+        import pyarrow.parquet as pq
+
+        return dict(pq.ParquetFile(path).metadata.metadata or {})
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """See `Format.batches`."""

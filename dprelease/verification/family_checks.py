@@ -107,7 +107,8 @@ class _Compared:
     def is_same(self) -> bool:
         """Return whether the file has the rows that were compared, and no others."""
         columns = schema_of_output(self._output)
-        return self._same and is_written(self._folder, self._output.name, columns, self.rows)
+        name, note = self._output.name, self._output.note
+        return self._same and is_written(self._folder, name, columns, self.rows, note)
 
 
 def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:

@@ -86,8 +86,13 @@ def resolved_again(
     return None
 
 
-def is_written(folder: Path, query: str, columns: Sequence[tuple[str, str]], rows: int) -> bool:
-    """Return whether a query's file has these columns, name and Arrow type, and so many rows."""
+def is_written(
+    folder: Path, query: str, columns: Sequence[tuple[str, str]], rows: int, note: str = ""
+) -> bool:
+    """Return whether a query's file has these columns, name and Arrow type, and so many rows.
+
+    `note`: what it says of itself; whatever else stands beside its rows was not published.
+    """
     import pyarrow as pa
 
     path = folder / formats.file_of(query)
@@ -96,6 +101,7 @@ def is_written(folder: Path, query: str, columns: Sequence[tuple[str, str]], row
             return False
         schema, there = formats.PUBLISHED.shape(path)
         written = [(column.name, str(column.type)) for column in schema]
-        return written == list(columns) and there == rows
+        notes = {b"dprelease": note.encode()} if note else {}
+        return written == list(columns) and there == rows and formats.PUBLISHED.notes(path) == notes
     except (OSError, pa.ArrowException):
         return False

@@ -17,7 +17,9 @@ from dprelease.errors import DpReleaseError
 from dprelease.planning.family_errors import agreed_errors
 from dprelease.planning.findings import declared
 from dprelease.planning.plan import Plan
+from dprelease.planning.plan_charts import errors_by_budget
 from dprelease.planning.prepare import prepare
+from dprelease.release import outlook
 from dprelease.schema.load import Declaration
 
 SCHEMA: dict[str, Any] = {
@@ -129,6 +131,26 @@ def test_weights_of_columns_that_share_nothing_are_refused(own: str, tmp_path: P
     assert "queries.cube.consistent.targets[0].weight" in str(refused.value)
     shared = {"m": {"sum": "pay", "mechanism": "discrete_gaussian"}}
     prepare(made(tmp_path, {"targets": [target]}, columns={**settled, **shared}))
+
+
+def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None:
+    """At the declared budget, with the declared noise, both are about the release itself."""
+    aimed = made(tmp_path, {"targets": [{"table": ["state"], "weight": 1000}]})
+    queries, plan = prepare(aimed)
+    counted, amounts, errors = errors_by_budget(aimed, plan)
+    assert (counted, amounts) == ("rho", [0.025, 0.05, 0.1, 0.2, 0.4])
+    own = {c.query.name: c.mean_absolute_error for c in plan.columns}
+    assert {name: drawn[2] for name, drawn in errors.items()} == pytest.approx(
+        {f"{name}.n": error for name, error in own.items()}
+    )
+    assert max(own.values()) > 10 * min(own.values())
+    others = dict(outlook._others(aimed, queries, plan))
+    assert [c.mechanism for c in others["discrete_gaussian"].columns] == [
+        c.mechanism for c in plan.columns
+    ]
+    assert not {"staircase", "symmetric_alpha_stable", "optimal"} & set(others)
+    for other in others.values():
+        assert all(c.mechanism.tells_moments() for c in other.columns)
 
 
 def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:

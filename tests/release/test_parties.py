@@ -359,7 +359,7 @@ def test_a_party_says_which_one_it_is(tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match="DP-FED-004"):
             release.run(party=party, overwrite=True)
     assert read(release.run(party=3, overwrite=True))["party"] == 3
-    publish(tmp_path / "other", "paid")
+    publish(tmp_path / "other", "central")
     with pytest.raises(BudgetError, match="DP-FED-004"):
         dprelease.read_release(tmp_path / "other" / "release.yaml").run(party=1, overwrite=True)
 

@@ -211,3 +211,28 @@ def test_running_again_finds_faults(what: str, tmp_path: Path) -> None:
     resealed(folder)
     codes = {finding.code for finding in dprelease.verify(folder).findings}
     assert codes == {"DP-VERIFY-012"}
+
+
+NOTES: dict[str, dict[str, str]] = {
+    "nothing": {},
+    "another": {"dprelease": "The rows are of persons."},
+    "something": {"by": "somebody"},
+}
+
+
+@pytest.mark.parametrize("name", ["records/pop_invented", "estimates/pop", "measurements/pop"])
+@pytest.mark.parametrize("what", NOTES)
+def test_what_files_say_of_themselves_is_published_too(
+    name: str, what: str, tmp_path: Path
+) -> None:
+    """A file may not call invented persons real, nor tell anything else beside its rows."""
+    asked = {"asked": "group_by: [band]", "consistent": "{non_negative: true, publish: "
+             "{records: true}}"}  # fmt: skip
+    path = published(tmp_path, **asked) / f"{name}.parquet"
+    held = pq.read_table(path)
+    says_nothing = held.schema.metadata is None
+    with pq.ParquetWriter(path, held.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(held)
+        writer.add_key_value_metadata(NOTES[what])
+    resealed(path.parents[1])
+    assert dprelease.verify(path.parents[1]).ok is (says_nothing and not NOTES[what])
