@@ -95,6 +95,9 @@ class ArrowFiles:
         held = self.read(path)
         return held.schema, len(held)
 
+    def notes(self, path: Path) -> dict[bytes, bytes]:
+        return dict(self.shape(path)[0].metadata or {})
+
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         yield from self.read(path, columns).to_batches()
 
