@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -185,9 +186,9 @@ def _several_tables(given: Columns) -> tuple[Workload, ...]:
     )
 
 
-def _part(every: list[str] | tuple[str, ...], keys: object, counted: str) -> tuple[str, str]:
+def _part(every: Sequence[str], keys: Sequence[str], counted: str) -> tuple[str, str]:
     """Return what a table of these keys has, and which rows of all of them are its own."""
-    named = [key for key in every if key in keys]  # type: ignore[operator]
+    named = [key for key in every if key in keys]
     number = sum(2**i for i, key in enumerate(reversed(every)) if key not in named)
     return ", ".join([*named, counted]), f"part = {number}"
 

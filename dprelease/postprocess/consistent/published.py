@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,20 +49,20 @@ class PublishedColumn:
     def estimates(self, placed: Placed, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) estimates, in units of the lattice."""
         unit = float(self.column.step) / 2.0**self.bits
-        read = lambda: self._units(placed, unit)  # noqa: E731 - opened when it is asked for
+        read = partial(self._units, placed, unit)  # opened when it is asked for
         found: Integers = self._read("estimates", placed, start, stop, read)
         return found
 
     def errors(self, placed: Placed, start: int, stop: int) -> Floats:
         """Return (areas, n_i ...) standard errors, in steps."""
         step = float(self.column.step)
-        read = lambda: self._errors(placed, step)  # noqa: E731
+        read = partial(self._errors, placed, step)
         found: Floats = self._read("errors", placed, start, stop, read)
         return found
 
     def whole(self, placed: Placed, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) whole numbers, in steps."""
-        read = lambda: self._steps(placed)  # noqa: E731
+        read = partial(self._steps, placed)
         found: Integers = self._read("whole", placed, start, stop, read)
         return found
 
