@@ -1,0 +1,159 @@
+"""What is said of published tables in words: labels, roles of columns, lists of codes.
+
+Plain public text that was declared; no number of a release depends on it. Every output takes it
+from here: the manifest, formats, reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+
+Texts = Mapping[str, str]
+"""One text in each language of a release, by its BCP 47 tag; empty where nothing was declared."""
+
+Code = str | int | bool | date
+"""A value of a key, as the published files hold it."""
+
+
+class Role(StrEnum):
+    """What a published column is."""
+
+    KEY = "key"
+    VALUE = "value"
+    MARGIN = "margin"
+    LOWER = "lower"
+    UPPER = "upper"
+    STANDARD_ERROR = "standard_error"
+    FLAG = "flag"
+    LABEL = "label"
+    MEASUREMENT = "measurement"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeList:
+    """The values of a key in their declared order, and the labels of those that have some."""
+
+    values: tuple[Code, ...]
+    labels: Mapping[Code, Texts] = field(default_factory=dict)
+
+    def label(self, value: Code, language: str) -> str:
+        """Return the label of a value; the value as text, if none was declared."""
+        return self.labels.get(value, {}).get(language, written(value))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMetadata:
+    """What is said of one published column.
+
+    `kind`: its Arrow type as text, as the manifest has it. `of`: the column that a margin, a flag
+    or another companion stands beside; its own name for others. `decimals`: how many a reader is
+    shown; the files hold all. `codes`: the values of a key, or of a chosen label.
+    """
+
+    name: str
+    kind: str
+    role: Role
+    of: str
+    unit: str = ""
+    decimals: int | None = None
+    label: Texts = field(default_factory=dict)
+    description: Texts = field(default_factory=dict)
+    footnotes: tuple[Texts, ...] = ()
+    codes: CodeList | None = None
+
+    def title(self, language: str) -> str:
+        """Return its label; its name, if none was declared."""
+        return self.label.get(language, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """What is said of one published table.
+
+    `name`: as the manifest names its file, without the extension; it may have folders. `query`:
+    the declared query that asked for it. `rows`: how many it has; None before it was drawn where
+    that is noised. `measured`: whether it holds noised integers before any step was taken with
+    them, which are published for who checks a release and not to be read.
+    """
+
+    name: str
+    file: str
+    query: str
+    columns: tuple[ColumnMetadata, ...]
+    rows: int | None
+    measured: bool = False
+    label: Texts = field(default_factory=dict)
+    description: Texts = field(default_factory=dict)
+    footnotes: tuple[Texts, ...] = ()
+
+    def title(self, language: str) -> str:
+        """Return its label; its name, if none was declared."""
+        return self.label.get(language, self.name)
+
+    def of_role(self, *roles: Role) -> tuple[ColumnMetadata, ...]:
+        """Return the columns that are one of some things, in order."""
+        return tuple(column for column in self.columns if column.role in roles)
+
+    @property
+    def keys(self) -> tuple[ColumnMetadata, ...]:
+        """Return the keys, in order; together they name a row."""
+        return self.of_role(Role.KEY)
+
+    @property
+    def values(self) -> tuple[ColumnMetadata, ...]:
+        """Return the columns that are read, in order."""
+        return self.of_role(Role.VALUE)
+
+    def beside(self, value: str, role: Role) -> ColumnMetadata | None:
+        """Return what of some role stands beside a value, if anything does."""
+        return next((c for c in self.columns if c.of == value and c.role == role), None)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What was declared of a release as a whole.
+
+    `period`: reference period, an ISO 8601 date, or two with a slash. `replaces`: the identifier
+    of the release that this one stands in for.
+    """
+
+    title: str
+    publisher: str = ""
+    contact: str = ""
+    licence: str = ""
+    period: str = ""
+    area: str = ""
+    version: str = ""
+    replaces: str = ""
+    methodology: str = ""
+    description: Texts = field(default_factory=dict)
+    notes: tuple[Texts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """All that is said of a release in words; the first language is the one to fall back on."""
+
+    about: About
+    languages: tuple[str, ...]
+    tables: tuple[TableMetadata, ...]
+
+    @property
+    def language(self) -> str:
+        """Return the first language."""
+        return self.languages[0]
+
+    @property
+    def read(self) -> Iterator[TableMetadata]:
+        """Yield the tables that are published to be read."""
+        return (table for table in self.tables if not table.measured)
+
+
+def written(value: Code) -> str:
+    """Return a value of a key as text files hold it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
