@@ -346,17 +346,16 @@ class Engine:
 
     def _prepare(self) -> None:
         """Make the sources known, learn their types, and lock everything else out."""
-        self._ask("SET TimeZone = 'UTC'", self._inputs[0])
         # Records of a local release may not move by their values.
-        self._ask("SET preserve_insertion_order = true", self._inputs[0])
+        self._ask("SET TimeZone = 'UTC'; SET preserve_insertion_order = true", self._inputs[0])
         for given in self._inputs:
             self._introduce(given)
+        settings = list(locking([file for given in self._inputs for file in given.readable]))
         if any(base_type(kind) in FLOATS for i in self._inputs for kind in i.physical.values()):
             # Statistics of Parquet files say nothing of NaN, and from them the engine takes isnan
             # to be false: whether a row's value is missing would depend on others.
-            self._ask("SET disabled_optimizers = 'statistics_propagation'", self._inputs[0])
-        for setting in locking([file for given in self._inputs for file in given.readable]):
-            self._ask(setting, self._inputs[0])
+            settings.insert(0, "SET disabled_optimizers = 'statistics_propagation'")
+        self._ask("; ".join(settings), self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
         relation = given.relation

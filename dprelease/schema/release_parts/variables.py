@@ -150,6 +150,8 @@ _DAY = "a day is needed, written YYYY-MM-DD"
 
 def filled(document: Document, variables: Variables, places: Mapping[KeyPath, str]) -> Document:
     """Return a document whose variables are filled in; its findings tell of those that can't be."""
+    if not document.borrowed and "${" not in document.text:
+        return document
     findings = dict(document.findings)
 
     def walk(value: Plain, keys: KeyPath) -> Plain:
