@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dprelease.documents.metadata import Metadata, TableMetadata
+from dprelease.documents.said_records import table_record
 from dprelease.postprocess.families import Family, FamilyTable, Output
 from dprelease.query.resolve import Query
 from dprelease.tables import formats
-from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of_output
-from dprelease.tables.published_tables import schema_of
 
 STEPS_OF_NOISE = "noised integers, lattice steps: values before any step was taken with them"
 
@@ -24,24 +24,25 @@ class Written:
 
 
 def file_records(
-    families: Sequence[Family], written: Mapping[str, Written]
+    families: Sequence[Family], written: Mapping[str, Written], metadata: Metadata
 ) -> Iterator[dict[str, Any]]:
     """Yield the record of every published file, family by family."""
+    told = {table.name: table for table in metadata.tables}
     for family in families:
         if family.step is None:
             for table in family.tables:
-                yield file_record(table.query, written[table.query.name])
+                yield file_record(table.query, told[table.query.name], written[table.query.name])
             continue
         for table in family.tables:
-            yield _measured_record(table, written[table.measured])
+            yield _measured_record(table, told[table.measured], written[table.measured])
         for output in family.outputs:
-            yield _output_record(family, output, written[output.name])
+            yield _output_record(family, output, told[output.name], written[output.name])
 
 
-def file_record(query: Query, written: Written) -> dict[str, Any]:
+def file_record(query: Query, told: TableMetadata, written: Written) -> dict[str, Any]:
     """Return the record of one published table; its number of rows is public, or noised."""
     return {
-        **_named(query.name, query.name, schema_of(query), written),
+        **named_record(query.name, told, written),
         "computed": {column.name: column.formula for column in query.columns},
         "post_processing": {
             column.name: words
@@ -51,23 +52,27 @@ def file_record(query: Query, written: Written) -> dict[str, Any]:
     }
 
 
-def _measured_record(table: FamilyTable, written: Written) -> dict[str, Any]:
+def _measured_record(table: FamilyTable, told: TableMetadata, written: Written) -> dict[str, Any]:
     computed = {measurement.name: STEPS_OF_NOISE for measurement in table.vectors}
-    named = _named(table.measured, table.query.name, schema_of_measured(table), written)
+    named = named_record(table.query.name, told, written)
     return {**named, "computed": computed, "post_processing": {}}
 
 
-def _output_record(family: Family, output: Output, written: Written) -> dict[str, Any]:
-    named = _named(output.name, family.name, schema_of_output(output), written)
-    return {**named, "computed": dict(output.computed), "post_processing": {}}
+def _output_record(
+    family: Family, output: Output, told: TableMetadata, written: Written
+) -> dict[str, Any]:
+    computed = dict(output.computed)
+    named = named_record(family.name, told, written)
+    return {**named, "computed": computed, "post_processing": {}}
 
 
-def _named(name: str, query: str, columns: Schema, written: Written) -> dict[str, Any]:
+def named_record(query: str, told: TableMetadata, written: Written) -> dict[str, Any]:
+    """Return what every record of a file has: its name, its rows, its columns, its digest."""
     return {
-        "name": formats.file_of(name),
+        "name": told.file,
         "query": query,
         "rows": written.rows,
-        "columns": [{"name": column, "type": kind} for column, kind in columns],
+        **table_record(told),
         "sha256": written.digest,
     }
 

@@ -12,6 +12,11 @@ from dprelease.documents.consistency_schema import ConsistencyRecord
 from dprelease.documents.schema_part import Part
 from dprelease.schema import json_schema
 
+Texts = dict[str, str]
+RoleName = Literal[
+    "key", "value", "margin", "lower", "upper", "standard_error", "flag", "label", "measurement"
+]
+
 
 class Tool(Part):
     """The tool and what it ran on."""
@@ -28,6 +33,23 @@ class DeclarationRecord(Part):
     texts: dict[str, str]
     sha256: dict[str, str]
     variables: dict[str, str] = Field(default_factory=dict)
+
+
+class AboutRecord(Part):
+    """What readers are told of a release as a whole; texts are by language."""
+
+    languages: list[str]
+    titles: Texts = Field(default_factory=dict)
+    description: Texts = Field(default_factory=dict)
+    publisher: str | None = None
+    contact: str | None = None
+    licence: str | None = None
+    period: str | None = None
+    area: str | None = None
+    version: str | None = None
+    replaces: str | None = None
+    methodology: str | None = None
+    notes: list[Texts] = Field(default_factory=list)
 
 
 class PrivacyParameters(Part):
@@ -88,10 +110,20 @@ class MeasurementRecord(Part):
 
 
 class ColumnRecord(Part):
-    """Name and Arrow type of a published column."""
+    """Name, Arrow type and role of a published column, and what readers are told of it.
+
+    `of`: the column that it stands beside. Texts are by language.
+    """
 
     name: str
     type: str
+    role: RoleName
+    of: str | None = None
+    unit: str | None = None
+    decimals: int | None = None
+    label: Texts = Field(default_factory=dict)
+    description: Texts = Field(default_factory=dict)
+    footnotes: list[Texts] = Field(default_factory=list)
 
 
 class FileRecord(Part):
@@ -100,6 +132,9 @@ class FileRecord(Part):
     name: str
     query: str
     rows: int
+    label: Texts = Field(default_factory=dict)
+    description: Texts = Field(default_factory=dict)
+    footnotes: list[Texts] = Field(default_factory=list)
     columns: list[ColumnRecord]
     computed: dict[str, str] = Field(default_factory=dict)
     post_processing: dict[str, list[str]] = Field(default_factory=dict)
@@ -174,6 +209,7 @@ class Manifest(Part):
 
     format: Literal["dprelease-manifest/1"]
     title: str
+    about: AboutRecord | None = None
     tool: Tool
     declaration: DeclarationRecord
     dp_variant: Literal["pure", "approximate", "zero_concentrated"]

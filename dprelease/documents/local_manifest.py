@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.described import metadata_of_records
+from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.metadata import TableMetadata
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
@@ -13,8 +16,6 @@ from dprelease.postprocess.record_laws import of_all
 from dprelease.query.records import Records
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
-from dprelease.tables import formats
-from dprelease.tables.record_table import schema_of_records
 
 FORMAT = "dprelease-local-manifest/1"
 
@@ -57,8 +58,9 @@ def build(
 ) -> dict[str, Any]:
     """Return the sealed manifest; digests of files and numbers of records by name."""
     guarantee = plan.guarantee
+    metadata = metadata_of_records(declaration, plan.records, sizes)
     record = {
-        **manifest.opening(FORMAT, declaration),
+        **manifest.opening(FORMAT, declaration, metadata),
         **manifest.priced_at(guarantee),
         "ledger": ledger,
         "composition": manifest.composition(guarantee),
@@ -68,7 +70,7 @@ def build(
             measurement(column, sizes[column.query.name]) for column in plan.local_columns
         ],
         "treatments": [treatment(part) for part in plan.records],
-        "files": [file_record(part, digests[part.name], sizes[part.name]) for part in plan.records],
+        "files": [file_record(table, digests[table.name]) for table in metadata.tables],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
@@ -91,15 +93,9 @@ def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
     }
 
 
-def file_record(part: Records, digest: str, size: int) -> dict[str, Any]:
+def file_record(told: TableMetadata, digest: str) -> dict[str, Any]:
     """Return the record of one published file; its number of rows is that of the source."""
-    return {
-        "name": formats.file_of(part.name),
-        "query": part.name,
-        "rows": size,
-        "columns": [{"name": name, "type": kind} for name, kind in schema_of_records(part)],
-        "sha256": digest,
-    }
+    return named_record(told.query, told, Written(digest, told.rows or 0))
 
 
 def treatment(part: Records) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from dprelease.documents.json_schemas import (
+    AboutRecord,
     DeclarationRecord,
     FileRecord,
     GuaranteeRecord,
@@ -76,6 +77,7 @@ class LocalManifest(Part):
 
     format: Literal["dprelease-local-manifest/1"]
     title: str
+    about: AboutRecord | None = None
     tool: Tool
     declaration: DeclarationRecord
     dp_variant: Literal["pure", "approximate", "zero_concentrated"]

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.computed_columns import computed_and_joined
+from dprelease.documents.described import metadata_of
 from dprelease.documents.encoding import digest_of, pieces
 from dprelease.documents.file_records import Written, family_records, file_records
+from dprelease.documents.metadata import Metadata
+from dprelease.documents.said_records import about_record
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words
 from dprelease.planning.family_plan import families_of
@@ -82,8 +85,9 @@ def build(
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
     families = families_of(declaration.spec, plan.columns)
+    metadata = metadata_of(declaration, queries, families)
     record = {
-        **opening(FORMAT, declaration),
+        **opening(FORMAT, declaration, metadata),
         **priced_at(plan.guarantee),
         "ledger": ledger,
         "composition": composition(plan.guarantee),
@@ -91,19 +95,20 @@ def build(
         "measurements": [measurement(column) for column in plan.columns],
         **told(queries),
         **family_records(families),
-        "files": list(file_records(families, written)),
+        "files": list(file_records(families, written, metadata)),
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
     return sealed(record)
 
 
-def opening(form: str, declaration: Declaration) -> dict[str, Any]:
+def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str, Any]:
     """Return what every manifest has first: its format, the tool, and what was declared."""
     texts = declaration.texts
     return {
         "format": form,
         "title": declaration.spec.title,
+        **about_record(declaration, metadata),
         "tool": tool(),
         "declaration": {
             "release": declaration.document.path.name,

@@ -6,10 +6,11 @@ from here: the manifest, formats, reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from enum import StrEnum
+
+from dprelease.query.roles import Role as Role
 
 Texts = Mapping[str, str]
 """One text in each language of a release, by its BCP 47 tag; empty where nothing was declared."""
@@ -18,25 +19,11 @@ Code = str | int | bool | date
 """A value of a key, as the published files hold it."""
 
 
-class Role(StrEnum):
-    """What a published column is."""
-
-    KEY = "key"
-    VALUE = "value"
-    MARGIN = "margin"
-    LOWER = "lower"
-    UPPER = "upper"
-    STANDARD_ERROR = "standard_error"
-    FLAG = "flag"
-    LABEL = "label"
-    MEASUREMENT = "measurement"
-
-
 @dataclass(frozen=True, slots=True)
 class CodeList:
     """The values of a key in their declared order, and the labels of those that have some."""
 
-    values: tuple[Code, ...]
+    values: Sequence[Code]
     labels: Mapping[Code, Texts] = field(default_factory=dict)
 
     def label(self, value: Code, language: str) -> str:
@@ -117,7 +104,8 @@ class About:
     """What was declared of a release as a whole.
 
     `period`: reference period, an ISO 8601 date, or two with a slash. `replaces`: the identifier
-    of the release that this one stands in for.
+    of the release that this one stands in for. `titles`: the title in each language, where it was
+    declared so.
     """
 
     title: str
@@ -131,6 +119,11 @@ class About:
     methodology: str = ""
     description: Texts = field(default_factory=dict)
     notes: tuple[Texts, ...] = ()
+    titles: Texts = field(default_factory=dict)
+
+    def heading(self, language: str) -> str:
+        """Return the title in a language; the release's own, if none was declared for it."""
+        return self.titles.get(language, self.title)
 
 
 @dataclass(frozen=True, slots=True)

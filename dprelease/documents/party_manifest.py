@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.described import metadata_of_messages
+from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.metadata import TableMetadata
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, Trust
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-from dprelease.tables import formats
-from dprelease.tables.published_tables import schema_of
 
 FORMAT = "dprelease-federated-manifest/1"
 
@@ -46,8 +47,9 @@ def build(
 ) -> dict[str, Any]:
     """Return the sealed manifest of the messages of a party, whose files have these digests."""
     spec = declaration.spec.federated
+    metadata = metadata_of_messages(declaration, queries)
     record = {
-        **manifest.opening(FORMAT, declaration),
+        **manifest.opening(FORMAT, declaration, metadata),
         "party": party,
         "parties": plan.parties,
         "honest": spec.least if spec else plan.parties,
@@ -55,7 +57,7 @@ def build(
         "trust_words": TRUST,
         **manifest.told(queries),
         "measurements": [measurement(share, plan.parties) for share in plan.shares],
-        "files": [file_record(query, digests[query.name]) for query in queries],
+        "files": [file_record(table, digests[table.name]) for table in metadata.tables],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": manifest.UNPROTECTED,
     }
@@ -89,18 +91,6 @@ def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
     }
 
 
-def messages_schema(query: Query) -> list[tuple[str, str]]:
-    """Return name and Arrow type of every column of messages: keys, then 64-bit integers."""
-    keys = schema_of(query)[: len(query.keys.keys)]
-    return keys + [(measurement.name, "int64") for measurement in query.measurements]
-
-
-def file_record(query: Query, digest: str) -> dict[str, Any]:
+def file_record(told: TableMetadata, digest: str) -> dict[str, Any]:
     """Return the record of one file of messages; its number of rows is public."""
-    return {
-        "name": formats.file_of(query.name),
-        "query": query.name,
-        "rows": query.keys.size,
-        "columns": [{"name": name, "type": kind} for name, kind in messages_schema(query)],
-        "sha256": digest,
-    }
+    return named_record(told.name, told, Written(digest, told.rows or 0))

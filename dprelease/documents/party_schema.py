@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dprelease.documents.json_schemas import (
+    AboutRecord,
     DeclarationRecord,
     FileRecord,
     GuaranteeRecord,
@@ -47,6 +48,7 @@ class FederatedManifest(Part):
 
     format: Literal["dprelease-federated-manifest/1"]
     title: str
+    about: AboutRecord | None = None
     tool: Tool
     declaration: DeclarationRecord
     dp_variant: Literal["pure", "approximate"]

@@ -19,6 +19,7 @@ from dprelease.errors.words import engine_words as engine
 from dprelease.errors.words import federated_words as federated
 from dprelease.errors.words import internal_words as internal
 from dprelease.errors.words import join_words as join
+from dprelease.errors.words import label_words as label
 from dprelease.errors.words import ledger_words as ledger
 from dprelease.errors.words import local_words as local
 from dprelease.errors.words import output_words as output
@@ -115,7 +116,13 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 class DeclarationError(DpReleaseError):
     """A table schema or a release file is incomplete, contradictory or not readable."""
 
-    templates = declaration.TEMPLATES | variable.TEMPLATES | join.DECLARED | engine.DECLARED
+    templates = (
+        declaration.TEMPLATES
+        | variable.TEMPLATES
+        | label.TEMPLATES
+        | join.DECLARED
+        | engine.DECLARED
+    )
     exit_code = EXIT_INPUT
 
 

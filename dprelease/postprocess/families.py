@@ -26,6 +26,7 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.query.keys import KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
+from dprelease.query.roles import Role
 
 MEASURED = "measurements"
 """The folder of noised integers, inside that of the release."""
@@ -99,7 +100,8 @@ class Output:
 
     `name`: that of its file, without an extension; it may have a folder, as "tables/persons".
     `columns`: what stands beside the keys, by name, and how each is `computed`, in words. `note`:
-    what the file itself says of its rows, as metadata.
+    what the file itself says of its rows, as metadata. `roles`: of columns that stand beside
+    another one, what they are and which one that is; the others are values, or flags.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Output:
     columns: Mapping[str, Lattice | Real | Flag]
     computed: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    roles: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from dprelease.documents.file_records import Written
 from dprelease.documents.manifest import sha256_of
+from dprelease.documents.metadata import Metadata
+from dprelease.documents.said_records import field_notes
 from dprelease.exact.answering import Answering
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
@@ -17,6 +19,7 @@ from dprelease.release.execute import Publication
 from dprelease.release.streaming import streaming
 from dprelease.tables import formats
 from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
+from dprelease.tables.field_notes import noted, noted_tables
 from dprelease.tables.formats import file_of, write_table
 
 if TYPE_CHECKING:
@@ -29,18 +32,21 @@ def publish_family(
     engines: Mapping[str, Answering],
     bits: BitSource,
     release: Publication,
+    metadata: Metadata,
     progress: Callable[[str], None],
 ) -> dict[str, Written]:
     """Write all tables of a family into a release's private folder, and return them by name.
 
     Without a step each is written while it is noised. With one, so are the measurements; the step
-    reads them from the files that will be published, as who verifies the release does.
+    reads them from the files that will be published, as who verifies the release does. Files say of
+    their columns what `metadata` does.
 
     Raises
     ------
     DataError
         As `Answering.run`.
     """
+    notes = {table.name: field_notes(table) for table in metadata.tables}
     written = {}
     for table in family.tables:
         name = table.query.name
@@ -49,14 +55,16 @@ def publish_family(
         columns = plan.of_query(name)
         if family.step is None:
             with streaming(engines[name], columns, bits) as tables:
-                written[name] = _written(folder, name, tables)
+                written[name] = _written(folder, name, noted_tables(tables, notes[name]))
             continue
         with streaming(engines[name], columns, bits, shown=MeasuredTables) as tables:
-            written[table.measured] = _written(folder, table.measured, tables)
+            named = noted_tables(tables, notes[table.measured])
+            written[table.measured] = _written(folder, table.measured, named)
     if family.step is not None:
         noised = [published_table(table, release.folder) for table in family.tables]
         tables = step_tables(family.outputs, family.step.values(noised))
-        written |= _written_at_once(release.folder, tables)
+        named = ((name, noted(table, notes[name])) for name, table in tables)
+        written |= _written_at_once(release.folder, named)
     return written
 
 

@@ -7,7 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dprelease.documents import local_manifest as manifest
+from dprelease.documents.described import Described
 from dprelease.documents.manifest import sha256
+from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.said_records import field_notes
 from dprelease.errors import RunState
 from dprelease.exact.answering import Recording
 from dprelease.exact.engines import frame_of, open_engine
@@ -18,7 +21,8 @@ from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.query.records import Records
 from dprelease.release.execute import publishing
 from dprelease.schema.load import Declaration
-from dprelease.tables.formats import file_of, write_table
+from dprelease.tables.field_notes import noted
+from dprelease.tables.formats import write_table
 from dprelease.tables.record_table import records_to_arrow
 
 
@@ -33,7 +37,7 @@ def run_local(
     state: RunState | None,
 ) -> Path:
     """Publish noised records and return their folder; raises as `pipeline.run`."""
-    plan = prepare_local(declaration)
+    plan, described = prepare_local(declaration), Described(declaration.spec)
     source = bits or Entropy()
     queries = [part.query for part in plan.records]
     names = [part.name for part in plan.records]
@@ -51,7 +55,8 @@ def run_local(
             for part in plan.records:
                 progress(part.name)
                 engine = engines[part.declared.table.name]
-                digest, size = _publish_records(engine, part, plan, source, release.folder)
+                told = described.records(part)
+                digest, size = _publish_records(engine, part, plan, source, told, release.folder)
                 digests[part.name], sizes[part.name] = digest, size
         progress("manifest")
         charged = release.charged.to_json()
@@ -75,11 +80,16 @@ def _opened(
 
 
 def _publish_records(
-    engine: Recording, part: Records, plan: LocalPlan, bits: BitSource, folder: Path
+    engine: Recording,
+    part: Records,
+    plan: LocalPlan,
+    bits: BitSource,
+    told: TableMetadata,
+    folder: Path,
 ) -> tuple[str, int]:
     """Write one file of noised records; return its digest and the number of records."""
     exact = engine.records(part)
     noisy = perturb_records(exact, plan.of_records(part.name), bits)
-    path = folder / file_of(part.name)
-    write_table(records_to_arrow(noisy, part.columns), path)
+    path = folder / told.file
+    write_table(noted(records_to_arrow(noisy, part.columns), field_notes(told)), path)
     return sha256(path.read_bytes()), exact.size

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.documents import party_manifest as manifest
+from dprelease.documents.described import Described
 from dprelease.documents.manifest import sha256
+from dprelease.documents.said_records import field_notes
 from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
@@ -22,7 +24,8 @@ from dprelease.release.execute import publishing
 from dprelease.release.party import party_of
 from dprelease.schema.load import Declaration
 from dprelease.tables.arrays import key_values, taken, wrapped
-from dprelease.tables.formats import file_of, write_table
+from dprelease.tables.field_notes import noted
+from dprelease.tables.formats import write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +43,7 @@ def run_federated(
 ) -> Path:
     """Write one party's messages and return their folder; raises as `pipeline.run`."""
     queries, plan = resolve_federated(declaration), prepare_federated(declaration)
-    party = party_of(declaration)
+    party, described = party_of(declaration), Described(declaration.spec)
     source = bits or Entropy()
     blank = dict.fromkeys((query.name for query in queries), "")
     draft = manifest.build(declaration, queries, plan, blank, party)
@@ -55,8 +58,9 @@ def run_federated(
                 progress(query.name)
                 columns = plan.of_shares(query.name)
                 vectors = messages(engines[query.name].run(query), columns, plan.parties, source)
-                path = release.folder / file_of(query.name)
-                write_table(_to_arrow(query, vectors), path)
+                told = described.messages(query)
+                path = release.folder / told.file
+                write_table(noted(_to_arrow(query, vectors), field_notes(told)), path)
                 digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
         release.publish(manifest.build(declaration, queries, plan, digests, party))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dprelease.documents import manifest
+from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
 from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
@@ -55,6 +56,7 @@ def run(
         )
     queries, plan = prepare(declaration)
     families = families_of(declaration.spec, plan.columns)
+    metadata = metadata_of(declaration, queries, families)
     source = bits or Entropy()
     names = [name for family in families for name in family.published]
     blank = dict.fromkeys(names, Written("", 0))
@@ -67,7 +69,9 @@ def run(
         with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
             release.read()
             for family in families:
-                written |= publish_family(family, plan, engines, source, release, progress)
+                written |= publish_family(
+                    family, plan, engines, source, release, metadata, progress
+                )
         progress("manifest")
         charged = release.charged.to_json()
         release.publish(manifest.build(declaration, queries, plan, written, charged))

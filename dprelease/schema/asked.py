@@ -29,7 +29,7 @@ from dprelease.schema.field_types import (
     to_exact,
 )
 from dprelease.schema.mechanism import Mechanism
-from dprelease.schema.model import Model
+from dprelease.schema.said import Decimals, Told
 
 DEFAULT_CONFIDENCE = Fraction(95, 100)
 
@@ -77,13 +77,13 @@ CHOSEN = frozenset(
 
 if TYPE_CHECKING:
 
-    class WordKeys(Model):
+    class WordKeys(Told):
         """A key for each word; which of them there are is known from `WORDS` alone."""
 
 else:
     WordKeys = create_model(
         "WordKeys",
-        __base__=Model,
+        __base__=Told,
         __module__=__name__,
         **{name: (word.kind | None, None) for name, word in WORDS.items()},
     )
@@ -117,6 +117,7 @@ class ColumnSpec(WordKeys):
         Exact | None, BeforeValidator(_share), AfterValidator(above_zero),
         WithJsonSchema({"type": "string", "description": "such as 30 %"}),
     ] = None  # fmt: skip
+    decimals: Decimals | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

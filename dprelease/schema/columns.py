@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import date
-from difflib import get_close_matches
 from fractions import Fraction
-from typing import Annotated, Literal, NoReturn, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -16,12 +16,13 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     Tag,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from dprelease.numerics.rounding import exact, plain_text
+from dprelease.numerics.rounding import plain_text
 from dprelease.schema.computable import Computable
 from dprelease.schema.field_types import (
     DROP,
@@ -39,6 +40,15 @@ from dprelease.schema.field_types import (
 from dprelease.schema.key_files import ValuesFrom, short_file, values_of
 from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
 from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie, once, parts_of_areas
+from dprelease.schema.said import Decimals, Said, Told, ValueLabels
+from dprelease.schema.stand_ins import null_inside, refuse_stand_in, stand_ins
+from dprelease.schema.value_labels import (
+    Listed,
+    labels_beside,
+    labels_of_rows,
+    refuse_unknown,
+    to_listed,
+)
 
 STEPS_LIMIT = 2**62
 
@@ -58,35 +68,6 @@ def _bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None
         refuse("DP-SCHEMA-001")
 
 
-def _null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None:
-    if nulls == DROP:
-        return
-    if low is None or high is None:
-        _refuse_stand_in("nulls", nulls, "allowed without `lower` and `upper`")
-    try:
-        inside = low <= exact(nulls) <= high
-    except ValueError:
-        inside = False
-    if not inside:
-        bounds = f"{plain_text(low)} to {plain_text(high)}"
-        _refuse_stand_in("nulls", nulls, f"a number within the bounds, {bounds}")
-
-
-def _refuse_stand_in(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
-    close = get_close_matches(written, [DROP, *known], n=1)
-    nearest = f"; did you mean '{close[0]}'" if close else ""
-    fields = {"found": written, "allowed": allowed, "nearest": nearest}
-    refuse("DP-SCHEMA-005", key=key, column="this column", **fields)
-
-
-def _stand_ins(nulls: str, others: str, values: Sequence[str]) -> None:
-    """Refuse what stands in for missing or undeclared values and is no declared value."""
-    for key, cell in (("nulls", nulls), ("others", others)):
-        if cell != DROP and cell not in values:
-            shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
-            _refuse_stand_in(key, cell, f"a declared value ({shown})", values)
-
-
 def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
     return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
 
@@ -99,7 +80,9 @@ class IntegerColumn(Computable):
     upper: Whole | None = None
     step: Annotated[Whole, Field(ge=1)] = 1
     unit: Text | None = None
+    decimals: Decimals | None = None
     nulls: Text = DROP
+    labels: ValueLabels = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -107,7 +90,9 @@ class IntegerColumn(Computable):
         _bounds(_maybe(low), _maybe(high), "this column")
         if low is not None and high is not None and max(abs(low), abs(high)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")
-        _null_inside(self.nulls, _maybe(low), _maybe(high))
+        null_inside(self.nulls, _maybe(low), _maybe(high))
+        known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
+        refuse_unknown(self.labels, lambda text: _is_within(text, low, high), known)
         return self
 
     @property
@@ -131,6 +116,7 @@ class NumberColumn(Computable):
     upper: Exact | None = None
     step: Exact | None = None
     unit: Text | None = None
+    decimals: Decimals | None = None
     nulls: Text = DROP
 
     @model_validator(mode="after")
@@ -142,7 +128,7 @@ class NumberColumn(Computable):
         lattice = self.lattice
         if lattice is not None and max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")
-        _null_inside(self.nulls, low, high)
+        null_inside(self.nulls, low, high)
         return self
 
     @property
@@ -178,13 +164,25 @@ class BooleanColumn(Computable):
 
     type: Literal["boolean"]
     nulls: Text = DROP
+    labels: ValueLabels = Field(default_factory=dict)
 
     @field_validator("nulls")
     @classmethod
     def _check(cls, nulls: str) -> str:
         if nulls not in (DROP, "true", "false"):
-            _refuse_stand_in("nulls", nulls, "true or false", ("true", "false"))
+            refuse_stand_in("nulls", nulls, "true or false", ("true", "false"))
         return nulls
+
+    @model_validator(mode="after")
+    def _labels_are_of_values(self) -> Self:
+        refuse_unknown(self.labels, ("true", "false").__contains__, "true and false")
+        return self
+
+
+def _is_within(text: str, low: int | None, high: int | None) -> bool:
+    if low is None or high is None or re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is None:
+        return False
+    return low <= int(text) <= high
 
 
 def _is_day_within(text: str, first: date, last: date) -> bool:
@@ -212,11 +210,11 @@ class DateColumn(Computable):
         if self.nulls != DROP:
             first, last = self.lower or date.min, self.upper or date.max
             if not _is_day_within(self.nulls, first, last):
-                _refuse_stand_in("nulls", self.nulls, f"a date from {first} to {last}")
+                refuse_stand_in("nulls", self.nulls, f"a date from {first} to {last}")
         return self
 
 
-class TimestampColumn(Model):
+class TimestampColumn(Told):
     """Instants without a time zone, or in UTC; for `where` only."""
 
     type: Literal["timestamp"]
@@ -229,7 +227,9 @@ class TextColumn(Computable):
     type: Literal["text"]
 
 
-_BY_AREA = {"type": "object", "additionalProperties": {"type": "array", "items": TEXT_SCHEMA}}
+_LABELLED = {"type": "object", "additionalProperties": {"type": ["string", "object"]}}
+_PARTS = {"anyOf": [{"type": "array", "items": TEXT_SCHEMA}, _LABELLED]}
+_BY_AREA = {"type": "object", "additionalProperties": _PARTS}
 
 
 class CategoryColumn(Computable):
@@ -237,11 +237,11 @@ class CategoryColumn(Computable):
 
     `within`: another category, of whose values each is one area that values of this one lie in. A
     second column of the file, named as that category, says in which; or `values` does, as lists by
-    area.
+    area. A label beside a value: `values` as a mapping, or further columns of the file.
     """
 
     type: Literal["category"]
-    values: Annotated[tuple[Text, ...] | None, ShortForm(_BY_AREA)] = None
+    values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA)] = None
     values_from: (
         Annotated[ValuesFrom, BeforeValidator(short_file), ShortForm(TEXT_SCHEMA)] | None
     ) = None
@@ -249,6 +249,7 @@ class CategoryColumn(Computable):
     nulls: Text = DROP
     others: Text = DROP
     _above: tuple[str, ...] = PrivateAttr(())
+    _labels: Mapping[str, Said] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -261,17 +262,31 @@ class CategoryColumn(Computable):
             keys = "values and values_from"
             refuse("DP-RELEASE-008", found=keys, key="values_from")
         within = to_text(given["within"]) if "within" in given else None
+        labels = labels_beside(given.get("values"), within)
         pairs: list[list[str]] = []
         if "values_from" in given and isinstance(info.context, Files):
-            spec = ValuesFrom.model_validate(short_file(given["values_from"]))
+            try:
+                spec = ValuesFrom.model_validate(short_file(given["values_from"]))
+            except ValidationError:
+                return made(given)  # which tells of it at its own place
             pairs = values_of(spec, info.context, within)
+            if spec.labels is not None:
+                labels = labels_of_rows(spec.labels, pairs, 1 if within is None else 2)
         elif within is not None and "values" in given:
             pairs = parts_of_areas(given["values"], within)
+        elif labels:
+            pairs = [[value] for value in labels]
         if within is not None:
             once(pairs)
         column = made({**given, "values": [pair[0] for pair in pairs]} if pairs else given)
         column._above = () if within is None else tuple(pair[1] for pair in pairs)
+        column._labels = labels
         return column
+
+    @property
+    def value_labels(self) -> Mapping[str, Said]:
+        """Return the labels of values that have one."""
+        return self._labels
 
     @property
     def above(self) -> tuple[str, ...]:
@@ -290,11 +305,16 @@ class CategoryColumn(Computable):
             refuse("DP-SCHEMA-002", column="this column")
         if not self.values or len(set(self.values)) < len(self.values):
             refuse("DP-SCHEMA-003", column="this column")
-        _stand_ins(self.nulls, self.others, self.values)
+        stand_ins(self.nulls, self.others, self.values)
         return self
 
 
-class CutColumn(Model):
+_LISTED = {"type": "array", "items": TEXT_SCHEMA}
+CutLabels = Annotated[Listed | None, BeforeValidator(to_listed), ShortForm(_LISTED)]
+"""Names of cells in their order; as a mapping, with what readers are told of each."""
+
+
+class CutColumn(Told):
     """A category made from a number: the cell [edge i, edge i + 1) that it lies in.
 
     `closed: right` makes it (edge i, edge i + 1].
@@ -303,7 +323,7 @@ class CutColumn(Model):
     cut: Text
     edges: tuple[Exact, ...]
     closed: Literal["left", "right"] = "left"
-    labels: tuple[Text, ...] | None = None
+    labels: CutLabels = None
     nulls: Text = DROP
     others: Text = DROP
 
@@ -316,14 +336,14 @@ class CutColumn(Model):
             refuse("DP-SCHEMA-006", column="this column", key="labels")
         if len(set(self.values)) < len(self.values):
             refuse("DP-SCHEMA-003", column="this column")
-        _stand_ins(self.nulls, self.others, self.values)
+        stand_ins(self.nulls, self.others, self.values)
         return self
 
     @property
     def values(self) -> tuple[str, ...]:
         """Return the labels: declared, or "0-17" for whole edges and "[0.5, 1)" for others."""
         if self.labels is not None:
-            return self.labels
+            return tuple(self.labels)
         pairs = list(zip(self.edges, self.edges[1:], strict=False))
         left = self.closed == "left"
         if all(edge.denominator == 1 for edge in self.edges):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dprelease.schema.field_types import Text
-from dprelease.schema.model import Model
+from dprelease.schema.said import Told
 
 
-class Computable(Model):
+class Computable(Told):
     """A column that a source stores, or, with an `expression`, one computed from other columns."""
 
     expression: Text | None = None

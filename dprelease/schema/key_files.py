@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dprelease.schema.field_types import Text, refuse
 from dprelease.schema.model import Files, Model, not_read, same_name, shortened
+from dprelease.schema.said import Prose
 from dprelease.schema.yaml_text.reader import not_utf8
 
 MOST_VALUES = 1_000_000
@@ -15,10 +16,14 @@ MOST_VALUES = 1_000_000
 
 
 class ValuesFrom(Model):
-    """A CSV file of public keys; `column` may be left out if there is no other to be meant."""
+    """A CSV file of public keys; `column` may be left out if there is no other to be meant.
+
+    `labels`: the column that holds labels of the values, or one for each language.
+    """
 
     file: Text
     column: Text | None = None
+    labels: Prose | None = None
 
 
 def short_file(value: object) -> object:
@@ -27,7 +32,9 @@ def short_file(value: object) -> object:
 
 
 def values_of(spec: ValuesFrom, files: Files, within: str | None) -> list[list[str]]:
-    """Return the values of a file, each with the one of the column `within` if that is given.
+    """Return the values of a file, each with what stands beside it.
+
+    That is the value of the column `within`, if that is given, and then those of labels.
 
     Raises
     ------
@@ -41,14 +48,13 @@ def values_of(spec: ValuesFrom, files: Files, within: str | None) -> list[list[s
     except (OSError, KeyError) as problem:
         refuse("DP-SCHEMA-004", reason=not_read(spec.file, problem))
     try:
-        return _columns_of(csv.reader(io.StringIO(text), strict=True), spec.column, within)
+        return _columns_of(csv.reader(io.StringIO(text), strict=True), spec, within)
     except csv.Error:
         refuse("DP-SCHEMA-004", reason="it is not a CSV file")
 
 
-def _columns_of(
-    rows: Iterator[list[str]], named: str | None, within: str | None
-) -> list[list[str]]:
+def _columns_of(rows: Iterator[list[str]], spec: ValuesFrom, within: str | None) -> list[list[str]]:
+    named, labels = spec.column, [] if spec.labels is None else [*spec.labels.by_language.values()]
     header = next(rows, [])
     if not header:
         refuse("DP-SCHEMA-004", reason="its first line names no column")
@@ -57,13 +63,14 @@ def _columns_of(
         like = next((name for name in header if same_name(name) == same_name(within)), None)
         reason = f"it has no column '{shortened(within)}'"
         refuse("DP-SCHEMA-004", reason=reason if like is None else f"{reason}, but '{like}'")
-    others = [name for name in header if name != within]
+    _find_labels(header, labels)
+    others = [name for name in header if name != within and name not in labels]
     if named is None and len(others) != 1:
         reason = "it has more than one column and none is named"
         if not others:
             reason = "it has no column of values"
         refuse("DP-SCHEMA-004", reason=reason if within is None else f"{reason} beside '{within}'")
-    wanted = [named or others[0], *([] if within is None else [within])]
+    wanted = [named or others[0], *([] if within is None else [within]), *labels]
     known = all(header.count(name) == 1 for name in wanted)
     places = [header.index(name) for name in wanted] if known else []
     values: list[list[str]] = []
@@ -79,3 +86,10 @@ def _columns_of(
         if places:
             return values
     refuse("DP-SCHEMA-004", reason="the named column is missing, twice, or a line is ragged")
+
+
+def _find_labels(header: list[str], labels: list[str]) -> None:
+    """Refuse a column of labels that there is not; of others' names nothing is told."""
+    for name in labels:
+        if name not in header:
+            refuse("DP-SCHEMA-004", reason=f"it has no column '{shortened(name)}' of labels")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
+from dprelease.schema.languages import findings_of_texts
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
 from dprelease.schema.nearest import nearest
 from dprelease.schema.release import ReleaseSpec
@@ -103,10 +104,14 @@ def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
 
 def _yaml_ready(value: object) -> object:
     if isinstance(value, Mapping):
-        return {str(key): _yaml_ready(item) for key, item in value.items()}
+        return {_yaml_key(key): _yaml_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_yaml_ready(item) for item in value]
     return value if value is None or isinstance(value, bool) else str(value)
+
+
+def _yaml_key(key: object) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
@@ -168,6 +173,9 @@ def _declaration(
     if len(tables) == len(_table_files(document)) > 0:
         errors += variables.unused(document)
         errors += _unknown_tables(document, tables)
+    if spec is not None:
+        schemas = [(declared.table, declared.document) for declared in tables.values()]
+        errors += findings_of_texts(spec, document, schemas)
     raise_all(errors)
     if spec is None:
         raise AssertionError("a refused document has findings")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -190,10 +190,11 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
 
 def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
     """Return the keys of what a finding is about, which may stand inside of what was checked."""
-    inner = ("{key}",) if "key" in context else SPOTS.get(kind, ())
+    named = ("{key}",) if "key" in context else SPOTS.get(kind, ())
+    inner = context.get("spot") or [part.format(**context) for part in named]
     path = keys
-    for part in inner:
-        longer = (*path, part.format(**context))
+    for part in inner if isinstance(inner, Sequence) else ():
+        longer = (*path, str(part))
         if longer not in document.lines:
             break
         path = longer

@@ -25,12 +25,15 @@ def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
 
 
 def parts_of_areas(values: object, within: str) -> list[list[str]]:
-    """Return each value with the area that it lies in, of lists of values by area."""
+    """Return each value with the area that it lies in, of lists of values by area.
+
+    A mapping of values, each with its label, is such a list too.
+    """
     if not isinstance(values, Mapping):
         cannot_lie("this column", within, "nothing says where each of its values lies")
     pairs: list[list[str]] = []
     for area, parts in values.items():
-        if not isinstance(parts, list | tuple):
+        if not isinstance(parts, list | tuple | Mapping):
             refuse("DP-DECL-003", problem="a list of values is needed for each area", key="values")
         pairs += [[to_text(part), to_text(area)] for part in parts]
     return pairs

@@ -20,7 +20,7 @@ from pydantic import (
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked import ColumnSpec
-from dprelease.schema.columns import Column, CutColumn, check_computed
+from dprelease.schema.columns import Column, CutColumn, CutLabels, check_computed
 from dprelease.schema.field_types import (
     NAME,
     TEXT_SCHEMA,
@@ -35,6 +35,7 @@ from dprelease.schema.field_types import (
 )
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.model import Model, refuse_twins
+from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent
 from dprelease.schema.release_parts.defaults import SHARED
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
@@ -45,6 +46,7 @@ from dprelease.schema.release_parts.records import RecordsSpec
 from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
 from dprelease.schema.release_parts.variables import Kind
+from dprelease.schema.said import Told
 from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64
@@ -97,13 +99,13 @@ def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class HistogramSpec(Model):
+class HistogramSpec(Told):
     """Bands of one column as a further key, `<column>_band`, after the keys of `group_by`."""
 
     column: Text
     edges: tuple[Exact, ...]
     closed: Literal["left", "right"] = "left"
-    labels: tuple[Text, ...] | None = None
+    labels: CutLabels = None
 
     @property
     def key(self) -> str:
@@ -113,7 +115,9 @@ class HistogramSpec(Model):
     @property
     def cut(self) -> CutColumn:
         """Return the bands as a column."""
-        return CutColumn(cut=self.column, edges=self.edges, closed=self.closed, labels=self.labels)
+        told = {name: getattr(self, name) for name in Told.model_fields}
+        edges = {"edges": self.edges, "closed": self.closed, "labels": self.labels}
+        return CutColumn.model_validate({"cut": self.column, **edges, **told})
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -121,9 +125,10 @@ class HistogramSpec(Model):
         return self
 
 
-class QuerySpec(Model):
+class QuerySpec(Told):
     """One table to publish: filtered rows of one source, grouped by public keys.
 
+    `tables`: what readers are told of each, where the query stands for several, by their names.
     With `consistent`, all its tables agree: levels of a `hierarchy`, each with every marginal.
     """
 
@@ -145,6 +150,7 @@ class QuerySpec(Model):
     private_keys: Annotated[
         PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
     ] = None
+    told: dict[Name, Told] = Field(default_factory=dict, alias="tables")
 
     def spec_of(self, column: str) -> ColumnSpec:
         """Return how a column is asked for, or how its keys are."""
@@ -185,10 +191,15 @@ class QuerySpec(Model):
                 return "marginals", i, keys.index(column)
         return ("histogram",)
 
+    @property
+    def is_several(self) -> bool:
+        """Return whether it stands for tables that are named by their keys."""
+        return bool(self.marginals or self.cube or self.rollup or self.hierarchy)
+
     def tables(self, name: str) -> dict[str, QuerySpec]:
         """Return one query for each table that is published, by name."""
         asked = self.margins_asked
-        if not (self.marginals or self.cube or self.rollup or self.hierarchy):
+        if not self.is_several:
             return {name: self._with_bands(self.group_by)}
         single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": ()}
         by_name = {}
@@ -199,6 +210,11 @@ class QuerySpec(Model):
             label = label if fits else f"{name}_{i}"
             by_name[label] = self._with_bands(keys).model_copy(update=single)
         return by_name
+
+    def invented(self, name: str) -> list[str]:
+        """Return the name of the table of invented persons, if one is published."""
+        asked = self.consistent is not None and self.consistent.publish.records
+        return [f"{name}_invented"] if asked else []
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
         """Return the query by these keys, and by the bands of a histogram."""
@@ -286,6 +302,7 @@ class ReleaseSpec(Model):
     model_config = ConfigDict(json_schema_extra=_needed)
 
     title: Text
+    about: AboutSpec | None = None
     mode: Literal["central", "local"] = "central"
     tables: Annotated[tuple[Text, ...], Field(min_length=1)]
     budget: BudgetSpec

@@ -32,6 +32,8 @@ STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output
 MOST_ROUNDS = 50
 LEANING = ("from", "join", "derive", "histogram", "private_keys")
 """Parts of a query that others lean on: without them it is left out whole."""
+FOR_READERS = ("label", "description", "footnotes", "decimals")
+"""Parts of a column that change nothing that is asked of it."""
 
 
 def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Declaration | None:
@@ -104,6 +106,8 @@ def _table(folder: Path, name: str, lost: set[str], known: Variables) -> Declare
 
 def _names(document: Document, path: KeyPath) -> Iterator[str]:
     """Yield what is not what was declared without a part of the schema: columns, and the unit."""
+    if path[:1] == ("columns",) and len(path) > 2 and str(path[2]) in FOR_READERS:
+        return
     if path[:1] == ("columns",) and len(path) > 1:
         yield str(path[1])
     elif path and path[0] != "columns":  # it may be the unit, badly spelt: nobody knows its id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
@@ -15,6 +16,9 @@ ROW_GROUP = 1 << 20
 """Rows of a row group, and of a batch that is made while another one is written."""
 
 BATCH = 1 << 18
+
+ARROW = b"ARROW:schema"
+"""The note in which a Parquet file keeps Arrow's schema."""
 
 
 class Writer(Protocol):
@@ -36,14 +40,15 @@ class Format(Protocol):
     def writer(self, path: Path, schema: pa.Schema) -> AbstractContextManager[Writer]:
         """Open a file of some columns to write tables into, one after the other, at least one.
 
-        Nothing is in the file that the noised tables do not say. Several may be open at once.
+        Nothing is in the file that the noised tables do not say, but for what the schema and its
+        fields have as metadata, which is kept. Several may be open at once.
         """
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
-        """Return columns and number of rows, without reading these."""
+        """Return columns with what is said of them, and number of rows, without reading these."""
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
-        """Return what the file says beside its columns and rows, by name."""
+        """Return what the file says beside its columns and rows, and of these as such, by name."""
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield some columns, or all, in the order in which they were written."""
@@ -53,7 +58,11 @@ class Format(Protocol):
 
 
 class Parquet:
-    """Parquet without statistics, which would say least and largest values again."""
+    """Parquet without statistics, which would say least and largest values again.
+
+    What is said of columns stands in Arrow's own schema, the only place that Parquet has for it. A
+    file whose columns say nothing has none.
+    """
 
     extension = "parquet"
 
@@ -62,10 +71,11 @@ class Parquet:
         """See `Format.writer`."""
         import pyarrow.parquet as pq
 
+        said = any(field.metadata for field in schema)
         with pq.ParquetWriter(
-            path, schema, compression="zstd", write_statistics=False, store_schema=False
+            path, schema, compression="zstd", write_statistics=False, store_schema=said
         ) as writer:
-            if schema.metadata:  # what a step says of its rows; Arrow's own schema is not stored
+            if schema.metadata and not said:  # what a step says of its rows; kept with the schema
                 writer.add_key_value_metadata(schema.metadata)
             yield _RowGroups(writer)
 
@@ -80,7 +90,11 @@ class Parquet:
         """See `Format.notes`."""
         import pyarrow.parquet as pq
 
-        return dict(pq.ParquetFile(path).metadata.metadata or {})
+        file = pq.ParquetFile(path)
+        notes = dict(file.metadata.metadata or {})
+        if ARROW in notes and _is_no_more(notes[ARROW], file.schema_arrow):
+            del notes[ARROW]
+        return notes
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """See `Format.batches`."""
@@ -93,6 +107,17 @@ class Parquet:
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(path).read(columns)
+
+
+def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
+    """Return whether a stored schema says of a file what its columns and its notes say, no more."""
+    import pyarrow as pa
+
+    try:
+        held = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored, validate=True)))
+    except (ValueError, pa.ArrowException, OSError):
+        return False
+    return bool(held.equals(schema, check_metadata=True))
 
 
 class _RowGroups:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
+from dprelease.documents.metadata import Metadata
 from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.planning.family_plan import families_of, refuse_families, with_step
@@ -19,7 +21,6 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.tables.published_tables import schema_of
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
@@ -42,14 +43,14 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
     in_families = with_step(declaration.spec)
     single = [query for query in queries if query.name not in in_families]
     written = _written(record, single)
-    _check_tables(report, single, written)
+    _check_tables(report, metadata_of(declaration, single), single, written)
     columns = recorded_columns(report, record, queries)
     if columns is None:
         return
     families = recorded_families(report, declaration, columns)
     if families is None:
         return
-    written |= _written_by_steps(record, families, check_families(report, families))
+    written |= _written_by_steps(record, families, check_families(report, declaration, families))
     guarantee = priced_again(report, record, columns, declaration.spec.budget)
     if guarantee is None:
         return
@@ -96,10 +97,12 @@ def _written_by_steps(
     return by_name
 
 
-def _check_tables(report: Report, queries: Sequence[Query], written: dict[str, Written]) -> None:
-    for query in queries:
+def _check_tables(
+    report: Report, metadata: Metadata, queries: Sequence[Query], written: dict[str, Written]
+) -> None:
+    for told, query in zip(metadata.tables, queries, strict=True):
         rows = written[query.name].rows
-        there = is_written(report.path, query.name, schema_of(query), rows)
+        there = is_written(report.path, told, rows)
         if not there or not has_keys(report.path / formats.file_of(query.name), query):
             report.found("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from dprelease.documents import manifest
+from dprelease.documents.described import Described
 from dprelease.documents.local_manifest import FORMAT
+from dprelease.documents.metadata import TableMetadata
 from dprelease.errors import DpReleaseError, Place, VerificationError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -85,9 +87,9 @@ def local_estimate(
     folder = Path(path)
     held = read_sealed(folder, FORMAT)
     event = _event(held, column, records)
-    part, declared = _column(held, event)
+    part, declared, told = _column(held, event)
     law = _law(event)
-    values = _read(folder, held, part, event.column)
+    values = _read(folder, held, part, told, event.column)
     if not len(values):
         raise ValueError("there is no record to estimate from")
     if isinstance(law, RandomizedResponse):
@@ -109,7 +111,7 @@ def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
     return fitting[0]
 
 
-def _column(held: dict[str, Any], event: Event) -> tuple[Records, RecordColumn]:
+def _column(held: dict[str, Any], event: Event) -> tuple[Records, RecordColumn, TableMetadata]:
     declared = held["declaration"]
     try:
         declaration = declaration_from_texts(
@@ -118,7 +120,7 @@ def _column(held: dict[str, Any], event: Event) -> tuple[Records, RecordColumn]:
         for part in resolve_records(declaration):
             for column in part.columns:
                 if (part.name, column.name) == (event.query, event.column):
-                    return part, column
+                    return part, column, Described(declaration.spec).records(part)
     except (DpReleaseError, KeyError):
         pass
     _refuse("DP-VERIFY-009", why="the column is not declared")
@@ -132,10 +134,12 @@ def _law(event: Event) -> Mechanism:
     _refuse("DP-VERIFY-009", why=why)
 
 
-def _read(folder: Path, held: dict[str, Any], part: Records, name: str) -> pa.ChunkedArray:
+def _read(
+    folder: Path, held: dict[str, Any], part: Records, told: TableMetadata, name: str
+) -> pa.ChunkedArray:
     path = folder / formats.file_of(part.name)
     for file in held["files"]:
-        if file["query"] != part.name or not holds_records(folder, part, file["rows"]):
+        if file["query"] != part.name or not holds_records(folder, part, told, file["rows"]):
             continue
         if manifest.sha256_of(path) == file["sha256"]:
             return formats.PUBLISHED.read(path, [name]).column(0)

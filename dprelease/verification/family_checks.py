@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.documents.described import Described
+from dprelease.documents.metadata import TableMetadata
 from dprelease.numerics.lattice import LIMIT
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable, Output
+from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.tables.family_tables import (
-    published_table,
-    schema_of_measured,
-    schema_of_output,
-    step_tables,
-)
+from dprelease.tables.family_tables import published_table, step_tables
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.report import Report, is_written
 
@@ -24,28 +22,31 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_families(report: Report, families: Sequence[Family]) -> dict[str, int]:
+def check_families(
+    report: Report, declaration: Declaration, families: Sequence[Family]
+) -> dict[str, int]:
     """Add to a report what is found about families with a step.
 
     What comes back are the rows that their tables have to have, by name, as far as these can be
     made: what a step makes of measurements that are none is not looked at.
     """
+    told = Described(declaration.spec)
     rows: dict[str, int] = {}
     for family in families:
         if family.step is None:
             continue
         rows |= {table.measured: table.query.keys.size for table in family.tables}
-        whole = [_check_measured(report, table) for table in family.tables]
+        whole = [_check_measured(report, told, table) for table in family.tables]
         if all(whole):
-            rows |= _check_outputs(report, family, family.step)
+            rows |= _check_outputs(report, told, family, family.step)
     return rows
 
 
-def _check_measured(report: Report, table: FamilyTable) -> bool:
+def _check_measured(report: Report, told: Described, table: FamilyTable) -> bool:
     """Return whether measurements are whole: declared keys, integers that noise can give."""
     path, size = report.path / formats.file_of(table.measured), table.query.keys.size
     whole = (
-        is_written(report.path, table.measured, schema_of_measured(table), size)
+        is_written(report.path, told.measured(table), size)
         and has_keys(path, table.query)
         and not has_nulls(path)
         and _is_within(table, report.path)
@@ -65,10 +66,15 @@ def _is_within(table: FamilyTable, folder: Path) -> bool:
     )
 
 
-def _check_outputs(report: Report, family: Family, step: FamilyStep) -> dict[str, int]:
+def _check_outputs(
+    report: Report, described: Described, family: Family, step: FamilyStep
+) -> dict[str, int]:
     """Compare every output with what the step makes of the measurements; return their rows."""
     noised = [published_table(table, report.path) for table in family.tables]
-    compared = {output.name: _Compared(report.path, output) for output in family.outputs}
+    compared = {
+        output.name: _Compared(report.path, output, described.output(family, output))
+        for output in family.outputs
+    }
     for name, table in step_tables(family.outputs, step.values(noised)):
         compared[name].add(table)
     rows = {name: one.rows for name, one in compared.items()}
@@ -87,8 +93,8 @@ def _check_outputs(report: Report, family: Family, step: FamilyStep) -> dict[str
 class _Compared:
     """One published table beside what follows from the measurements, some rows at a time."""
 
-    def __init__(self, folder: Path, output: Output) -> None:
-        self._folder, self._output = folder, output
+    def __init__(self, folder: Path, output: Output, told: TableMetadata) -> None:
+        self._folder, self._output, self._told = folder, output, told
         self._held = _Rows(_reader(folder, output)())
         self._same = True
         self.rows = 0
@@ -106,9 +112,8 @@ class _Compared:
 
     def is_same(self) -> bool:
         """Return whether the file has the rows that were compared, and no others."""
-        columns = schema_of_output(self._output)
-        name, note = self._output.name, self._output.note
-        return self._same and is_written(self._folder, name, columns, self.rows, note)
+        note = self._output.note
+        return self._same and is_written(self._folder, self._told, self.rows, note)
 
 
 def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:

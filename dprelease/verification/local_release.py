@@ -9,6 +9,8 @@ from typing import Any
 from flint import ctx
 
 from dprelease.documents import local_manifest as manifest
+from dprelease.documents.described import Described
+from dprelease.documents.metadata import TableMetadata
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -43,7 +45,7 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     files = {file["query"]: file for file in record["files"]}
     sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
     digests = {part.name: files.get(part.name, {"sha256": ""})["sha256"] for part in parts}
-    is_whole = _check_files(report, parts, sizes)
+    is_whole = _check_files(report, Described(declaration.spec), parts, sizes)
     columns = _columns(report, record, parts)
     if columns is None or not is_whole:
         return
@@ -59,22 +61,28 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
         _ask_again(report, [column.event for column in columns], guarantee)
 
 
-def _check_files(report: Report, parts: Sequence[Records], sizes: dict[str, int]) -> bool:
+def _check_files(
+    report: Report, described: Described, parts: Sequence[Records], sizes: dict[str, int]
+) -> bool:
     """Return whether all files are there, with what can be published."""
-    wrong = [part for part in parts if not holds_records(report.path, part, sizes[part.name])]
+    wrong = [
+        part
+        for part in parts
+        if not holds_records(report.path, part, described.records(part), sizes[part.name])
+    ]
     for part in wrong:
         report.found("DP-VERIFY-006", name=formats.file_of(part.name))
     report.checked.append("columns, values and numbers of records follow from the declaration")
     return not wrong
 
 
-def holds_records(folder: Path, part: Records, rows: int) -> bool:
+def holds_records(folder: Path, part: Records, told: TableMetadata, rows: int) -> bool:
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
 
-    from dprelease.tables.record_table import declared_values, schema_of_records
+    from dprelease.tables.record_table import declared_values
 
-    if not is_written(folder, part.name, schema_of_records(part), rows):
+    if not is_written(folder, told, rows):
         return False
     try:
         table = formats.PUBLISHED.read(folder / formats.file_of(part.name))

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import party_manifest as manifest
+from dprelease.documents.described import Described
 from dprelease.documents.manifest import sha256_of
+from dprelease.documents.metadata import TableMetadata
 from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
@@ -50,7 +52,7 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     if resolved is None:
         return
     declaration, queries = resolved
-    check_messages(report, queries)
+    check_messages(report, Described(declaration.spec), queries)
     shares = _shares(report, record, queries)
     plan = None if shares is None else _plan(report, record, declaration, shares)
     if plan is None:
@@ -69,34 +71,35 @@ def _ask_again(report: Report, plan: FederatedPlan) -> None:
     ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
 
 
-def check_messages(report: Report, queries: Sequence[Query]) -> None:
+def check_messages(report: Report, described: Described, queries: Sequence[Query]) -> None:
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
-        if not _is_message(report.path, query):
+        if not _is_message(report.path, query, described.messages(query)):
             report.found("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
-def _is_message(folder: Path, query: Query) -> bool:
-    path = folder / formats.file_of(query.name)
-    columns = manifest.messages_schema(query)
-    there = is_written(folder, query.name, columns, query.keys.size)
+def _is_message(folder: Path, query: Query, told: TableMetadata) -> bool:
+    path = folder / told.file
+    there = is_written(folder, told, query.keys.size)
     return there and has_keys(path, query) and not has_nulls(path)
 
 
-def declared_queries(record: dict[str, Any]) -> tuple[Query, ...]:
-    """Return the queries of a manifest that was verified."""
+def declared_queries(record: dict[str, Any]) -> tuple[tuple[Query, TableMetadata], ...]:
+    """Return the queries of a manifest that was verified, and what is said of their messages."""
     held = record["declaration"]
-    return resolve_federated(
-        declaration_from_texts(held["texts"], held["release"], held.get("variables"))
-    )
+    declaration = declaration_from_texts(held["texts"], held["release"], held.get("variables"))
+    described = Described(declaration.spec)
+    return tuple((query, described.messages(query)) for query in resolve_federated(declaration))
 
 
-def checked_messages(folder: Path, record: dict[str, Any], query: Query) -> pa.Table | None:
+def checked_messages(
+    folder: Path, record: dict[str, Any], query: Query, told: TableMetadata
+) -> pa.Table | None:
     """Return a party's messages to one query; None unless they are what its manifest says."""
     (file,) = (file for file in record["files"] if file["query"] == query.name)
-    path = folder / formats.file_of(query.name)
-    if not _is_message(folder, query) or sha256_of(path) != file["sha256"]:
+    path = folder / told.file
+    if not _is_message(folder, query, told) or sha256_of(path) != file["sha256"]:
         return None
     return formats.PUBLISHED.read(path)
 

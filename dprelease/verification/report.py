@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.documents import manifest
+from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.said_records import field_notes
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
+from dprelease.tables.field_notes import says
 
 if TYPE_CHECKING:
     from dprelease.verification.second_opinion import Opinion
@@ -86,22 +89,25 @@ def resolved_again(
     return None
 
 
-def is_written(
-    folder: Path, query: str, columns: Sequence[tuple[str, str]], rows: int, note: str = ""
-) -> bool:
-    """Return whether a query's file has these columns, name and Arrow type, and so many rows.
+def is_written(folder: Path, told: TableMetadata, rows: int, note: str = "") -> bool:
+    """Return whether a table's file has its columns, what is said of these, and so many rows.
 
     `note`: what it says of itself; whatever else stands beside its rows was not published.
     """
     import pyarrow as pa
 
-    path = folder / formats.file_of(query)
+    path = folder / told.file
     try:
         if not path.is_file():
             return False
         schema, there = formats.PUBLISHED.shape(path)
         written = [(column.name, str(column.type)) for column in schema]
         notes = {b"dprelease": note.encode()} if note else {}
-        return written == list(columns) and there == rows and formats.PUBLISHED.notes(path) == notes
+        return (
+            written == [(column.name, column.kind) for column in told.columns]
+            and there == rows
+            and says(schema, field_notes(told))
+            and formats.PUBLISHED.notes(path) == notes
+        )
     except (OSError, pa.ArrowException):
         return False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from dprelease.documents import manifest
+from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.party_manifest import FORMAT
 from dprelease.errors import BudgetError, Place, VerificationError
 from dprelease.numerics.lattice import LIMIT, Integers
@@ -60,11 +61,11 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
         _refuse(f"{paths[0].name} does not verify ({report.findings[0].code})")
     _compare(paths, records)
     _check_parties(records)
-    declared = {each.name: each for each in declared_queries(records[0])}
+    declared = {each.name: (each, told) for each, told in declared_queries(records[0])}
     chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
     if chosen not in declared:
         _refuse(f"name one of the queries {', '.join(declared)}")
-    return _summed(paths, records, declared[chosen])
+    return _summed(paths, records, *declared[chosen])
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -108,12 +109,14 @@ def _check_parties(records: Sequence[dict[str, Any]]) -> None:
         _refuse("two parties have the very same messages")
 
 
-def _summed(paths: Sequence[Path], records: Sequence[dict[str, Any]], query: Query) -> pd.DataFrame:
+def _summed(
+    paths: Sequence[Path], records: Sequence[dict[str, Any]], query: Query, told: TableMetadata
+) -> pd.DataFrame:
     columns = {m["column"]: m for m in records[0]["measurements"] if m["query"] == query.name}
     shown: pd.DataFrame | None = None
     totals: dict[str, Any] = {}
     for path, record in zip(paths, records, strict=True):
-        table = checked_messages(path, record, query)
+        table = checked_messages(path, record, query, told)
         if table is None:
             _refuse(f"a file of {path.name} is missing, or another one than was written")
         if shown is None:

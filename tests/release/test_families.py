@@ -37,6 +37,7 @@ from tests.processes import ended
 from tests.release import adding_up
 from tests.release.adding_up import AddingUp
 from tests.replay import Keyed
+from tests.rewriting import rewrite
 
 SCHEMA = """\
 table: people
@@ -203,8 +204,7 @@ def test_the_bytes_of_a_file_do_not_depend_on_batches(
 
 
 def altered(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    table = change(pq.read_table(path))
-    pq.write_table(table, path, compression="zstd", write_statistics=False, store_schema=False)
+    rewrite(path, change)
 
 
 def with_first(column: str, value: object) -> Callable[[pa.Table], pa.Table]:

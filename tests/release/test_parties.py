@@ -12,7 +12,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -32,6 +31,7 @@ from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.replay import Keyed, Replay
+from tests.rewriting import rewrite
 from tests.verification.forging import opinion, publish, read, seal
 
 ERROR_RATE = 1e-9
@@ -63,7 +63,7 @@ def plan(folders: list[Path]) -> FederatedPlan:
 def rewritten(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change a party's table, and its digest in a manifest that is sealed again."""
     path = folder / "by_city.parquet"
-    pq.write_table(change(pq.read_table(path)), path, store_schema=False)
+    rewrite(path, change)
     forged(folder, lambda r: r["files"][0].update(sha256=manifest.sha256_of(path)))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from dprelease.postprocess.consistent import dense_errors, exchanges, normal_equ
 from dprelease.tables.family_tables import published_table
 from tests.release.families_of_areas import declared, published
 from tests.release.test_families import resealed
+from tests.rewriting import rewrite
 
 ASKED = {
     "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
@@ -204,35 +207,100 @@ def test_running_again_finds_faults(what: str, tmp_path: Path) -> None:
     for name, steps in changes.items():
         path = folder / kind / f"{name}.parquet"
         for change in steps:
-            pq.write_table(
-                change(pq.read_table(path)), path, compression="zstd", write_statistics=False,
-                store_schema=False,
-            )  # fmt: skip
+            rewrite(path, change)
     resealed(folder)
     codes = {finding.code for finding in dprelease.verify(folder).findings}
     assert codes == {"DP-VERIFY-012"}
 
 
-NOTES: dict[str, dict[str, str]] = {
-    "nothing": {},
-    "another": {"dprelease": "The rows are of persons."},
-    "something": {"by": "somebody"},
+Schemas = Callable[[pa.Schema], pa.Schema]
+
+
+def fields(change: Callable[[dict[bytes, bytes]], object]) -> Schemas:
+    """Return the change of what every column says of itself."""
+
+    def work(schema: pa.Schema) -> pa.Schema:
+        changed = []
+        for field in schema:
+            said = dict(field.metadata or {})
+            change(said)
+            changed.append(field.with_metadata(said))
+        return pa.schema(changed, metadata=schema.metadata)
+
+    return work
+
+
+def also(**said: str) -> Schemas:
+    return lambda schema: schema.with_metadata({**(schema.metadata or {}), **said})
+
+
+SAID: dict[str, tuple[Schemas, bool]] = {
+    "the same": (lambda schema: schema, True),
+    "another note": (also(dprelease="The rows are of persons."), False),
+    "one more note": (also(by="somebody"), False),
+    "nothing of columns": (lambda schema: schema.remove_metadata(), False),
+    "another role": (fields(lambda said: said.update({b"role": b"value of the truth"})), False),
+    "no role": (fields(lambda said: said.pop(b"role")), False),
+    "a label that nobody declared": (fields(lambda said: said.update({b"label": b"All"})), False),
 }
 
 
-@pytest.mark.parametrize("name", ["records/pop_invented", "estimates/pop", "measurements/pop"])
-@pytest.mark.parametrize("what", NOTES)
-def test_what_files_say_of_themselves_is_published_too(
-    name: str, what: str, tmp_path: Path
-) -> None:
-    """A file may not call invented persons real, nor tell anything else beside its rows."""
+@pytest.fixture(scope="module")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = {"asked": "group_by: [band]", "consistent": "{non_negative: true, publish: "
              "{records: true}}"}  # fmt: skip
-    path = published(tmp_path, **asked) / f"{name}.parquet"
+    return published(tmp_path_factory.mktemp("invented"), **asked)
+
+
+FILES = ("records/pop_invented", "estimates/pop", "measurements/pop")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("what", SAID)
+def test_what_files_say_of_themselves_is_published_too(
+    name: str, what: str, invented: Path, tmp_path: Path
+) -> None:
+    """A file may not call invented persons real, nor tell anything else beside its rows."""
+    change, is_ok = SAID[what]
+    folder = Path(shutil.copytree(invented, tmp_path / "copy"))
+    path = folder / f"{name}.parquet"
     held = pq.read_table(path)
-    says_nothing = held.schema.metadata is None
+    with pq.ParquetWriter(path, change(held.schema), compression="zstd") as writer:
+        writer.write_table(held)
+    resealed(folder)
+    assert dprelease.verify(folder).ok is is_ok
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_note_that_is_missing(name: str, invented: Path, tmp_path: Path) -> None:
+    """Invented persons are called so in their file itself."""
+    folder = Path(shutil.copytree(invented, tmp_path / "copy"))
+    path = folder / f"{name}.parquet"
+    held = pq.read_table(path)
+    had_one = held.schema.metadata is not None
+    pq.write_table(held.replace_schema_metadata(None), path, compression="zstd")
+    resealed(folder)
+    assert dprelease.verify(folder).ok is not had_one
+
+
+HIDDEN: dict[str, Callable[[pa.Schema], bytes]] = {
+    "as it is read": lambda schema: bytes(schema.serialize()),
+    "a note inside": lambda schema: bytes(schema.with_metadata({"by": "somebody"}).serialize()),
+    "no schema": lambda schema: b"The rows are of persons.",
+}
+
+
+@pytest.mark.parametrize("what", HIDDEN)
+def test_the_stored_schema_says_no_more_than_the_file(
+    what: str, invented: Path, tmp_path: Path
+) -> None:
+    """Readers of Parquet leave out what stands there beside columns; others may show it."""
+    folder = Path(shutil.copytree(invented, tmp_path / "copy"))
+    path = folder / "estimates/pop.parquet"
+    held = pq.read_table(path)
+    stored = base64.b64encode(HIDDEN[what](held.schema))
     with pq.ParquetWriter(path, held.schema, compression="zstd", store_schema=False) as writer:
         writer.write_table(held)
-        writer.add_key_value_metadata(NOTES[what])
-    resealed(path.parents[1])
-    assert dprelease.verify(path.parents[1]).ok is (says_nothing and not NOTES[what])
+        writer.add_key_value_metadata({"ARROW:schema": stored})
+    resealed(folder)
+    assert dprelease.verify(folder).ok is (what == "as it is read")

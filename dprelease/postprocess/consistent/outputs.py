@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.families import Flag, Lattice, Output, Real
+from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
@@ -50,13 +51,36 @@ def all_outputs(
     """Yield what is published of a family beside its measurements."""
     for placed in estimated(shape, spec):
         types, words = _merged([estimate_columns(column) for column in columns])
-        yield Output(estimates_of(placed.name), placed.table.query.keys, types, words)
+        keys = placed.table.query.keys
+        yield Output(estimates_of(placed.name), keys, types, words, roles=beside(columns, types))
     if spec.non_negative:
         for placed in shape.placed:
             types, words = _merged([whole_columns(column) for column in columns])
-            yield Output(whole_of(placed.name), placed.table.query.keys, types, words)
+            keys = placed.table.query.keys
+            yield Output(whole_of(placed.name), keys, types, words, roles=beside(columns, types))
     if spec.publish.records:
         yield Output(records_of(family), shape.leaves, {}, {}, INVENTED)
+
+
+BESIDE = {
+    "se": Role.STANDARD_ERROR,
+    "moe": Role.MARGIN,
+    "lower": Role.LOWER,
+    "upper": Role.UPPER,
+    "adjusted": Role.FLAG,
+}
+"""What stands beside a column, by the ending of its name."""
+
+
+def beside(columns: Sequence[Agreed], types: Columns) -> dict[str, tuple[Role, str]]:
+    """Return the roles of what stands beside columns, as far as it is published."""
+    named = {
+        f"{column.name}_{ending}": (role, column.name)
+        for column in columns
+        for ending, role in BESIDE.items()
+    }
+    own = {column.name for column in columns}
+    return {name: role for name, role in named.items() if name in types and name not in own}
 
 
 Told = dict[str, tuple[Lattice | Real | Flag, str]]

@@ -10,17 +10,18 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, refuse, to_text
 from dprelease.schema.mechanism import Mechanism
-from dprelease.schema.model import Model
 from dprelease.schema.release_parts.shares import Share, ShareSpec
+from dprelease.schema.said import Decimals, Told
 
 
-class RecordColumnSpec(Model):
+class RecordColumnSpec(Told):
     """One column of records that are noised one by one."""
 
     mechanism: Mechanism | None = None
     weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
     epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
     rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    decimals: Decimals | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -36,7 +37,7 @@ def _named(value: object) -> object:
     return value
 
 
-class RecordsSpec(Model):
+class RecordsSpec(Told):
     """Records of one table to publish one by one: declared columns alone, each with noise."""
 
     source: Text = Field(alias="from")

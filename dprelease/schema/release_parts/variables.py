@@ -48,6 +48,13 @@ RELEASES: dict[KeyPath, str] = {
     ("tables", ANY): PATH,
     ("queries", ANY, "where"): SQL,
     ("queries", ANY, "derive", ANY, "expression"): SQL,
+    **{("about", name): TITLE for name in ("period", "version", "replaces", "area")},
+    **{
+        (*keys, name, *language): TITLE
+        for keys in (("about",), ("queries", ANY), ("queries", ANY, "tables", ANY))
+        for name in ("title", "label", "description")
+        for language in ((), (ANY,))
+    },
 }
 TABLES: dict[KeyPath, str] = {
     ("source",): PATH,
@@ -192,7 +199,7 @@ def _filled(
             return text, DeclarationError("DP-VAR-005", place=place, name=name, nearest=close)
         variables.used.add(name)
         if kind is None:
-            problem = "it is neither a path, nor a title, nor a condition"
+            problem = "it is neither a path, nor a title or the like, nor a condition"
             return text, DeclarationError("DP-VAR-006", place=place, name=name, problem=problem)
         value = variables.values[name]
         if kind == PATH and not _is_part_of_a_name(value):

@@ -1,0 +1,105 @@
+"""Whether all texts of a release are in its languages, and of tables that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dprelease.errors import DeclarationError, DpReleaseError
+from dprelease.schema.columns import CategoryColumn
+from dprelease.schema.model import Model, shortened
+from dprelease.schema.nearest import nearest
+from dprelease.schema.release import QuerySpec, ReleaseSpec
+from dprelease.schema.release_parts.about import UNDETERMINED
+from dprelease.schema.said import Said
+from dprelease.schema.table import Table
+from dprelease.schema.yaml_text.reader import Document, KeyPath
+
+MOST_TOLD = 20
+"""Findings of one document: a language that is missing is missing in most texts."""
+
+
+def languages_of(spec: ReleaseSpec) -> tuple[str, ...]:
+    """Return the languages of a release's texts; one that nobody told, if none is declared."""
+    return (UNDETERMINED,) if spec.about is None else spec.about.languages
+
+
+def findings_of_texts(
+    spec: ReleaseSpec, document: Document, tables: Sequence[tuple[Table, Document]]
+) -> Iterator[DpReleaseError]:
+    """Yield DP-LABEL-002 for texts in other languages, 003 for those of tables that there are not.
+
+    `tables`: the schemas, each with its document.
+    """
+    languages = languages_of(spec)
+    for model, held in ((spec, document), *tables):
+        told = 0
+        for keys, said in said_in(model):
+            problem = _problem(said, languages)
+            if problem is not None and told < MOST_TOLD:
+                told += 1
+                yield DeclarationError(
+                    "DP-LABEL-002",
+                    place=held.place(*keys),
+                    problem=problem,
+                    known=", ".join(languages) if languages != (UNDETERMINED,) else "none",
+                )
+    for name, query in spec.queries.items():
+        yield from _unknown_tables(name, query, document)
+
+
+def _problem(said: Said, languages: Sequence[str]) -> str | None:
+    """Return why a text is not in the languages of a release; None if it is."""
+    if said.languages is None:
+        return None
+    lacking = [tag for tag in languages if tag not in said.languages]
+    beyond = sorted(said.languages - {*languages})
+    if lacking and lacking != [UNDETERMINED]:
+        return f"The text lacks '{lacking[0]}'"
+    return f"The text is in '{beyond[0]}', which is not declared" if beyond else None
+
+
+def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator[DpReleaseError]:
+    known = [*query.tables(name), *query.invented(name)]
+    for table in query.told:
+        if table not in known:
+            yield DeclarationError(
+                "DP-LABEL-003",
+                place=document.place("queries", name, "tables", table),
+                value=table,
+                known=f"tables of '{name}' are {', '.join(known)}{nearest(table, known)}",
+            )
+
+
+def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Said]]:
+    """Yield every text of a declared model that has languages, with the keys that it stands at."""
+    for name, field in type(model).model_fields.items():
+        yield from _said(getattr(model, name), (*keys, field.alias or name))
+    if isinstance(model, CategoryColumn) and model.values_from is None:
+        areas = dict(zip(model.values or (), model.above, strict=False))
+        for value, said in model.value_labels.items():
+            area = [areas[value]] if value in areas else []
+            yield (*keys, "values", *area, value), said
+
+
+def _said(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Said]]:
+    if isinstance(value, Said):
+        yield keys, value
+    elif isinstance(value, Model):
+        yield from said_in(value, keys)
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _said(part, (*keys, name))
+    elif isinstance(value, tuple) and value and isinstance(value[0], Said | Model):
+        for i, part in enumerate(value):
+            yield from _said(part, (*keys, i))
+
+
+def untold(spec: ReleaseSpec) -> list[str]:
+    """Return the columns of queries without a label, if others have one: query.column."""
+    columns = {
+        f"{query}.{name}": column.label is not None
+        for query, asked in spec.queries.items()
+        for name, column in asked.columns.items()
+    }
+    return [shortened(name) for name, has in columns.items() if not has and any(columns.values())]

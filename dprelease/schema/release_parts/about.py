@@ -1,0 +1,98 @@
+"""What is said of a release as a whole, for its readers: who publishes what, for when and where."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import date
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, refuse
+from dprelease.schema.model import Model
+from dprelease.schema.said import Label, Language, Line, Prose, Texts
+
+UNDETERMINED = "und"
+"""The tag of BCP 47 for a language that nobody has told."""
+
+MOST_LANGUAGES = 24
+_PART = r"([0-9]{4})(?:-([0-9]{2}))?(?:-([0-9]{2}))?"
+_LINK = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:[/?#][!-~]*)?")
+
+
+def to_period(text: str) -> str:
+    """Return a reference period as a date, or as its first and last day with a slash between them.
+
+    It is written as ISO 8601 has it: a day, a month, a year, or two of these with a slash.
+    """
+    parts = [re.fullmatch(_PART, part) for part in text.split("/")]
+    try:
+        days = [_days(*part.groups()) for part in parts if part is not None]
+    except ValueError:
+        days = []
+    if len(days) != len(parts) or len(days) > 2 or days[0][0] > days[-1][1]:
+        problem = "a period such as 2024, 2024-03, 2024-03-31 or 2023-07/2024-06 is needed"
+        refuse("DP-DECL-003", problem=problem)
+    first, last = days[0][0], days[-1][1]
+    return f"{first}" if first == last else f"{first}/{last}"
+
+
+def _days(year: str, month: str | None, day: str | None) -> tuple[date, date]:
+    if month is None:
+        return date(int(year), 1, 1), date(int(year), 12, 31)
+    if day is None:
+        last = monthrange(int(year), int(month))[1] if 1 <= int(month) <= 12 else 0
+        return date(int(year), int(month), 1), date(int(year), int(month), last)
+    whole = date(int(year), int(month), int(day))
+    return whole, whole
+
+
+def to_link(text: str) -> str:
+    """Return a link that a page may have: of http or https, without anything that ends it."""
+    if _LINK.fullmatch(text) is None or any(mark in text for mark in "\"'<>`"):
+        refuse("DP-DECL-003", problem="a link such as https://example.org/methods is needed")
+    return text
+
+
+def _one_or_many(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Period = Annotated[Line, AfterValidator(to_period)]
+Link = Annotated[Line, AfterValidator(to_link)]
+
+
+class AboutSpec(Model):
+    """What readers are told of a release; all of it is public, and none of it changes a number.
+
+    `languages`: those of labels, descriptions and notes, by their tags; the first is the one to
+    fall back on. `period`: when the tables are about. `replaces`: what names the release that this
+    one stands in for. `title`: that of the release in its languages, where one is not enough.
+    """
+
+    title: Label | None = None
+    description: Prose | None = None
+    publisher: Line | None = None
+    contact: Line | None = None
+    licence: Line | None = None
+    period: Period | None = None
+    area: Line | None = None
+    version: Line | None = None
+    replaces: Line | None = None
+    methodology: Link | None = None
+    notes: Texts = ()
+    languages: Annotated[
+        tuple[Language, ...],
+        BeforeValidator(_one_or_many),
+        Field(min_length=1, max_length=MOST_LANGUAGES),
+        ShortForm(TEXT_SCHEMA),
+    ] = (UNDETERMINED,)
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        for i, tag in enumerate(self.languages):
+            if tag in self.languages[:i]:
+                problem = "stands there twice"
+                refuse("DP-LABEL-004", spot=("languages", i), found=tag, problem=problem)
+        return self

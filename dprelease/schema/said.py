@@ -1,0 +1,169 @@
+"""Texts for readers as declared: labels, descriptions and footnotes, in one language or in several.
+
+They are shown where many programs obey some characters in place of showing them: terminals, cells
+of a workbook, XML, pages. So a text is one line of visible characters, and what hides, reverses or
+breaks it is refused when it is declared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Whole, refuse
+from dprelease.schema.model import Model
+
+EVERY = ""
+"""Stands for every language of a release."""
+
+LONGEST_LABEL, LONGEST_TEXT = 200, 1000
+MOST_FOOTNOTES, MOST_DECIMALS = 20, 18
+
+# Ranges, and no categories of Unicode: these grow with Python's version, and a release has to be
+# refused or verified by all of them. Joiners, marks of direction and variation selectors are in the
+# spelling of many languages.
+_NO_TEXT = {
+    "a line break": "\n\r\v\f\x85\u2028\u2029",
+    "a control character": "\0-\x1f\x7f-\x9f",
+    "an override of the direction of writing": "\u202a-\u202e\u2066-\u2069",
+    "an invisible character": (
+        "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff"
+        "\uffa0\ufff0-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+    ),
+    "a character that stands for none": (
+        "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff"
+        + "".join(chr(plane + end) for plane in range(1 << 16, 15 << 16, 1 << 16)
+                  for end in (0xFFFE, 0xFFFF))
+    ),
+}  # fmt: skip
+NO_TEXT = [(words, re.compile(f"[{marks}]")) for words, marks in _NO_TEXT.items()]
+ANY_OF_THEM = re.compile(f"[{''.join(_NO_TEXT.values())}]")
+
+LANGUAGE = r"([A-Za-z]{2,3})(-[A-Za-z]{4})?(-(?:[A-Za-z]{2}|[0-9]{3}))?((?:-[A-Za-z0-9]{5,8})*)"
+"""A tag of BCP 47: language, script, region and variants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A declared text in each language by its tag; that of `EVERY` is the same in all."""
+
+    by_language: Mapping[str, str]
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Return the languages that it is declared in; None if it is one for all."""
+        return None if EVERY in self.by_language else frozenset(self.by_language)
+
+    def texts(self, languages: Sequence[str]) -> dict[str, str]:
+        """Return the text in each of some languages, which are those that it is declared in."""
+        every = self.by_language.get(EVERY)
+        return {tag: self.by_language[tag] if every is None else every for tag in languages}
+
+
+def to_language(value: object) -> str:
+    """Return the one spelling of a language's tag, such as en, pt-BR or zh-Hant."""
+    match = re.fullmatch(LANGUAGE, value) if isinstance(value, str) else None
+    if match is None:
+        refuse("DP-LABEL-004", found=str(value)[:60], problem="is no tag of a language")
+    language, script, region, variants = (part or "" for part in match.groups())
+    return language.lower() + script.title() + region.upper() + variants.lower()
+
+
+def problem_of(text: str, most: int) -> str | None:
+    """Return why a text can't be shown everywhere; None if it can."""
+    if not text:
+        return "it is empty"
+    if len(text) > most:
+        return f"it has {len(text):,} characters, more than {most:,}"
+    if ANY_OF_THEM.search(text) is None:
+        return None
+    words, mark = next(
+        (words, found[0]) for words, marks in NO_TEXT if (found := marks.search(text))
+    )
+    return f"it holds {words} (U+{ord(mark):04X})"
+
+
+def to_line(value: object, most: int = LONGEST_TEXT) -> str:
+    """Return a text of one line; what is white at its ends is left out."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str):
+        refuse("DP-LABEL-001", problem="it is no text")
+    text = text.strip()
+    problem = problem_of(text, most)
+    if problem is not None:
+        refuse("DP-LABEL-001", problem=problem)
+    return text
+
+
+def to_said(value: object, most: int = LONGEST_TEXT) -> Said:
+    """Return a text for all languages, or one for each."""
+    if isinstance(value, Said):
+        return value
+    if not isinstance(value, Mapping):
+        return Said({EVERY: to_line(value, most)})
+    if not value:
+        refuse("DP-LABEL-001", problem="it is empty")
+    texts: dict[str, str] = {}
+    for tag, text in value.items():
+        language = _at(str(tag), to_language, tag)
+        if language in texts:
+            refuse("DP-LABEL-004", key=str(tag), found=language, problem="stands there twice")
+        texts[language] = _at(str(tag), partial(to_line, most=most), text)
+    return Said(texts)
+
+
+def _at(key: str, made: Callable[[object], str], value: object) -> str:
+    """Return what is made of a value; a finding stands at a key."""
+    try:
+        return made(value)
+    except PydanticCustomError as problem:
+        refuse(problem.type, **{**(problem.context or {}), "key": key})
+
+
+to_label = partial(to_said, most=LONGEST_LABEL)
+
+
+def labels_of_values(values: Mapping[object, object], *keys: str) -> Iterator[tuple[str, Said]]:
+    """Yield the labels of listed values; a finding stands at its value, below some keys."""
+    for value, given in values.items():
+        try:
+            yield str(value), to_label(given)
+        except PydanticCustomError as problem:
+            told = {name: part for name, part in (problem.context or {}).items() if name != "key"}
+            refuse(problem.type, spot=(*keys, str(value)), **told)
+
+
+def _one_or_many(value: object) -> object:
+    return [value] if isinstance(value, str | Mapping) else value
+
+
+_BY_LANGUAGE = {"type": "object", "minProperties": 1, "additionalProperties": TEXT_SCHEMA}
+_SAID = WithJsonSchema({"anyOf": [TEXT_SCHEMA, _BY_LANGUAGE]})
+
+Line = Annotated[str, BeforeValidator(to_line), WithJsonSchema({"type": ["string", "integer"]})]
+Language = Annotated[str, BeforeValidator(to_language), WithJsonSchema(TEXT_SCHEMA)]
+Label = Annotated[Said, BeforeValidator(to_label), _SAID]
+Prose = Annotated[Said, BeforeValidator(to_said), _SAID]
+Texts = Annotated[
+    tuple[Prose, ...],
+    BeforeValidator(_one_or_many),
+    Field(max_length=MOST_FOOTNOTES),
+    ShortForm(TEXT_SCHEMA, _BY_LANGUAGE),
+]
+"""Several texts, one after the other; one may stand there without a list."""
+Decimals = Annotated[Whole, Field(ge=0, le=MOST_DECIMALS)]
+ValueLabels = dict[str, Label]
+
+
+class Told(Model):
+    """What readers are told of a table, a column or a key."""
+
+    label: Label | None = None
+    description: Prose | None = None
+    footnotes: Texts = ()

@@ -1,0 +1,87 @@
+"""Labels of the values of keys: beside the values themselves, or in columns of their file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from dprelease.schema.field_types import refuse, to_text
+from dprelease.schema.model import shortened
+from dprelease.schema.said import EVERY, Label, Said, labels_of_values, problem_of
+from dprelease.schema.said import LONGEST_LABEL as LONGEST
+
+Listed = dict[str, Label | None]
+"""Values in their order, each with its label if it has one."""
+
+
+def to_listed(value: object) -> object:
+    """Return a list of values as a mapping without labels; raises DP-SCHEMA-003 for one twice."""
+    if not isinstance(value, list | tuple):
+        return value
+    listed = [to_text(item) for item in value]
+    if len(set(listed)) < len(listed):
+        refuse("DP-SCHEMA-003", column="this column", key="labels")
+    return dict.fromkeys(listed)
+
+
+def labels_beside(values: object, within: str | None) -> dict[str, Said]:
+    """Return the labels that stand beside the values of a category; none for plain lists.
+
+    Raises
+    ------
+    PydanticCustomError
+        DP-LABEL-001 or 004, at the value; DP-DECL-003 for values by area without their area.
+    """
+    if not isinstance(values, Mapping):
+        return {}
+    if within is None:
+        if any(isinstance(label, list | tuple) for label in values.values()):
+            problem = "lists of values by area need `within`, the category of these areas"
+            refuse("DP-DECL-003", problem=problem, key="values")
+        return dict(labels_of_values(values, "values"))
+    found: dict[str, Said] = {}
+    for area, parts in values.items():
+        if isinstance(parts, Mapping):
+            found |= labels_of_values(parts, "values", str(area))
+    return found
+
+
+def labels_of_rows(columns: Said, rows: Iterable[Sequence[str]], first: int) -> dict[str, Said]:
+    """Return the labels of a file's values, which stand first in its rows.
+
+    `columns`: those of labels, by language, whose cells are at the places from `first` on. A value
+    without any text has no label.
+
+    Raises
+    ------
+    PydanticCustomError
+        DP-LABEL-001 for a text that can't be shown, 002 for one that a language lacks.
+    """
+    tags = list(columns.by_language)
+    labels: dict[str, Said] = {}
+    for row in rows:
+        texts = {tag: cell.strip() for tag, cell in zip(tags, row[first:], strict=True)}
+        if not any(texts.values()):
+            continue
+        for tag, text in texts.items():
+            _check(row[0], tag, text, tags)
+        labels[row[0]] = Said(texts)
+    return labels
+
+
+def _check(value: str, tag: str, text: str, tags: Sequence[str]) -> None:
+    problem = problem_of(text, LONGEST)
+    if problem is None:
+        return
+    of_value = f"of the label of '{shortened(value)}'"
+    if text or tag == EVERY:
+        refuse("DP-LABEL-001", key="values_from", problem=f"{of_value}, {problem}")
+    problem = f"'{shortened(value)}' has no label in '{tag}'"
+    refuse("DP-LABEL-002", key="values_from", problem=problem, known=", ".join(tags))
+
+
+def refuse_unknown(labels: Iterable[str], is_known: Callable[[str], bool], known: str) -> None:
+    """Raise DP-LABEL-003 for a label of a value that there is not."""
+    for value in labels:
+        if not is_known(value):
+            shown = shortened(value)
+            refuse("DP-LABEL-003", spot=("labels", value), value=shown, known=known)
