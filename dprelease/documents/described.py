@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dprelease.documents.metadata import About, ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.documents.told_columns import Teller
 from dprelease.errors.printable import one_line
 from dprelease.postprocess.families import Family, FamilyTable, Output
-from dprelease.query.records import Records
 from dprelease.query.resolve import Query
 from dprelease.schema.languages import languages_of
 from dprelease.schema.load import Declaration
@@ -21,7 +21,9 @@ from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.said import Told
 from dprelease.tables import formats
 from dprelease.tables.family_tables import schema_of_measured
-from dprelease.tables.record_table import schema_of_records
+
+if TYPE_CHECKING:
+    from dprelease.query.records import Records
 
 Rows = Mapping[str, int]
 """Numbers of rows of published tables, by name."""
@@ -117,6 +119,8 @@ class Described:
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
         """Return what is said of records that are published one by one."""
+        from dprelease.tables.record_table import schema_of_records  # of single records alone
+
         asked = self.spec.records[part.name]
         declared = part.declared.table.columns
         columns = [

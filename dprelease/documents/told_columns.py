@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dprelease.documents.companion_words import label_beside
 from dprelease.documents.metadata import Code, CodeList, ColumnMetadata, Role
@@ -12,7 +12,6 @@ from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measurement import Published
-from dprelease.query.records import RecordColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import ColumnSpec
 from dprelease.schema.columns import (
@@ -28,6 +27,9 @@ from dprelease.schema.said import Said
 from dprelease.tables.family_tables import schema_of_output
 from dprelease.tables.key_columns import key_types
 from dprelease.tables.published_columns import published_types
+
+if TYPE_CHECKING:
+    from dprelease.query.records import RecordColumn
 
 Columns = Mapping[str, Column]
 

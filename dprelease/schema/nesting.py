@@ -42,7 +42,7 @@ def parts_of_areas(values: object, within: str) -> list[list[str]]:
 def once(pairs: Sequence[Sequence[str]]) -> None:
     """Raise DP-SCHEMA-017 for a value that lies in two areas."""
     lies: dict[str, str] = {}
-    for value, area in pairs:
+    for value, area, *_ in pairs:
         if lies.setdefault(value, area) != area:
             fields = {"value": shortened(value), "one": shortened(lies[value])}
             refuse("DP-SCHEMA-017", column="this column", other=shortened(area), **fields)

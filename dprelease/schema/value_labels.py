@@ -34,7 +34,7 @@ def labels_beside(values: object, within: str | None) -> dict[str, Said]:
     if not isinstance(values, Mapping):
         return {}
     if within is None:
-        if any(isinstance(label, list | tuple) for label in values.values()):
+        if values and all(isinstance(label, list | tuple) for label in values.values()):
             problem = "lists of values by area need `within`, the category of these areas"
             refuse("DP-DECL-003", problem=problem, key="values")
         return dict(labels_of_values(values, "values"))

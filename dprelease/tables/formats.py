@@ -48,7 +48,7 @@ class Format(Protocol):
         """Return columns with what is said of them, and number of rows, without reading these."""
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
-        """Return what the file says beside its columns and rows, and of these as such, by name."""
+        """Return what the file says beside rows and columns, and what these say, by name."""
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield some columns, or all, in the order in which they were written."""
@@ -91,9 +91,11 @@ class Parquet:
         import pyarrow.parquet as pq
 
         file = pq.ParquetFile(path)
-        notes = dict(file.metadata.metadata or {})
-        if ARROW in notes and _is_no_more(notes[ARROW], file.schema_arrow):
-            del notes[ARROW]
+        schema, notes = file.schema_arrow, dict(file.metadata.metadata or {})
+        stored = notes.pop(ARROW, None)
+        told = stored is None or _is_no_more(stored, schema)
+        if not told or dict(schema.metadata or {}) != notes or not _is_told_once(schema):
+            notes[ARROW] = stored or b""
         return notes
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -118,6 +120,18 @@ def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
     except (ValueError, pa.ArrowException, OSError):
         return False
     return bool(held.equals(schema, check_metadata=True))
+
+
+def _is_told_once(schema: pa.Schema) -> bool:
+    """Return whether no note stands there twice under one name: a mapping has one of them."""
+    import pyarrow as pa
+
+    fields = [
+        field if field.metadata is None else field.with_metadata(dict(field.metadata))
+        for field in schema
+    ]
+    once = pa.schema(fields, metadata=schema.metadata)
+    return bool(schema.equals(once, check_metadata=True))
 
 
 class _RowGroups:

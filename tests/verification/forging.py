@@ -36,16 +36,19 @@ columns:
 """
 CENTRAL = """\
 title: People by city
+about: {languages: [en, fr], publisher: Office, notes: [{en: Rounded., fr: Arrondi.}]}
 tables: [people.yaml]
 budget: {epsilon: 2, delta: 1e-6, neighbours: add_remove}
 mechanism: discrete_laplace
 queries:
   by_city:
     from: people
+    label: {en: People by city, fr: Personnes par ville}
+    footnotes: [Adults.]
     where: age >= 18
     group_by: [city]
     columns:
-      people: {count_distinct: person, margin: true, mechanism: auto}
+      people: {count_distinct: person, margin: true, mechanism: auto, label: People, decimals: 0}
       pay: {sum: pay, mechanism: auto, round_to: 10}
       mid: {median: age}
       rows: {count: "*", moe: 400, mechanism: discrete_gaussian}
