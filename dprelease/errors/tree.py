@@ -24,6 +24,7 @@ from dprelease.errors.words import ledger_words as ledger
 from dprelease.errors.words import local_words as local
 from dprelease.errors.words import output_words as output
 from dprelease.errors.words import query_words as query
+from dprelease.errors.words import rehearsal_words as rehearsal
 from dprelease.errors.words import session_words as session
 from dprelease.errors.words import signature_words as signature
 from dprelease.errors.words import spark_words as spark
@@ -122,6 +123,7 @@ class DeclarationError(DpReleaseError):
         | label.TEMPLATES
         | join.DECLARED
         | engine.DECLARED
+        | rehearsal.ASKED
     )
     exit_code = EXIT_INPUT
 
@@ -149,7 +151,7 @@ class FrameError(DataError, TypeError):
 class OutputError(DpReleaseError):
     """The release can't be written where the release file says."""
 
-    templates = output.TEMPLATES
+    templates = output.TEMPLATES | rehearsal.WRITTEN
     exit_code = EXIT_INPUT
 
 
