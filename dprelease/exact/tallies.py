@@ -53,8 +53,10 @@ class TallyingEngine(Engine):
         self._register(lost.key_tables)
 
         def counted(link: duckdb.DuckDBPyConnection) -> tuple[list[Any], list[Any]]:
-            stored, asked = (link.execute(sql).fetchone() for sql in (lost.stored, lost.asked))
-            return list(stored or ()), list(asked or ())
+            (stored,), (asked,) = (
+                link.execute(sql).fetchall() for sql in (lost.stored, lost.asked)
+            )
+            return list(stored), list(asked)
 
         stored, asked = self._read_rows(counted)
         lines = self._read_rows(lambda _link: _lines(self._inputs[0]))

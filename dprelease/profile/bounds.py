@@ -63,7 +63,9 @@ def bounds_tried(
         whole = summed(engine, query, MANY_GROUPS, MANY_ROWS)
         for bound, most in BOUNDS.items():
             declared = getattr(query.unit, bound)
-            for value in tried(declared, most):
+            space = query.finest or query.keys
+            useful = min(most, space.size) if bound == "max_groups" else most
+            for value in tried(declared, useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
                     plans[key] = _plan(_changed(declaration, *key))

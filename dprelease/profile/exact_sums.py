@@ -66,6 +66,9 @@ def _rows(query: Query, unit: PrivacyUnit) -> Measurement:
 
 
 def tried(declared: int, most: int) -> Sequence[int]:
-    """Return the bounds that are tried: 1, the declared one, and some around it by halves."""
-    around = {1, declared // 4, declared // 2, declared, 2 * declared, 4 * declared}
-    return sorted(bound for bound in around if 1 <= bound <= most)
+    """Return the bounds that are tried: 1, the declared one, and some around it by halves.
+
+    `most`: a higher one means the same.
+    """
+    around = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
+    return sorted({declared, *(bound for bound in around if 1 <= bound <= most)})
