@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
     from dprelease.accessor.session import Session
     from dprelease.planning.auto.single_mechanism import calibrate
+    from dprelease.rehearsal.api import rehearse
     from dprelease.release.api import Release, read_release
     from dprelease.release.question import sql
     from dprelease.signatures.keys import signing_key
@@ -37,6 +38,7 @@ __all__ = [
     "local_estimate",
     "mechanisms",
     "read_release",
+    "rehearse",
     "sign",
     "signing_key",
     "sql",
@@ -52,6 +54,7 @@ _HOMES = {
     "federated_sum": "dprelease.verification.total",
     "local_estimate": "dprelease.verification.estimates",
     "read_release": "dprelease.release.api",
+    "rehearse": "dprelease.rehearsal.api",
     "sign": "dprelease.verification.signing",
     "signing_key": "dprelease.signatures.keys",
     "sql": "dprelease.release.question",

@@ -16,6 +16,8 @@ from dprelease.cli import area_commands as drawn
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import mechanisms, releases, schema
+from dprelease.cli import profile_command as confidential
+from dprelease.cli import rehearsal_command as rehearsal
 from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.process_setup import whole_process
@@ -25,6 +27,8 @@ from dprelease.version import __version__
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "check": releases.check,
     "plan": releases.plan,
+    "rehearse": rehearsal.rehearse,
+    "profile": confidential.profile,
     "run": releases.run,
     "verify": releases.verify,
     "sign": signing.sign,

@@ -269,6 +269,9 @@ def verify(
     signers: Annotated[
         Path | None, typer.Option(help="Who may sign it, as OpenSSH's allowed_signers lists them.")
     ] = None,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearsal", help="Verify a rehearsal, which is no release.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
@@ -278,7 +281,7 @@ def verify(
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
             raise OutputError("DP-OUTPUT-011", path=folder)
-        report = check_release(folder, ledger=ledger, signers=signers)
+        report = check_release(folder, ledger=ledger, signers=signers, rehearsal=rehearsal)
         if report.findings:
             if as_json:
                 say(json.dumps(report.to_json(), indent=2))
@@ -289,9 +292,12 @@ def verify(
         lines = [f"ok  {one_line(line)}" for line in report.checked]
         if guarantee is not None:
             delta = float(guarantee.delta)
-            lines.append(f"The release is ({guarantee.epsilon:.6g}, {delta:g})-private.")
-            if guarantee.rho is not None:
+            what = "A release like it would be" if rehearsal else "The release is"
+            lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private.")
+            if guarantee.rho is not None and not rehearsal:
                 lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
+        if rehearsal:
+            lines.append("This is a rehearsal, and no release.")
         respond(as_json, report.to_json(), "\n".join([*lines, *notes]))
 
 

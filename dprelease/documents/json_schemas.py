@@ -228,6 +228,39 @@ class Manifest(Part):
     digest: str
 
 
+class StandInRecord(Part):
+    """What stood in for the source of a table: invented rows, or a public file."""
+
+    table: str
+    by: Literal["invention", "public"]
+    rows: int | None = None
+    file: str | None = None
+    sha256: str | None = None
+
+
+class TruthRecord(Part):
+    """One file of true answers, of their errors, or of invented rows."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+class RehearsalRecord(Part):
+    """What makes a rehearsal of it: who stood in for the people, and what is true of them."""
+
+    words: str
+    stand_ins: list[StandInRecord]
+    truth: list[TruthRecord]
+
+
+class RehearsalManifest(Manifest):
+    """The manifest of a rehearsal, which is no release."""
+
+    format: Literal["dprelease-rehearsal/1"]  # type: ignore[assignment]
+    rehearsal: RehearsalRecord
+
+
 def forms() -> dict[str, type[BaseModel]]:
     """Return the models of all documents, by name."""
     from dprelease.documents.local_schema import LocalManifest
@@ -238,6 +271,7 @@ def forms() -> dict[str, type[BaseModel]]:
         "manifest": Manifest,
         "local_manifest": LocalManifest,
         "federated_manifest": FederatedManifest,
+        "rehearsal_manifest": RehearsalManifest,
     }
 
 

@@ -23,7 +23,9 @@ from dprelease.errors.words import label_words as label
 from dprelease.errors.words import ledger_words as ledger
 from dprelease.errors.words import local_words as local
 from dprelease.errors.words import output_words as output
+from dprelease.errors.words import profile_words as profile
 from dprelease.errors.words import query_words as query
+from dprelease.errors.words import rehearsal_words as rehearsal
 from dprelease.errors.words import session_words as session
 from dprelease.errors.words import signature_words as signature
 from dprelease.errors.words import spark_words as spark
@@ -122,6 +124,7 @@ class DeclarationError(DpReleaseError):
         | label.TEMPLATES
         | join.DECLARED
         | engine.DECLARED
+        | rehearsal.ASKED
     )
     exit_code = EXIT_INPUT
 
@@ -149,7 +152,7 @@ class FrameError(DataError, TypeError):
 class OutputError(DpReleaseError):
     """The release can't be written where the release file says."""
 
-    templates = output.TEMPLATES
+    templates = output.TEMPLATES | rehearsal.WRITTEN | profile.TEMPLATES
     exit_code = EXIT_INPUT
 
 

@@ -34,17 +34,18 @@ class FinestTables:
     register: Callable[[Iterable[KeyTable]], None]
     bound: Callable[[str, PrivacyUnit, int], bool]
     forget: Callable[[], None]
-    _made: tuple[KeySpace | None, list[Aggregate]] | None = None
-    """The family that is held: itself, not its number, which another one might get after it."""
+    _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
+    """The family that is held: itself, not its number, which another one might get after it; and
+    the bounds that its cells were added up under."""
 
     def compile(self, query: Query, physical: Types, joined: Types) -> Compiled:
         """Return the statements of one table, given the types of stored columns; raises as they."""
         aggregates = [m.aggregate for m in query.measurements]
-        held, added = self._made or (None, [])
-        if held is not query.finest or added != aggregates:
+        held, unit, added = self._made or (None, None, [])
+        if held is not query.finest or unit != query.unit or added != aggregates:
             self._made = None
             self._make(query, physical, joined)
-            self._made = query.finest, aggregates
+            self._made = query.finest, query.unit, aggregates
         return compile_of_finest(query, physical)
 
     def _make(self, query: Query, physical: Types, joined: Types) -> None:

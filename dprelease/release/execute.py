@@ -8,9 +8,9 @@ notes: without the first there is nothing that depends on a row, with it the run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,8 @@ class Publication:
     charged: Charged
     state: RunState
     key: SigningKey | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What every published table says of itself beside its rows; nothing, of a release."""
 
     @property
     def folder(self) -> Path:

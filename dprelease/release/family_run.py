@@ -55,20 +55,35 @@ def publish_family(
         columns = plan.of_query(name)
         if family.step is None:
             with streaming(engines[name], columns, bits) as tables:
-                written[name] = _written(folder, name, noted_tables(tables, notes[name]))
+                noticed = noted_tables(tables, notes[name])
+                written[name] = _written(folder, name, _marked(noticed, release.notes))
             continue
         with streaming(engines[name], columns, bits, shown=MeasuredTables) as tables:
             named = noted_tables(tables, notes[table.measured])
-            written[table.measured] = _written(folder, table.measured, named)
+            marked = _marked(named, release.notes)
+            written[table.measured] = _written(folder, table.measured, marked)
     if family.step is not None:
         noised = [published_table(table, release.folder) for table in family.tables]
         tables = step_tables(family.outputs, family.step.values(noised))
-        named = ((name, noted(table, notes[name])) for name, table in tables)
-        written |= _written_at_once(release.folder, named)
+        noticed = ((name, noted(table, notes[name])) for name, table in tables)
+        written |= _written_at_once(release.folder, noticed, release.notes)
     return written
 
 
-def _written_at_once(folder: Path, tables: Iterator[tuple[str, pa.Table]]) -> dict[str, Written]:
+def _marked(tables: Iterator[pa.Table], notes: Mapping[str, str]) -> Iterator[pa.Table]:
+    """Yield tables that say something of themselves beside their rows."""
+    for table in tables:
+        yield table.replace_schema_metadata(_beside(table, notes)) if notes else table
+
+
+def _beside(table: pa.Table, notes: Mapping[str, str]) -> dict[bytes, bytes]:
+    more = {name.encode(): text.encode() for name, text in notes.items()}
+    return {**(table.schema.metadata or {}), **more}
+
+
+def _written_at_once(
+    folder: Path, tables: Iterator[tuple[str, pa.Table]], notes: Mapping[str, str]
+) -> dict[str, Written]:
     """Write tables into the files of their names, all open at once; return what they are."""
     writers: dict[str, formats.Writer] = {}
     rows: dict[str, int] = {}
@@ -76,7 +91,10 @@ def _written_at_once(folder: Path, tables: Iterator[tuple[str, pa.Table]]) -> di
         for name, table in tables:
             if name not in writers:
                 path = _path(folder, name)
-                writers[name] = files.enter_context(formats.PUBLISHED.writer(path, table.schema))
+                schema = (
+                    table.schema.with_metadata(_beside(table, notes)) if notes else table.schema
+                )
+                writers[name] = files.enter_context(formats.PUBLISHED.writer(path, schema))
             writers[name].write(table)
             rows[name] = rows.get(name, 0) + len(table)
     return {name: Written(sha256_of(_path(folder, name)), number) for name, number in rows.items()}

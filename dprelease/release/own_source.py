@@ -34,10 +34,12 @@ SPARKS_MARKS = "*?[]{}\\"
 """What begins a pattern in a path that Spark reads; it finds files in all folders below."""
 
 
-def refuse_own_source(declaration: Declaration, plan: Plan, output: Path | None = None) -> None:
+def refuse_own_source(
+    declaration: Declaration, plan: Plan, output: Path | None = None, more: Sequence[str] = ()
+) -> None:
     """Raise unless the folder of a release and its sources are apart.
 
-    `output` stands in for the declared folder.
+    `output` stands in for the declared folder. `more`: files that are written beside its tables.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def refuse_own_source(declaration: Declaration, plan: Plan, output: Path | None 
     target = output or declaration.folder / declaration.spec.output
     families = families_of(declaration.spec, plan.columns)
     names = [name for family in families for name in family.published]
-    written = [MANIFEST, *map(formats.file_of, names)]
+    written = [MANIFEST, *map(formats.file_of, names), *more]
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dprelease.documents.rehearsal_manifest import truth_files
 from dprelease.errors import OutputError
 from dprelease.system.entries import entries
 from dprelease.system.files import NoFile, TooLarge, read_file
@@ -45,8 +46,10 @@ def _names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if there is none."""
     try:
         record = parsed(read_file(target / MANIFEST, MOST_BYTES))
-        return {MANIFEST, SIGNATURE} | {str(file["name"]) for file in record["files"]}
+        named = [file["name"] for file in record["files"]]
+        named += [name for name, _ in truth_files(record)]
+        return {MANIFEST, SIGNATURE, *map(str, named)}
     except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -31,6 +31,7 @@ from dprelease.schema.field_types import (
 )
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.nesting import nested
+from dprelease.schema.rehearsed import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.written import (
     COMPRESSED,
     UTC,
@@ -203,6 +204,8 @@ class Table(Model):
     """Nobody's data: read without a price, to be joined to tables that are about people."""
     privacy_unit: UnitSpec = UnitSpec()
     columns: Annotated[dict[Text, Column], BeforeValidator(_not_too_many)]
+    rehearsal: RehearsalSpec = RehearsalSpec()
+    """How people look who are invented to rehearse a release: no other command reads it."""
 
     @model_validator(mode="after")
     def _write_formats(self) -> Self:
@@ -233,6 +236,7 @@ class Table(Model):
         kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
         if unit is not None and not kept:
             refuse("DP-SCHEMA-008", column=unit)
+        refuse_unknown_values(self.rehearsal, self.columns)
         return self
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.documents import manifest
@@ -28,8 +29,20 @@ from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, re
 from dprelease.verification.report import Report, is_written, resolved_again
 
 
-def check_central(report: Report, record: dict[str, Any]) -> None:
-    """Add to a report what is found about a release whose digests have been checked."""
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a manifest was made again from."""
+
+    declaration: Declaration
+    plan: Plan
+    families: tuple[Family, ...]
+
+
+def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
+    """Add to a report what is found about a release whose digests have been checked.
+
+    What comes back is what it was made again from; None if it can't be made again.
+    """
     resolved = resolved_again(
         report,
         record,
@@ -38,7 +51,7 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
         resolve=resolve,
     )
     if resolved is None:
-        return
+        return None
     declaration, queries = resolved
     in_families = with_step(declaration.spec)
     single = [query for query in queries if query.name not in in_families]
@@ -46,20 +59,21 @@ def check_central(report: Report, record: dict[str, Any]) -> None:
     _check_tables(report, metadata_of(declaration, single), single, written)
     columns = recorded_columns(report, record, queries)
     if columns is None:
-        return
+        return None
     families = recorded_families(report, declaration, columns)
     if families is None:
-        return
+        return None
     written |= _written_by_steps(record, families, check_families(report, declaration, families))
     guarantee = priced_again(report, record, columns, declaration.spec.budget)
     if guarantee is None:
-        return
+        return None
     report.checked.append("the events cost what the guarantee says, within the budget")
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
-    paid = ledger_record(declaration, record)
+    paid = None if report.rehearsal else ledger_record(declaration, record)
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, written, paid))
     if report.ok:  # what is refused already needs no second price
         ask_again(report, [column.event for column in columns], guarantee)
+    return Rebuilt(declaration, plan, families)
 
 
 def recorded_families(
@@ -102,7 +116,7 @@ def _check_tables(
 ) -> None:
     for told, query in zip(metadata.tables, queries, strict=True):
         rows = written[query.name].rows
-        there = is_written(report.path, told, rows)
+        there = is_written(report.path, told, rows, rehearsal=report.rehearsal)
         if not there or not has_keys(report.path / formats.file_of(query.name), query):
             report.found("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")

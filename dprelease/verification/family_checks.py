@@ -46,7 +46,7 @@ def _check_measured(report: Report, told: Described, table: FamilyTable) -> bool
     """Return whether measurements are whole: declared keys, integers that noise can give."""
     path, size = report.path / formats.file_of(table.measured), table.query.keys.size
     whole = (
-        is_written(report.path, told.measured(table), size)
+        is_written(report.path, told.measured(table), size, rehearsal=report.rehearsal)
         and has_keys(path, table.query)
         and not has_nulls(path)
         and _is_within(table, report.path)
@@ -72,7 +72,7 @@ def _check_outputs(
     """Compare every output with what the step makes of the measurements; return their rows."""
     noised = [published_table(table, report.path) for table in family.tables]
     compared = {
-        output.name: _Compared(report.path, output, described.output(family, output))
+        output.name: _Compared(report, output, described.output(family, output))
         for output in family.outputs
     }
     for name, table in step_tables(family.outputs, step.values(noised)):
@@ -93,8 +93,9 @@ def _check_outputs(
 class _Compared:
     """One published table beside what follows from the measurements, some rows at a time."""
 
-    def __init__(self, folder: Path, output: Output, told: TableMetadata) -> None:
-        self._folder, self._output, self._told = folder, output, told
+    def __init__(self, report: Report, output: Output, told: TableMetadata) -> None:
+        self._report, self._output, self._told = report, output, told
+        folder = report.path
         self._held = _Rows(_reader(folder, output)())
         self._same = True
         self.rows = 0
@@ -112,8 +113,8 @@ class _Compared:
 
     def is_same(self) -> bool:
         """Return whether the file has the rows that were compared, and no others."""
-        note = self._output.note
-        return self._same and is_written(self._folder, self._told, self.rows, note)
+        held, told, note = self._report, self._told, self._output.note
+        return self._same and is_written(held.path, told, self.rows, note, rehearsal=held.rehearsal)
 
 
 def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:

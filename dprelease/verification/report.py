@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.documents import manifest
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.rehearsal_manifest import NOTE, NOTED
 from dprelease.documents.said_records import field_notes
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.privacy.guarantee import Guarantee
@@ -35,6 +36,8 @@ class Report:
     """Whose signature was checked: its key and its principals."""
     notes: list[str] = field(default_factory=list)
     """What was seen and not checked."""
+    rehearsal: bool = False
+    """Whether it is about a rehearsal, which is no release."""
 
     @property
     def ok(self) -> bool:
@@ -51,6 +54,7 @@ class Report:
             "second_opinion": None if self.opinion is None else self.opinion.to_json(),
             "signature": self.signature,
             "notes": self.notes,
+            "rehearsal": self.rehearsal,
         }
 
     def found(self, code: str, key: str = "", **fields: object) -> None:
@@ -89,10 +93,13 @@ def resolved_again(
     return None
 
 
-def is_written(folder: Path, told: TableMetadata, rows: int, note: str = "") -> bool:
+def is_written(
+    folder: Path, told: TableMetadata, rows: int, note: str = "", *, rehearsal: bool = False
+) -> bool:
     """Return whether a table's file has its columns, what is said of these, and so many rows.
 
-    `note`: what it says of itself; whatever else stands beside its rows was not published.
+    `note`: what it says of itself; whatever else stands beside its rows was not published. Tables
+    of a `rehearsal` say that they are none of a release.
     """
     import pyarrow as pa
 
@@ -103,6 +110,7 @@ def is_written(folder: Path, told: TableMetadata, rows: int, note: str = "") -> 
         schema, there = formats.PUBLISHED.shape(path)
         written = [(column.name, str(column.type)) for column in schema]
         notes = {b"dprelease": note.encode()} if note else {}
+        notes |= {NOTED.encode(): NOTE.encode()} if rehearsal else {}
         return (
             written == [(column.name, column.kind) for column in told.columns]
             and there == rows

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ValidationError
 
 from dprelease.documents import manifest
 from dprelease.documents.encoding import digest_of, is_canonical
-from dprelease.documents.json_schemas import Manifest
+from dprelease.documents.json_schemas import Manifest, RehearsalManifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.local_schema import LocalManifest
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.party_schema import FederatedManifest
+from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.errors import Place, State, VerificationError
 from dprelease.system.files import TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parsed
@@ -22,6 +23,7 @@ FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     manifest.FORMAT: ("manifest", Manifest),
     LOCAL: ("local_manifest", LocalManifest),
     FEDERATED: ("federated_manifest", FederatedManifest),
+    REHEARSAL: ("rehearsal_manifest", RehearsalManifest),
 }
 """The forms of manifests that are known, and the name of each one's JSON Schema."""
 

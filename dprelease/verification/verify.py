@@ -8,6 +8,8 @@ from typing import Any
 from dprelease.documents import manifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
+from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
+from dprelease.documents.rehearsal_manifest import truth_files
 from dprelease.errors import LedgerError, VerificationError
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
@@ -17,7 +19,11 @@ from dprelease.verification.signed import Trusted, check_signature, signers_of_l
 
 
 def verify(
-    path: str | Path, *, ledger: str | Path | None = None, signers: str | Path | None = None
+    path: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    signers: str | Path | None = None,
+    rehearsal: bool = False,
 ) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
 
@@ -38,6 +44,9 @@ def verify(
     and at this time, and so are the entries of a ledger that has signers, each at its own. Without
     `signers` but with such a ledger, its own list is asked, at the time of the charge.
 
+    A rehearsal is checked in the same way, and is never a release: DP-VERIFY-019 says so, unless it
+    is as a `rehearsal` that the folder is to be verified. Then a release is none (DP-VERIFY-020).
+
     Raises
     ------
     SignatureError
@@ -55,6 +64,9 @@ def verify(
         report.findings.append(error)
         return report
     report.checked.append("the manifest is the canonical encoding with its own digest")
+    report.rehearsal = record["format"] == REHEARSAL
+    if report.rehearsal != rehearsal:
+        report.found("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
     _check_files(report, record)
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
@@ -67,6 +79,7 @@ def verify(
 def _check_files(report: Report, record: dict[str, Any]) -> None:
     """Compare digests; names of the manifest are looked for in the folder, and never opened."""
     expected = {file["name"]: file["sha256"] for file in record["files"]}
+    expected |= dict(truth_files(record))
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
         entry = there.get(name)
@@ -99,6 +112,10 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
         from dprelease.verification.party_messages import check_federated
 
         check_federated(report, record)
+    elif report.rehearsal:
+        from dprelease.verification.rehearsed import check_rehearsal
+
+        check_rehearsal(report, record)
     else:
         from dprelease.verification.central import check_central
 

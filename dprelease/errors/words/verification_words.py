@@ -78,4 +78,16 @@ TEMPLATES: dict[str, Template] = {
         cause="The signature by {by} does not count: {problem}.",
         fix="look at the line of that key in the list of signers; ask for a signature that counts.",
     ),
+    "DP-VERIFY-019": Template(
+        cause="This is a rehearsal, and no release: its tables are not about the declared people.",
+        fix="publish nothing of it as theirs; --rehearsal verifies it as what it is.",
+    ),
+    "DP-VERIFY-020": Template(
+        cause="This is no rehearsal.",
+        fix="leave out --rehearsal to verify it as a release.",
+    ),
+    "DP-VERIFY-021": Template(
+        cause="What the rehearsal says of its truth does not hold: {problem}.",
+        fix="do not rely on its errors; rehearse again.",
+    ),
 }

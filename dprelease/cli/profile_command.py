@@ -1,0 +1,151 @@
+"""`dprelease profile`: exact numbers about the data, for the terminal of who may see them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dprelease.cli.releases import ReleaseFile, Set
+from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
+from dprelease.cli.shown_tables import table
+from dprelease.errors import OutputError
+from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.profile.bounds import Tried
+    from dprelease.profile.look import Profile
+    from dprelease.profile.losses import Losses
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def profile(
+    release: ReleaseFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write it into this new file, which you alone can read (JSON: .json)."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw what bounds cut and cost into such a file.")
+    ] = None,
+    seen: Annotated[
+        bool, typer.Option("--i-may-see-it", help="Print it even where no terminal reads it.")
+    ] = False,
+    variables: Set = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """READ THE DATA, and tell exactly what a release would lose of it. Confidential.
+
+    Nothing is charged, published or noted. A choice made from this is made from the data.
+    """
+    with reporting(as_json) as state:
+        from dprelease.planning.findings import declared
+        from dprelease.profile.look import profile as look
+        from dprelease.profile.private_file import private_file
+        from dprelease.schema.release_parts.variables import assignments
+
+        if output is None and not seen and not _is_terminal():
+            raise OutputError("DP-PROFILE-001")
+        if plot is not None and plot.suffix.lower() not in PICTURES:
+            raise OutputError("DP-OUTPUT-005", name=plot.name, formats=", ".join(PICTURES))
+        declaration = declared(release, assignments(variables))
+        with ExitStack() as files:
+            written = (
+                None if output is None else files.enter_context(private_file(output, declaration))
+            )
+            drawn = None if plot is None else files.enter_context(private_file(plot, declaration))
+            found = look(declaration, {}, state)
+            if drawn is not None and plot is not None:
+                from dprelease.profile.picture import draw
+
+                draw(found.bounds, drawn, plot.name)
+            if written is None or output is None:
+                respond(as_json, found.to_json(), profile_words(found, wide=wide))
+                return
+            text = profile_words(found, wide=True)
+            if as_json or output.suffix.lower() == ".json":
+                text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
+            written.write(f"{text}\n".encode())
+        say(f"Written to {one_line(str(output))}, which you alone can read.")
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def profile_words(found: Profile, *, wide: bool) -> str:
+    """Return a profile for people: the warnings, rows, values, bounds, and the warnings again."""
+    from dprelease.profile.look import CONFIDENTIAL, WARNING
+
+    parts = [CONFIDENTIAL, table(_rows(found.losses), wide=wide)]
+    values = _values(found.losses)
+    parts += [table(values, wide=wide)] if len(values) > 1 else []
+    bounds = _bounds(found.bounds)
+    parts += [table(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
+    return "\n\n".join([*parts, CONFIDENTIAL])
+
+
+def _rows(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+    lines: list[tuple[str, ...]] = [("table", "rows", "number", "part")]
+    for one in losses:
+        told: list[tuple[str, int | None]] = [("read", one.rows)]
+        if one.lines is not None:
+            told.insert(0, ("lines of the file", one.lines))
+        told += [("not meeting the condition", one.condition or None)]
+        told += [("without a declared cell", one.no_cell or None)]
+        told += [(f"  by '{name}'", n) for name, n in one.keys.items() if n]
+        told += [("without an id", one.no_id or None)]
+        told += [("cut by contribution bounds", one.bounded)]
+        told += [("counted", one.counted)]
+        for words, number in told:
+            if number is not None:
+                lines.append((one.query, words, f"{number:,}", _part(number, one.rows)))
+    return lines
+
+
+def _values(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+    lines: list[tuple[str, ...]] = [("table", "column", "values", "number", "part")]
+    for one in losses:
+        for words, numbers in (
+            ("not read as declared", one.unread),
+            ("missing", one.missing),
+            ("below the lower bound", one.low),
+            ("above the upper bound", one.high),
+        ):
+            for column, n in numbers.items():
+                if n:
+                    lines.append((one.query, column, words, f"{n:,}", _part(n, one.rows)))
+    return lines
+
+
+def _bounds(bounds: tuple[Tried, ...]) -> list[tuple[str, ...]]:
+    heads = ("column", "bound", "", "rows cut", "cut off a cell", "noise", "error at most", "unit")
+    lines: list[tuple[str, ...]] = [heads]
+    for one in bounds:
+        lines.append(
+            (
+                f"{one.query}.{one.column}",
+                f"{one.bound} {one.value:,}",
+                "declared" if one.declared else "",
+                f"{100 * one.cut_rows:.3g} %",
+                _short(one.cut),
+                _short(one.noise),
+                _short(one.error),
+                one.unit,
+            )
+        )
+    return lines
+
+
+def _part(number: int, rows: int) -> str:
+    return f"{100 * number / rows:.3g} %" if rows else ""
+
+
+def _short(number: Any) -> str:
+    return "none fits" if number is None else f"{number:,.4g}"

@@ -1,0 +1,91 @@
+"""`dprelease rehearse`: a whole release about invented people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dprelease.cli.releases import ReleaseFile, Set
+from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respond
+from dprelease.cli.shown_tables import table
+from dprelease.errors.printable import one_line
+
+MORE = ("bias", "largest")
+"""What is told of errors only where there is room."""
+
+
+def rehearse(
+    release: ReleaseFile,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on", help="A public file that stands in for a table's rows.", metavar="FILE[=TABLE]"
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The folder; by default the declared one with -rehearsal.")
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--rows", help="How many rows are invented.", metavar="[TABLE=]N"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the rehearsal that is there.")
+    ] = False,
+    variables: Set = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a release on invented people, and print its true errors; opens no declared source."""
+    with reporting(as_json) as state:
+        from dprelease.documents.rehearsal_manifest import ERRORS, WORDS
+        from dprelease.planning.findings import declared
+        from dprelease.rehearsal.asked import files_asked, rows_asked
+        from dprelease.rehearsal.run import rehearse as run
+        from dprelease.schema.release_parts.variables import assignments
+
+        declaration = declared(release, assignments(variables))
+        files, sizes = files_asked(declaration, on), rows_asked(declaration, rows)
+        with progress_bar(len(declaration.spec.tables_asked) + 2) as progress:
+            folder = run(
+                declaration,
+                output=output,
+                overwrite=overwrite,
+                on=files,
+                rows=sizes,
+                progress=progress,
+                state=state,
+            )
+        errors = json.loads((folder / ERRORS).read_bytes())
+        answer = {"output": str(folder), "rehearsal": True, "errors": errors}
+        words = [f"{WORDS}", error_words(errors, wide=wide), f"Written to {one_line(str(folder))}."]
+        respond(as_json, answer, "\n\n".join(words))
+
+
+def error_words(errors: list[dict[str, Any]], *, wide: bool) -> str:
+    """Return the errors of a rehearsal as a table for people."""
+    heads = ("column", "rows", "cells", "mean error", "bias", "largest", "covered", "unit")
+    lines: list[tuple[str, ...]] = [heads]
+    for column in errors:
+        every = {"rows": "all", **column}
+        for one in (*column["classes"], *([every] if len(column["classes"]) > 1 else [])):
+            lines.append(
+                (
+                    f"{column['table']}.{column['column']}",
+                    one["rows"],
+                    f"{one['cells']:,}",
+                    _short(one["mean_absolute_error"]),
+                    _short(one["bias"]),
+                    _short(one["largest_error"]),
+                    "" if one["covered"] is None else f"{100 * one['covered']:.4g} %",
+                    column["unit"],
+                )
+            )
+    return table(lines, wide=wide, more=MORE)
+
+
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{number:,.4g}"

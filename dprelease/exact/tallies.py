@@ -1,0 +1,102 @@
+"""Exact numbers about the rows of one query, for who may see the data: rows lost, values clamped.
+
+Only `profile` imports this: such numbers have no noise, and nothing publishes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.inputs import Input
+from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.plain import opened as open_raw
+from dprelease.exact.settings import Settings
+from dprelease.query.resolve import Query
+from dprelease.schema.written import UTF_8
+from dprelease.statements.lost_rows import compile_lost_rows
+
+Tally = dict[tuple[str, str], int]
+"""Exact counts, by what they count and of which column; the column is empty for rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """What is counted of a query. `lines`: of a text file's records; None where they can't be."""
+
+    stored: Tally
+    asked: Tally
+    lines: int | None
+
+    def __repr__(self) -> str:
+        return "<Tallies>"
+
+
+class TallyingEngine(Engine):
+    """An engine that also tells of rows that queries leave out."""
+
+    def tallies(self, query: Query) -> Tallies:
+        """Return how many rows a query loses, and how many values it clamps.
+
+        Raises
+        ------
+        DataError
+            As `Engine.run`.
+        """
+        self.compile(query)
+        lost = compile_lost_rows(query, self.physical, self.joined)
+        self._register(lost.key_tables)
+
+        def counted(link: duckdb.DuckDBPyConnection) -> tuple[list[Any], list[Any]]:
+            (stored,), (asked,) = (
+                link.execute(sql).fetchall() for sql in (lost.stored, lost.asked)
+            )
+            return list(stored), list(asked)
+
+        stored, asked = self._read_rows(counted)
+        lines = self._read_rows(lambda _link: _lines(self._inputs[0]))
+        self.refuse_change()
+        return Tallies(
+            dict(zip(lost.of_stored, stored, strict=True)),
+            dict(zip(lost.of_asked, asked, strict=True)),
+            lines,
+        )
+
+
+@contextmanager
+def tallying(
+    query: Query, frame: object | None, joined: object | None, settings: Settings
+) -> Iterator[TallyingEngine]:
+    """Yield an engine over the sources of a query, or over frames in their place."""
+    other = None if query.join is None else query.join.declared
+    with TallyingEngine.open(query.declared, frame, other, joined, settings) as engine:
+        yield engine
+
+
+def _lines(given: Input) -> int | None:
+    """Return how many lines a text source has below its headers; None for other sources.
+
+    A line break inside quotes ends one as well: rows are counted by the engine, lines are not.
+    """
+    source = given.declared.table.source
+    if given.opened is None or source is None or source.kind not in ("csv", "json_lines"):
+        return None
+    if source.encoding.startswith("utf-16"):
+        return None
+    packing = Packing(UTF_8, source.compressed)
+    header = source.kind == "csv"
+    return sum(_of_file(file, packing) - header for file in given.files)
+
+
+def _of_file(file: Any, packing: Packing) -> int:
+    lines, ends = 0, True
+    with open_raw(file) as raw:
+        for chunk in packing.chunks(raw):
+            lines += chunk.count(b"\n")
+            ends = chunk.endswith(b"\n") if chunk else ends
+    return lines + (not ends)

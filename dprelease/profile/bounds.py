@@ -1,0 +1,125 @@
+"""What each contribution bound would cut, and what it would cost: noise and loss together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dprelease.errors import DpReleaseError
+from dprelease.exact.answering import Answering
+from dprelease.numerics.rounding import finite
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
+from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, summed, tried
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+
+BOUNDS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One bound with another value, and what that means for one column of one table.
+
+    `cut_rows`: the part of its rows that both bounds leave out. `cut`: by how much they lower a
+    cell, on average. `noise`: the expected error of the noise that the same budget pays for; None
+    where nothing fits it, or the error is infinite.
+    """
+
+    query: str
+    column: str
+    unit: str
+    bound: str
+    value: int
+    declared: bool
+    cut_rows: float
+    cut: float
+    noise: float | None
+
+    @property
+    def error(self) -> float | None:
+        """Return what a cell is off by, at most, on average: what is cut and the noise."""
+        return None if self.noise is None else self.cut + self.noise
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        told = {name: getattr(self, name) for name in self.__slots__}
+        return {**told, "error": self.error}
+
+
+def bounds_tried(
+    declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, Answering]
+) -> Iterator[Tried]:
+    """Yield what other bounds would mean, query by query.
+
+    Left out are queries of units with one row, those whose keys are not public, and joined ones
+    that have bounds of their own.
+    """
+    asked = [query for query in queries if _has_bounds(query)]
+    plans: dict[tuple[str, str, int], Plan | None] = {}
+    for query in asked:
+        engine = engines[query.name]
+        whole = summed(engine, query, MANY_GROUPS, MANY_ROWS)
+        for bound, most in BOUNDS.items():
+            declared = getattr(query.unit, bound)
+            space = query.finest or query.keys
+            useful = min(most, space.size) if bound == "max_groups" else most
+            for value in tried(declared, useful):
+                key = query.declared.table.name, bound, value
+                if key not in plans:
+                    plans[key] = _plan(_changed(declaration, *key))
+                pair = {**{name: getattr(query.unit, name) for name in BOUNDS}, bound: value}
+                held = summed(engine, query, pair["max_groups"], pair["max_rows_per_group"])
+                yield from _compared(
+                    query, bound, value, value == declared, held, whole, plans[key]
+                )
+
+
+def _has_bounds(query: Query) -> bool:
+    by_unit = query.join is not None and query.join.by_unit
+    return query.unit.id is not None and query.private is None and not by_unit
+
+
+def _compared(
+    query: Query,
+    bound: str,
+    value: int,
+    declared: bool,
+    held: Sums,
+    whole: Sums,
+    plan: Plan | None,
+) -> Iterator[Tried]:
+    errors: dict[str, float | None] = {}
+    if plan is not None:
+        planned = plan.of_query(query.name)
+        errors = {c.measurement.name: finite(c.mean_absolute_error) for c in planned}
+    lost = 1 - held.rows / whole.rows if whole.rows else 0.0
+    for measurement in query.measurements:
+        if measurement.name in held.vectors:
+            yield Tried(
+                query=query.name,
+                column=measurement.name,
+                unit=measurement.unit,
+                bound=bound,
+                value=value,
+                declared=declared,
+                cut_rows=lost,
+                cut=held.cut(whole, measurement.name),
+                noise=errors.get(measurement.name),
+            )
+
+
+def _changed(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
+    """Return the declaration with one bound of one table's units changed."""
+    declared = declaration.tables[table]
+    unit = declared.table.privacy_unit.model_copy(update={bound: value})
+    changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
+    return replace(declaration, tables={**declaration.tables, table: changed})
+
+
+def _plan(declaration: Declaration) -> Plan | None:
+    try:
+        return prepare(declaration)[1]
+    except DpReleaseError:  # no noise fits the budget under this bound
+        return None

@@ -1,0 +1,74 @@
+"""What contribution bounds cut off a query's answers: the release's own statements, without noise.
+
+The only module of this folder that reads what engines found about cells. What it returns are sums
+over all cells of a table, and no cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.exact.answering import Answering
+from dprelease.numerics.lattice import Floats
+from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query.aggregates.count import Count
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
+from dprelease.schema.mechanism import AUTO, MechanismSpec
+
+ROWS = "rows of the cell"
+MANY_GROUPS, MANY_ROWS = 10**6, 10**9
+"""The highest bounds that can be declared; what lies above them is a resource's limit."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sums:
+    """Vectors of one query under some bounds, in their units, by column; and how many rows."""
+
+    rows: int
+    vectors: Mapping[str, Floats]
+
+    def cut(self, whole: Sums, column: str) -> float:
+        """Return by how much a cell of a column is off these, on average."""
+        return float(np.abs(whole.vectors[column] - self.vectors[column]).mean())
+
+
+def summed(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
+    """Return what a query's vectors are under other bounds, by the statements of the release."""
+    unit = query.unit
+    if unit.id is not None:
+        unit = PrivacyUnit(unit.id, max_groups, max_rows)
+    measurements = [_widened(m, query, unit) for m in query.measurements if m.is_vector]
+    asked = replace(query, unit=unit, measurements=(*measurements, _rows(query, unit)))
+    exact = engine.run(asked)
+    vectors = {
+        m.name: exact.vector(m.name).astype(np.float64) * float(m.step) for m in measurements
+    }
+    return Sums(int(exact.vector(ROWS).sum()), vectors)
+
+
+def _widened(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
+    """Return a vector whose sums have room for what these bounds leave."""
+    cells = query.keys.size
+    sensitivity = measurement.aggregate.sensitivity(unit, query.neighbours, cells)
+    return replace(measurement, sensitivity=sensitivity)
+
+
+def _rows(query: Query, unit: PrivacyUnit) -> Measurement:
+    count = Count()
+    sensitivity = count.sensitivity(unit, query.neighbours, query.keys.size)
+    noise = MechanismSpec(name=AUTO)
+    return Measurement(ROWS, count, sensitivity, "rows", noise, Fraction(1), ROWS)
+
+
+def tried(declared: int, most: int) -> Sequence[int]:
+    """Return the bounds that are tried: 1, the declared one, and some around it by halves.
+
+    `most`: a higher one means the same.
+    """
+    around = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
+    return sorted({declared, *(bound for bound in around if 1 <= bound <= most)})

@@ -1,0 +1,111 @@
+"""Looks at the data of a release, for who may see it; nothing is charged and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from dprelease.errors import OutputError, RunState
+from dprelease.exact.engines import frame_of
+from dprelease.exact.settings import Settings
+from dprelease.exact.tallies import TallyingEngine, tallying
+from dprelease.planning.prepare import prepare
+from dprelease.profile.bounds import Tried, bounds_tried
+from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, summed
+from dprelease.profile.losses import Losses
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+
+CONFIDENTIAL = (
+    "CONFIDENTIAL. These numbers are exact, and as confidential as the data: they are for who may "
+    "see it, and for nobody else."
+)
+WARNING = (
+    "What is chosen from them, a bound above all, is chosen from the data: the guarantee of a "
+    "release does not cover that choice. Choose bounds from public knowledge, and look here for "
+    "what it would cost to be wrong."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a look at the data of a release found: exact numbers, with no noise."""
+
+    losses: tuple[Losses, ...]
+    bounds: tuple[Tried, ...]
+
+    def __repr__(self) -> str:
+        return "<Profile>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, the warnings first."""
+        return {
+            "confidential": CONFIDENTIAL,
+            "warning": WARNING,
+            "rows": [losses.to_json() for losses in self.losses],
+            "bounds": [tried.to_json() for tried in self.bounds],
+        }
+
+
+def profile(
+    declaration: Declaration, frames: Mapping[str, object], state: RunState | None = None
+) -> Profile:
+    """Return what a release's statements find in the data, before noise.
+
+    Nothing is charged, and no ledger looked at but as `plan` does.
+
+    Raises
+    ------
+    OutputError
+        DP-PROFILE-003 for single records, several parties, or another engine than duckdb.
+    DpReleaseError
+        As `prepare`, and of sources that are not as declared.
+    """
+    state = RunState() if state is None else state
+    _refuse_others(declaration)
+    queries, _ = prepare(declaration)
+    with state.told_by_failures(), ExitStack() as stack:
+        engines: dict[str, TallyingEngine] = {}
+        opened: dict[tuple[str, str | None], TallyingEngine] = {}
+        for query in queries:
+            pair = query.table.name, None if query.join is None else query.join.declared.table.name
+            if pair not in opened:
+                opened[pair] = stack.enter_context(_opened(declaration, query, frames))
+            engines[query.name] = opened[pair]
+            engines[query.name].compile(query)
+        state.rows = True
+        losses = tuple(_losses(engines[query.name], query) for query in queries)
+        return Profile(losses, tuple(bounds_tried(declaration, queries, engines)))
+
+
+def _refuse_others(declaration: Declaration) -> None:
+    spec, problem = declaration.spec, ""
+    if spec.mode == "local":
+        problem = "of single records has no bounds to look at"
+    elif spec.federated is not None:
+        problem = "of several parties has data that none of them may see whole"
+    elif spec.engine != DEFAULT_ENGINE:
+        problem = f"for the engine {spec.engine} is read by many machines"
+    if problem:
+        raise OutputError("DP-PROFILE-003", problem=problem, place=declaration.place())
+
+
+def _opened(declaration: Declaration, query: Query, frames: Mapping[str, object]) -> Any:
+    joined = None
+    if query.join is not None:
+        joined = frame_of(query.join.declared.table, frames)
+    own = frame_of(query.declared.table, frames)
+    return tallying(query, own, joined, Settings.of(declaration))
+
+
+def _losses(engine: TallyingEngine, query: Query) -> Losses:
+    tallies, bounded = engine.tallies(query), None
+    if query.unit.id is not None and query.private is None:
+        unit = query.unit
+        whole = summed(engine, query, MANY_GROUPS, MANY_ROWS)
+        kept = summed(engine, query, unit.max_groups, unit.max_rows_per_group)
+        bounded = whole.rows - kept.rows
+    return Losses.of(query.name, tallies, bounded)

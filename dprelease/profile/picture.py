@@ -1,0 +1,89 @@
+"""What bounds cut and what they cost, drawn: one panel for each column and bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from dprelease.errors import OutputError
+from dprelease.profile.bounds import Tried
+from dprelease.profile.look import CONFIDENTIAL
+
+MOST_PANELS = 24
+WIDE = 2
+APART = 0.09
+"""Of the height of a panel: the least distance between names of lines."""
+
+CUT, NOISE, BOTH = "#D55E00", "#0072B2", "#000000"
+"""Colours that the colour-blind tell apart; lines have marks of their own as well."""
+
+
+def panels(bounds: Sequence[Tried]) -> dict[tuple[str, str, str], list[Tried]]:
+    """Return what was tried, by query, column and bound: the bounds of a column side by side."""
+    found: dict[tuple[str, str], dict[str, list[Tried]]] = {}
+    for tried in bounds:
+        by_bound = found.setdefault((tried.query, tried.column), {})
+        by_bound.setdefault(tried.bound, []).append(tried)
+    return {(*names, bound): tried for names, by in found.items() for bound, tried in by.items()}
+
+
+def draw(bounds: Sequence[Tried], file: BinaryIO, name: str) -> None:
+    """Draw the errors of a cell by bound into a PNG, SVG or PDF file.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-004 without Matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise OutputError("DP-OUTPUT-004", name=name) from None
+    found = list(panels(bounds).items())[:MOST_PANELS]
+    rows = max(1, -(-len(found) // WIDE))
+    figure = Figure(figsize=(4.5 * WIDE, 2.6 * rows + 0.6), layout="constrained")
+    figure.suptitle(CONFIDENTIAL.split(".")[0] + ": exact numbers about the data", fontsize=10)
+    axes = figure.subplots(rows, WIDE, squeeze=False).ravel()
+    for (names, tried), axis in zip(found, axes, strict=False):
+        _panel(axis, names, tried)
+    for axis in axes[len(found) :]:
+        axis.set_axis_off()
+    figure.savefig(file, format=name.rpartition(".")[2].lower())
+
+
+def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[Tried]) -> None:
+    query, column, bound = names
+    values = [one.value for one in tried]
+    lines = (
+        ("both, at most", BOTH, "", [one.error for one in tried]),
+        ("cut off", CUT, "s", [one.cut for one in tried]),
+        ("noise", NOISE, "o", [one.noise for one in tried]),
+    )
+    ends: list[tuple[float, str, str]] = []
+    for words, colour, mark, errors in lines:
+        numbers = [float("nan") if error is None else error for error in errors]
+        style = "--" if not mark else "-"
+        axis.plot(values, numbers, style, color=colour, marker=mark, markersize=4, linewidth=1)
+        known = [number for number in numbers if number == number]
+        ends += [(known[-1], words, colour)] if known else []
+    axis.set_ylim(bottom=0)
+    least = 0.0
+    for end, words, colour in sorted(ends):  # names of lines that end together stand above another
+        height = max(end, least)
+        least = height + axis.get_ylim()[1] * APART
+        spot = (values[-1], height)
+        axis.annotate(
+            words, spot, (5, 0), textcoords="offset points", fontsize=7, color=colour, va="center"
+        )
+    for one in tried:
+        if one.declared:
+            axis.axvline(one.value, color="0.7", linewidth=0.8, zorder=0)
+    axis.set_xscale("log")
+    axis.set_xticks(values, [f"{value:,}" for value in values], fontsize=7)
+    axis.minorticks_off()
+    axis.margins(x=0.25)
+    axis.tick_params(axis="y", labelsize=7)
+    axis.set_title(f"{query}.{column}"[:40].replace("$", "\\$"), fontsize=8, loc="left")
+    axis.set_xlabel(bound, fontsize=7)
+    axis.set_ylabel(tried[0].unit[:20].replace("$", "\\$") or "error of a cell", fontsize=7)
+    axis.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,54 @@
+"""A file that its owner alone can read, outside of all that is published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from dprelease.errors import OutputError
+from dprelease.schema.load import Declaration
+
+MANIFEST = "manifest.json"
+
+
+@contextmanager
+def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
+    """Yield a new file with the rights 0600; it is gone again if the block raises.
+
+    Raises
+    ------
+    OutputError
+        DP-PROFILE-002 for a place in a release, or where this one is published, DP-OUTPUT-014 if
+        something is there, 002 if the system refuses.
+    """
+    _refuse_published(path, declaration)
+    refused: OutputError | None = None
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        refused = OutputError("DP-OUTPUT-014", name=path.name)
+    except OSError as problem:
+        reason = (problem.strerror or "the system refused").lower()
+        refused = OutputError("DP-OUTPUT-002", name=path.name, reason=reason)
+    if refused is not None:
+        raise refused
+    done = False
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            yield file
+            done = True
+    finally:
+        if not done:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _refuse_published(path: Path, declaration: Declaration) -> None:
+    published = (declaration.folder / declaration.spec.output).resolve()
+    for folder in path.absolute().parent.resolve().joinpath("x").parents:
+        if folder == published or (folder / MANIFEST).exists():
+            raise OutputError("DP-PROFILE-002", name=path.name, folder=folder.name)

@@ -1,0 +1,228 @@
+"""Invented values of one column, by its declared type: spread over the bounds, and at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.rehearsal.draws import Draws, zipf
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    TimestampColumn,
+)
+from dprelease.schema.field_types import DROP
+from dprelease.schema.rehearsed import RehearsalSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AT_A_BOUND = 0.02
+"""The part of numbers that are at the lower bound, and of those at the upper one."""
+
+FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
+"""Days of columns without bounds, where no condition names one."""
+
+EPOCH = date(1970, 1, 1)
+
+MOST_TEXTS = 5000
+FEWEST_TEXTS = 20
+ROWS_OF_A_TEXT = 20
+"""How many different texts a column has: one for so many rows, within these limits."""
+
+
+@dataclass(frozen=True)
+class Literals:
+    """What conditions and expressions of a release compare columns with."""
+
+    texts: tuple[str, ...] = ()
+    numbers: tuple[Fraction, ...] = ()
+    days: tuple[date, ...] = ()
+
+
+@dataclass(frozen=True)
+class Inventing:
+    """What is known of a table while its columns are invented."""
+
+    draws: Draws
+    spec: RehearsalSpec
+    literals: Literals = Literals()
+    places: dict[str, Integers] = field(default_factory=dict)
+    """Of categories that were invented: the place of each row's value, by column."""
+    known: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Their declared values."""
+
+    def values(self, name: str, column: Column, n: int) -> pa.Array:
+        """Return (n,) values of a stored column, some of them missing."""
+        if isinstance(column, CategoryColumn):
+            return self._categories(name, column, n)
+        missing = self.draws.happens(n, float(self.spec.missing))
+        if isinstance(column, BooleanColumn):
+            return _masked(self._truths(name, n), missing)
+        if isinstance(column, IntegerColumn):
+            return _masked(self._integers(column, n), missing)
+        if isinstance(column, NumberColumn):
+            return _masked(self._numbers(column, n), missing)
+        if isinstance(column, DateColumn):
+            return _masked(self._days(column, n), missing)
+        if isinstance(column, TimestampColumn):
+            return _masked(self._instants(n), missing)
+        return self._texts(name, n, missing)
+
+    def _weights(self, name: str, values: Sequence[str]) -> Floats:
+        """Return the frequencies of values: declared ones, or those of Zipf's law."""
+        declared = self.spec.frequencies.get(name)
+        if declared is None:
+            return zipf(len(values), float(self.spec.zipf))
+        return np.array([float(declared.get(value, 0)) for value in values])
+
+    def _categories(self, name: str, column: CategoryColumn, n: int) -> pa.Array:
+        import pyarrow as pa
+
+        values = column.values or ()
+        weights = self._weights(name, values)
+        areas: Integers = np.zeros(n, dtype=np.int64)
+        lies: Integers = np.zeros(len(values), dtype=np.int64)
+        if column.within in self.places:
+            areas = self.places[column.within]
+            lies = self._lying(column, column.within)
+            if name not in self.spec.frequencies:  # Zipf's law holds in each area
+                weights = _zipf_within(lies, float(self.spec.zipf))
+        places = self.draws.of_parts(areas, weights, lies)
+        self.places[name], self.known[name] = places, values
+        texts = list(values)
+        if column.others != DROP:
+            other = self.draws.happens(n, float(self.spec.undeclared))
+            places = np.where(other, len(values), places)
+            texts.append(_undeclared(values))
+        missing = self.draws.happens(n, float(self.spec.missing))
+        return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
+
+    def _lying(self, column: CategoryColumn, above: str) -> Integers:
+        """Return the place of the area that each value lies in; they rise."""
+        areas = {area: place for place, area in enumerate(self.known[above])}
+        lying: Integers = np.array([areas[area] for area in column.above], dtype=np.int64)
+        return lying
+
+    def _truths(self, name: str, n: int) -> pa.Array:
+        import pyarrow as pa
+
+        declared = self.spec.frequencies.get(name, {"false": Fraction(2), "true": Fraction(1)})
+        weights = np.array([float(declared.get(value, 0)) for value in ("false", "true")])
+        return pa.array(self.draws.of_weights(n, weights) == 1)
+
+    def _integers(self, column: IntegerColumn, n: int) -> pa.Array:
+        import pyarrow as pa
+
+        low, high = column.lower, column.upper
+        if low is None or high is None:
+            low, high = self._open_ends()
+        return pa.array(self._spread(n, low, high))
+
+    def _numbers(self, column: NumberColumn, n: int) -> pa.Array:
+        import pyarrow as pa
+
+        lattice = column.lattice
+        if lattice is None:
+            low, high = self._open_ends()
+            return pa.array(low + self.draws.uniform(n) * (high - low))
+        steps = self._spread(n, lattice.lower, lattice.upper)
+        unit = lattice.step
+        scaled = steps.astype(np.float64) * float(unit.numerator) / float(unit.denominator)
+        return pa.array(np.clip(scaled, float(column.lower or 0), float(column.upper or 0)))
+
+    def _open_ends(self) -> tuple[int, int]:
+        """Return between which numbers those without bounds lie: around what they are compared."""
+        known = [int(number) for number in self.literals.numbers if abs(number) < 2**40]
+        return min([0, *(2 * number for number in known)]), max([100, *(2 * n for n in known)])
+
+    def _spread(self, n: int, low: int, high: int) -> Integers:
+        """Return whole numbers from `low` to `high`: some at each, and more near to `low`."""
+        drawn = self.draws.uniform(n) ** 2
+        span = float(high - low)
+        spread = low + np.minimum(drawn * (span + 1), span).astype(np.int64)
+        where = self.draws.uniform(n)
+        spread[where < AT_A_BOUND] = low
+        spread[where >= 1 - AT_A_BOUND] = high
+        return np.clip(spread, low, high)
+
+    def _span(self, column: DateColumn | None) -> tuple[date, date]:
+        if column is not None and column.lower is not None and column.upper is not None:
+            return column.lower, column.upper
+        days = self.literals.days
+        if not days:
+            return FIRST_DAY, LAST_DAY
+        return _moved(min(days), -366), _moved(max(days), 366)
+
+    def _days(self, column: DateColumn, n: int) -> pa.Array:
+        import pyarrow as pa
+
+        first, last = self._span(column)
+        drawn = self.draws.whole(n, (first - EPOCH).days, (last - EPOCH).days)
+        return pa.array(drawn.astype(np.int32)).cast(pa.date32())
+
+    def _instants(self, n: int) -> pa.Array:
+        import pyarrow as pa
+
+        first, last = self._span(None)
+        day = 24 * 3600
+        seconds = self.draws.whole(n, (first - EPOCH).days * day, (last - EPOCH).days * day)
+        return pa.array(seconds * 10**6).cast(pa.timestamp("us"))
+
+    def _texts(self, name: str, n: int, missing: Flags) -> pa.Array:
+        import pyarrow as pa
+
+        size = min(max(FEWEST_TEXTS, n // ROWS_OF_A_TEXT), MOST_TEXTS)
+        texts = [*self.literals.texts, *(f"{name} {i}" for i in range(1, size + 1))]
+        places = self.draws.of_weights(n, zipf(len(texts), float(self.spec.zipf)))
+        return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
+
+
+def _masked(values: pa.Array, missing: Flags) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
+
+
+def _undeclared(values: Sequence[str]) -> str:
+    """Return a text that is not declared."""
+    text = "undeclared"
+    while text in values:
+        text += "_"
+    return text
+
+
+def _zipf_within(areas: Integers, power: float) -> Floats:
+    """Return weights by Zipf's law in each area; `areas` rise."""
+    first = np.searchsorted(areas, areas)
+    rank: Floats = (np.arange(len(areas)) - first + 1).astype(np.float64)
+    return rank**-power
+
+
+def _moved(day: date, days: int) -> date:
+    try:
+        return day + timedelta(days=days)
+    except OverflowError:
+        return day
+
+
+def nested_last(columns: Mapping[str, Column]) -> list[str]:
+    """Return names in an order in which each column comes after the area that it lies in."""
+    left, done = dict(columns), list[str]()
+    while left:
+        for name, column in list(left.items()):
+            if getattr(column, "within", None) not in left:
+                done.append(name)
+                del left[name]
+    return done

@@ -1,0 +1,113 @@
+"""How far published values are from the truth, by size of the cell: computed from truth tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.numerics.lattice import Flags, Floats
+from dprelease.rehearsal.comparison import Compared
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SIZES = (0, 1, 10, 100, 1_000, 10_000)
+"""Rows of a cell at which each class of cells begins."""
+
+
+def summary(columns: Sequence[Compared], table: pa.Table) -> list[dict[str, Any]]:
+    """Return the errors of the columns of one truth table, by class of size and of all cells.
+
+    `error` is published minus exact, both within the contribution bounds. `cut`: by how much the
+    bounds lower the exact value. `covered`: the part of the cells whose margin holds the truth. Of
+    choices errors are in rows, as `plan` has them.
+    """
+    return [_of_column(one, table) for one in columns]
+
+
+def _of_column(one: Compared, table: pa.Table) -> dict[str, Any]:
+    rows = _floats(table, one.rows)
+    errors = _errors(one, table)
+    known = np.isfinite(errors)
+    margins = _floats(table, one.margin) if one.margin in table.column_names else None
+    cut = None
+    if one.unbounded and not one.off:
+        cut = _floats(table, one.unbounded) - _floats(table, one.true)
+    classes = [
+        {"rows": words, **_figures(errors, known, margins, cut, inside)}
+        for words, inside in _classes(rows)
+        if inside.any()
+    ]
+    every = np.ones(len(rows), dtype=np.bool_)
+    return {
+        "table": one.table,
+        "column": one.column,
+        "unit": one.unit,
+        "confidence": one.confidence if margins is not None else None,
+        "expected": one.expected,
+        "classes": classes,
+        **_figures(errors, known, margins, cut, every),
+    }
+
+
+def _errors(one: Compared, table: pa.Table) -> Floats:
+    if one.off:
+        return _floats(table, one.off)
+    errors: Floats = _floats(table, one.column) - _floats(table, one.true)
+    return errors
+
+
+def _classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
+    for low, high in zip(SIZES, [*SIZES[1:], None], strict=True):
+        inside = rows >= low if high is None else (rows >= low) & (rows < high)
+        if low == 0:
+            words = "0"
+        else:
+            words = f"{low:,} or more" if high is None else f"{low:,} to {high - 1:,}"
+        yield words, inside
+
+
+def _figures(
+    errors: Floats, known: Flags, margins: Floats | None, cut: Floats | None, inside: Flags
+) -> dict[str, Any]:
+    """Return what is told of some cells; null where there is nothing to tell it of."""
+    counted = errors[inside & known].tolist()
+    n = len(counted)
+    told: dict[str, Any] = {
+        "cells": int(inside.sum()),
+        "empty": int((inside & ~known).sum()),
+        "mean_absolute_error": math.fsum(map(abs, counted)) / n if n else None,
+        "bias": math.fsum(counted) / n if n else None,
+        "root_mean_square_error": math.sqrt(math.fsum(e * e for e in counted) / n) if n else None,
+        "largest_error": max(map(abs, counted)) if n else None,
+        "covered": None,
+        "cut": None,
+    }
+    if margins is not None:
+        shown = inside & known & np.isfinite(margins)
+        if shown.any():
+            held = np.abs(errors[shown]) <= margins[shown] * (1 + 1e-12)
+            told["covered"] = int(held.sum()) / int(shown.sum())
+    if cut is not None:
+        lost = cut[inside & np.isfinite(cut)].tolist()
+        told["cut"] = math.fsum(lost) / len(lost) if lost else None
+    return told
+
+
+def _floats(table: pa.Table, name: str) -> Floats:
+    import pyarrow as pa
+
+    column = table.column(name)
+    if pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64(), safe=False)  # beyond 2^53 the last digits don't matter
+    floats: Floats = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    return floats
+
+
+def rendered(errors: list[dict[str, Any]]) -> bytes:
+    """Return the file of all errors."""
+    return (json.dumps(errors, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

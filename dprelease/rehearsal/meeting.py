@@ -1,0 +1,118 @@
+"""What invented tables have to have in common with what a release asks of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from typing import TYPE_CHECKING
+
+from dprelease.numerics.rounding import exact
+from dprelease.query.derived import closure
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.column_values import Literals
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    CutColumn,
+    DateColumn,
+    IntegerColumn,
+    expression_of,
+)
+from dprelease.schema.load import Declaration
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_KEYS = 100_000
+"""Keys of an invented public table, at most."""
+
+
+def literals_of(declaration: Declaration) -> Literals:
+    """Return the literals of all conditions and expressions of a release.
+
+    Columns of any text, and those without bounds, get values that its conditions can meet.
+    """
+    written = list(_expressions(declaration))
+    if not written:
+        return Literals()
+    from sqlglot import Dialect  # the SQL parser loads slowly
+
+    texts, numbers, days = dict[str, None](), [], []
+    for text in written:
+        for token in Dialect.get_or_raise("duckdb").tokenize(text):
+            if token.token_type.name == "STRING":
+                day = _day(token.text)
+                days += [] if day is None else [day]
+                texts[token.text] = None
+            elif token.token_type.name == "NUMBER":
+                with suppress(ValueError):  # written as no declaration would
+                    numbers.append(exact(token.text))
+    return Literals(tuple(texts), tuple(numbers), tuple(days))
+
+
+def _expressions(declaration: Declaration) -> Iterator[str]:
+    for query in declaration.spec.queries.values():
+        if query.where is not None:
+            yield query.where
+        yield from (text for text in map(expression_of, query.derive.values()) if text)
+    for declared in declaration.tables.values():
+        yield from (text for text in map(expression_of, declared.table.columns.values()) if text)
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        return None
+
+
+def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
+    """Return the columns of a table that tables of a release are grouped by, or made from."""
+    found = set[str]()
+    for query in queries:
+        if query.declared.table.name != table:
+            continue
+        columns = query.table.columns
+        names = [key.read_from for key in query.keys.keys]
+        names += [] if query.private is None else [name for name, _ in query.private.columns]
+        names = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in names]
+        found |= {*closure(columns, query.formulas, names)}
+    return frozenset(found)
+
+
+def met_keys(
+    queries: Sequence[Query], people: Mapping[str, pa.Table], table: str
+) -> dict[tuple[str, ...], list[tuple[object, ...]]]:
+    """Return the keys that joins with a public table may meet, by the columns that they compare."""
+    found: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
+    for query in queries:
+        join = query.join
+        if join is None or join.by_unit or join.declared.table.name != table:
+            continue
+        right = tuple(name for _, name in join.on)
+        if right in found:
+            continue
+        own = people.get(query.declared.table.name)
+        values = [
+            list(_met(query.table.columns[left], own, left, join.declared.table.columns[name]))
+            for left, name in join.on
+        ]
+        found[right] = list(itertools.islice(itertools.product(*values), MOST_KEYS))
+    return found
+
+
+def _met(left: Column, own: pa.Table | None, name: str, right: Column) -> Iterator[object]:
+    """Yield the values of one compared column, as the joined table stores them."""
+    if isinstance(left, CategoryColumn | CutColumn):
+        yield from left.values or ()
+    elif isinstance(left, BooleanColumn):
+        yield from (False, True)
+    elif own is not None and name in own.column_names:
+        yield from (v for v in own.column(name).unique().to_pylist() if v is not None)
+    elif isinstance(right, IntegerColumn | DateColumn):
+        low, high = right.lower, right.upper
+        if isinstance(low, int) and isinstance(high, int):
+            yield from range(low, min(high, low + MOST_KEYS) + 1)

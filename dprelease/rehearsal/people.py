@@ -1,0 +1,175 @@
+"""Tables of invented people: units, the groups that each has rows in, and the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.numerics.lattice import Integers
+from dprelease.rehearsal.column_values import Inventing, Literals, nested_last
+from dprelease.rehearsal.draws import Draws
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    IntegerColumn,
+    is_stored,
+)
+from dprelease.schema.rehearsed import RehearsalSpec
+from dprelease.schema.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 100_000
+"""Rows of a table of which nothing says how many it has."""
+
+MOST_GROUPS, MOST_ROWS_PER_GROUP = 10_000, 1_000
+"""What one invented unit has at most, but for those beyond their bounds: higher ones are seldom
+reached, and a unit as large as the table would be all that there is."""
+
+FEWEST_UNITS = 16
+"""Units of a table whose rows are given, where it has room for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many rows a table shall have, or how many units, and the columns that are keys."""
+
+    rows: int | None
+    units: int | None
+    keys: frozenset[str]
+
+
+def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> Wanted:
+    """Return how large an invented table is: as asked, as declared, or as usual."""
+    rows = rows or table.rehearsal.rows
+    if rows is None and table.size is None:
+        rows = ROWS
+    units = None if rows is not None else table.size
+    return Wanted(rows, units, frozenset(keys))
+
+
+def invented_people(table: Table, wanted: Wanted, draws: Draws, literals: Literals) -> pa.Table:
+    """Return a table of invented people with every column that its source stores."""
+    import pyarrow as pa
+
+    units, places = _laid_out(table, wanted, draws)
+    of_row = np.repeat(np.arange(len(places.unit)), places.rows)
+    inventing = Inventing(draws, table.rehearsal, literals)
+    arrays: dict[str, pa.Array] = {}
+    for name in nested_last(table.columns):
+        column = table.columns[name]
+        if not is_stored(column):
+            continue
+        if name == table.privacy_unit.id:
+            arrays[name] = _ids(column, places.unit[of_row], units)
+        elif _is_of_the_group(column) or name in wanted.keys:
+            of_group = inventing.values(name, column, len(places.unit))
+            alone = len(places.unit) == len(of_row)
+            arrays[name] = of_group if alone else of_group.take(pa.array(of_row))
+        else:
+            arrays[name] = inventing.values(name, column, len(of_row))
+    if not arrays:
+        return pa.table({"dp_row": pa.nulls(len(of_row))})
+    return pa.table({name: arrays[name] for name in table.columns if name in arrays})
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Groups that units have rows in: whose each is, and how many rows."""
+
+    unit: Integers
+    rows: Integers
+
+
+def _laid_out(table: Table, wanted: Wanted, draws: Draws) -> tuple[int, _Places]:
+    """Return the number of units, and their groups."""
+    unit = table.unit
+    if unit.id is None:
+        n = wanted.rows or wanted.units or ROWS
+        return n, _Places(np.arange(n), np.ones(n, dtype=np.int64))
+    if wanted.rows is None:
+        n = wanted.units or ROWS
+        return n, _groups(table, draws, 0, n)
+    return _filled(table, wanted.rows, draws)
+
+
+def _filled(table: Table, rows: int, draws: Draws) -> tuple[int, _Places]:
+    """Return as many units as have so many rows together; the last one gets what is left."""
+    parts, units, held = list[_Places](), 0, 0
+    ask = FEWEST_UNITS
+    while held < rows:
+        part = _groups(table, draws, units, ask, most=max(1, rows // FEWEST_UNITS))
+        units, held = units + ask, held + int(part.rows.sum())
+        parts.append(part)
+        ask = max(FEWEST_UNITS, min(rows, (rows - held) * units // held + 1))
+    unit = np.concatenate([part.unit for part in parts])
+    sizes = np.concatenate([part.rows for part in parts])
+    before = np.cumsum(sizes) - sizes
+    kept = before < rows
+    sizes = np.minimum(sizes, rows - before)[kept]
+    return int(unit[kept][-1]) + 1, _Places(unit[kept], sizes)
+
+
+def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -> _Places:
+    """Return the groups of n units from `first` on, none of which is larger than `most` rows."""
+    unit, beyond = table.unit, float(table.rehearsal.beyond)
+    groups = draws.numbers_up_to(n, *_limited(unit.max_groups, min(most, MOST_GROUPS), beyond))
+    of_unit = np.repeat(np.arange(first, first + n), groups)
+    room = min(max(1, most // max(1, int(groups.mean()))), MOST_ROWS_PER_GROUP)
+    rows = draws.numbers_up_to(len(of_unit), *_limited(unit.max_rows_per_group, room, beyond))
+    return _Places(of_unit, rows)
+
+
+def _limited(bound: int, most: int, beyond: float) -> tuple[int, float]:
+    """Return a bound, and the part above it; where it is higher than `most`, this and no part."""
+    return (bound, beyond) if bound <= most else (most, 0.0)
+
+
+def _is_of_the_group(column: Column) -> bool:
+    """Return whether rows of one group have the same value: what tables are grouped by, mostly."""
+    return isinstance(column, CategoryColumn | BooleanColumn | DateColumn)
+
+
+def _ids(column: Column, numbers: Integers, units: int) -> pa.Array:
+    """Return the id of each unit, the same in every table for the same number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, IntegerColumn):
+        return pa.array(numbers + max(1, column.lower or 1))
+    texts = pc.utf8_lpad(pa.array(numbers + 1).cast(pa.string()), len(str(units)), "0")
+    return pc.binary_join_element_wise("person ", texts, "")
+
+
+def invented_public(
+    table: Table,
+    keys: Mapping[tuple[str, ...], list[tuple[object, ...]]],
+    draws: Draws,
+    literals: Literals,
+) -> pa.Table:
+    """Return an invented public table: for each of its keys, every value once, others after them.
+
+    `keys`: the columns that each join compares, with the values that it may meet.
+    """
+    import pyarrow as pa
+
+    rows = max([1, *(len(values) for values in keys.values())])
+    spec = table.rehearsal.model_copy(update={"missing": RehearsalSpec().missing * 0})
+    inventing = Inventing(draws, spec, literals)
+    stored = [name for name in nested_last(table.columns) if is_stored(table.columns[name])]
+    arrays = {name: inventing.values(name, table.columns[name], rows) for name in stored}
+    taken = set[str]()
+    for columns, values in keys.items():
+        if taken & {*columns}:
+            continue
+        taken |= {*columns}
+        for i, name in enumerate(columns):
+            held = [value[i] for value in values] + [None] * (rows - len(values))
+            arrays[name] = pa.array(held, arrays[name].type)
+    return pa.table({name: arrays[name] for name in table.columns if name in arrays})

@@ -1,0 +1,177 @@
+"""What stands in for the declared sources of a rehearsal, which are taken out of its declaration.
+
+A `Cast` is a declaration of which no table has its own source any more: each has none, and an
+invented frame is given for it, or that of a public file. Everything in this folder that opens an
+engine asks the cast for it, so there is no argument by which it could reach a declared source.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from dprelease.documents.manifest import sha256_of
+from dprelease.errors import DeclarationError
+from dprelease.exact.answering import Answering
+from dprelease.exact.engines import open_engines
+from dprelease.numerics.entropy import BitSource
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.draws import Draws
+from dprelease.rehearsal.meeting import keys_of, literals_of, met_keys
+from dprelease.rehearsal.people import invented_people, invented_public, wanted_of
+from dprelease.schema.load import Declaration, Declared
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.engine_settings import DuckDBSpec
+from dprelease.schema.table import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WRITTEN = (
+    "delimiter",
+    "quote",
+    "nulls",
+    "encoding",
+    "decimal",
+    "thousands",
+    "date_format",
+    "timestamp_format",
+    "time_zone",
+)
+"""Keys of a source that say how its texts are written: those of a stand-in are written alike."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A release as it is rehearsed: its declaration without any declared source.
+
+    `invented`: the tables that were made, by name, once `invent` has made them. `public`: the files
+    that stand in for others, by table.
+    """
+
+    declaration: Declaration
+    public: Mapping[str, Path]
+    rows: Mapping[str, int]
+    invented: Mapping[str, pa.Table]
+
+    @classmethod
+    def of(cls, declaration: Declaration, on: Mapping[str, Path], rows: Mapping[str, int]) -> Cast:
+        """Return the cast of a release; raises DP-REHEARSE-003 as `_stand_in`.
+
+        It is answered by the engine of this machine with its own settings: the answers are the
+        same, and folders and clusters that are declared may be those of another machine. Nothing is
+        signed.
+        """
+        tables = {
+            name: replace(declared, table=declared.table.model_copy(update={"source": source}))
+            for name, declared in declaration.tables.items()
+            for source in [_stand_in(declared, on[name]) if name in on else None]
+        }
+        changed = {"engine": DEFAULT_ENGINE, "duckdb": DuckDBSpec()}
+        spec = declaration.spec.model_copy(update=changed)
+        bare = replace(declaration, spec=spec, tables=tables, key=None)
+        return cls(bare, dict(on), dict(rows), {})
+
+    @property
+    def unpaid(self) -> Declaration:
+        """Return the declaration without a ledger, which only the choice of noise looks at."""
+        spec = self.declaration.spec.model_copy(update={"ledger": None})
+        return replace(self.declaration, spec=spec)
+
+    def invent(self, queries: Sequence[Query], bits: BitSource) -> Cast:
+        """Return the cast with a table of invented people for each that no file stands in for."""
+        draws, literals = Draws(bits), literals_of(self.declaration)
+        made: dict[str, pa.Table] = {}
+        tables = {n: d.table for n, d in self.declaration.tables.items() if n not in self.public}
+        for name, table in tables.items():
+            if not table.public:
+                wanted = wanted_of(table, self.rows.get(name), keys_of(queries, name))
+                made[name] = invented_people(table, wanted, draws, literals)
+        for name, table in tables.items():
+            if table.public:
+                keys = met_keys(queries, made, name)
+                made[name] = invented_public(table, keys, draws, literals)
+        return replace(self, invented=made)
+
+    @contextmanager
+    def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, Answering]]:
+        """Yield the engine of each query, over what stands in for its tables; as `open_engines`.
+
+        Raises
+        ------
+        TypeError
+            For a query of another declaration: of one that has its sources.
+        """
+        for query in queries:
+            joined = [] if query.join is None else [query.join.declared]
+            for declared in [query.declared, *joined]:
+                stand_in = self.declaration.tables[declared.table.name].table.source
+                if declared.table.source is not stand_in:
+                    raise TypeError("a rehearsal asks stand-ins alone")
+        with open_engines(queries, self.invented, self.declaration.spec) as engines:
+            yield engines
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return what the manifest says of each table's stand-in."""
+        told: list[dict[str, Any]] = []
+        for name in self.declaration.tables:
+            if name in self.public:
+                path = self.public[name]
+                told.append(
+                    {"table": name, "by": "public", "file": path.name, "sha256": sha256_of(path)}
+                )
+            else:
+                told.append({"table": name, "by": "invention", "rows": len(self.invented[name])})
+        return told
+
+
+def _stand_in(declared: Declared, path: Path) -> Source:
+    """Return the source that a public file is.
+
+    Raises
+    ------
+    DeclarationError
+        DP-REHEARSE-003 for a file that is not there, is of no known kind, or is the source itself.
+    """
+    own = declared.table.source
+    problem = "there is no such file" if not path.is_file() else ""
+    if not problem and any(_is_same(path, file) for file in _found(declared)):
+        problem = "it is the declared source itself"
+    made: Source | None = None
+    if not problem:
+        written = {"path": str(path.absolute())}
+        try:
+            made = Source.model_validate(written)
+            given = own.model_fields_set if own is not None and own.kind == made.kind else ()
+            alike = {key: getattr(own, key) for key in WRITTEN if key in given}
+            made = Source.model_validate({**written, **alike})
+        except ValidationError:
+            problem = "it is no Parquet, CSV or JSON lines file by its ending"
+    if made is None or problem or made.kind == "duckdb":
+        problem = problem or "a file of one table is needed"
+        name = declared.table.name
+        raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
+    return made
+
+
+def _found(declared: Declared) -> list[str]:
+    """Return the files that a declared path or pattern finds; their names alone are looked at."""
+    source = declared.table.source
+    if source is None or source.path is None or source.is_sparks:
+        return []
+    pattern = str(declared.folder / source.path)
+    return [pattern, *glob.glob(pattern, recursive=True)]
+
+
+def _is_same(path: Path, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False

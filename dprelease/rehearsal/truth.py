@@ -1,0 +1,219 @@
+"""The exact answers about stand-ins: what a rehearsal's published tables are compared with.
+
+Beside `noise` the only reader of what an engine found. It may be, for nobody is behind these
+numbers: engines come from a `Cast`, which has no declared source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.exact.answering import Answering
+from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.noise.quantile_tree import read_at
+from dprelease.numerics.lattice import Flags, Integers
+from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.count import Count
+from dprelease.query.aggregates.frequent import Frequent
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.schema.mechanism import AUTO, MechanismSpec
+from dprelease.schema.release import PRIVATE_KEYS
+
+ROWS = "rows of the cell"
+"""The name of a count that every truth has; a space in it keeps it apart from declared ones."""
+
+MANY_GROUPS, MANY_ROWS = 10**6, 10**9
+"""The highest bounds that can be declared: of invented people they cut nothing off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Exact integers of one table's cells, as noise would have got them.
+
+    `query`: with all keys that occur, where they are not public. `vectors`: by measurement; of a
+    choice the exact one, below 0 where a cell has no value. `unbounded`: the same without
+    contribution bounds; None where there are none to leave out. `rows`: of each cell, before any
+    bounding. `profiles`: how often each candidate of a choice occurs, within the bounds.
+    """
+
+    query: Query
+    vectors: dict[str, Integers]
+    unbounded: dict[str, Integers] | None
+    rows: Integers
+    profiles: dict[str, Profile]
+
+
+def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
+    """Yield the truth of each query, all of which the cast's own declaration asks.
+
+    Raises
+    ------
+    DataError
+        If what stands in for a source is not as declared.
+    TypeError
+        As `Cast.engines`.
+    """
+    loose = [_loose(query) for query in queries]
+    bounds = any(query.unit.id is not None for query in queries)
+    with cast.engines(loose) as without:
+        found = [_answered(without[query.name], query) for query in loose]
+    kept = found
+    if bounds:
+        spaced = [_over_keys(query, held.query) for query, held in zip(queries, found, strict=True)]
+        with cast.engines(queries) as engines:
+            kept = [_read(engines[query.name], query) for query in spaced]
+    for query, whole, bounded in zip(queries, found, kept, strict=True):
+        unbounded = whole.vectors if query.unit.id is not None else None
+        asked = _over_keys(query, whole.query)
+        yield Truth(asked, bounded.vectors, unbounded, whole.vectors[ROWS], bounded.profiles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    query: Query
+    vectors: dict[str, Integers]
+    profiles: dict[str, Profile]
+
+
+def _loose(query: Query) -> Query:
+    """Return the query with bounds that cut nothing off, and a count of rows."""
+    unit = query.unit
+    if unit.id is not None:
+        unit = PrivacyUnit(unit.id, MANY_GROUPS, MANY_ROWS)
+    rows = _counted(query, unit)
+    wide = tuple(_widened(measurement, query, unit) for measurement in query.measurements)
+    return replace(query, unit=unit, measurements=(*wide, rows))
+
+
+def _counted(query: Query, unit: PrivacyUnit) -> Measurement:
+    count = Count()
+    return Measurement(
+        name=ROWS,
+        aggregate=count,
+        sensitivity=count.sensitivity(unit, query.neighbours, max(1, query.keys.size)),
+        unit="rows",
+        mechanism=MechanismSpec(name=AUTO),
+        weight=Fraction(1),
+        asked_by=ROWS,
+    )
+
+
+def _widened(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
+    """Return a vector whose sums have room for what bounds no longer cut off."""
+    if not measurement.is_vector:
+        return measurement
+    cells = max(1, query.keys.size)
+    sensitivity = measurement.aggregate.sensitivity(unit, query.neighbours, cells)
+    return replace(measurement, sensitivity=sensitivity)
+
+
+def _answered(engine: Answering, query: Query) -> _Read:
+    """Return what a query finds; over all keys that occur, where they are not public."""
+    if query.private is not None:
+        names = engine.partitions(query).names
+        query = replace(query, keys=query.private.among(names))
+    return _read(engine, query)
+
+
+def _over_keys(query: Query, found: Query) -> Query:
+    return query if query.private is None else replace(query, keys=found.keys)
+
+
+def _read(engine: Answering, query: Query) -> _Read:
+    exact = engine.run(query)
+    vectors: dict[str, Integers] = {}
+    profiles: dict[str, Profile] = {}
+    for measurement in query.measurements:
+        if measurement.name == PRIVATE_KEYS:
+            vectors[PRIVATE_KEYS] = _units(engine, query)
+        elif measurement.is_vector:
+            vectors[measurement.name] = exact.vector(measurement.name)
+        elif measurement.is_choice:
+            profile = profiles[measurement.name] = _pairs(exact, measurement)
+            vectors |= _chosen(query, measurement, profile)
+    return _Read(query, vectors, profiles)
+
+
+def _units(engine: Answering, query: Query) -> Integers:
+    """Return how many units each key has that is not public."""
+    partitions = engine.partitions(query)
+    units = dict(zip(partitions.names, partitions.units.tolist(), strict=True))
+    (key,) = query.keys.keys
+    return np.array([units.get(str(name), 0) for name in key.values], dtype=np.int64)
+
+
+def _pairs(exact: ExactTable, measurement: Measurement) -> Profile:
+    profile = exact.profile(measurement.name)
+    return profile.pairs() if isinstance(profile, DenseProfile) else profile
+
+
+def _chosen(query: Query, measurement: Measurement, profile: Profile) -> dict[str, Integers]:
+    """Return the candidates that an exact choice takes: lattice steps, or places of values."""
+    aggregate, name = measurement.aggregate, measurement.name
+    if isinstance(aggregate, Frequent):
+        return {name: _frequent(profile, aggregate)}
+    if aggregate.part is not None:
+        return {name: _steps(quantile(profile, aggregate.part), aggregate)}
+    parts = [column.at for column in query.columns if column.parts[0] == measurement]
+    return {
+        read_at(name, at): _steps(quantile(profile, at), aggregate)
+        for at in parts
+        if at is not None
+    }
+
+
+def _steps(places: Integers, aggregate: Aggregate) -> Integers:
+    """Return candidates of a lattice as steps; MISSING stays."""
+    stride, lattice = getattr(aggregate, "stride", 1), aggregate.lattice
+    lower = 0 if lattice is None else lattice.lower
+    return np.where(places < 0, MISSING, places * stride + lower)
+
+
+MISSING = -(2**63)
+"""Stands for a choice in a cell without any value; no candidate is as low."""
+
+
+def below_and_upto(profile: Profile) -> tuple[Integers, Integers, Integers]:
+    """Return of each pair of a profile its cell, and how many values lie below, and up to it."""
+    sizes = np.diff(profile.starts)
+    cell = np.repeat(np.arange(len(sizes)), sizes)
+    sums = np.cumsum(profile.counts)
+    base = np.concatenate(([0], sums))[profile.starts[:-1]]
+    upto = sums - base[cell]
+    return cell, upto - profile.counts, upto
+
+
+def totals(profile: Profile) -> Integers:
+    """Return how many values each cell has."""
+    sums = np.concatenate(([0], np.cumsum(profile.counts)))
+    held: Integers = sums[profile.starts[1:]] - sums[profile.starts[:-1]]
+    return held
+
+
+def quantile(profile: Profile, at: Fraction) -> Integers:
+    """Return the least candidate of each cell that holds a rank; MISSING without a value."""
+    cell, _, upto = below_and_upto(profile)
+    total = totals(profile)
+    rank = np.maximum(-(-(total * at.numerator) // at.denominator), 1)
+    holds = np.flatnonzero(upto >= rank[cell])
+    found: Integers = np.full(len(total), MISSING, dtype=np.int64)
+    found[cell[holds][::-1]] = profile.values[holds][::-1]  # the first of a cell is the last set
+    return found
+
+
+def _frequent(profile: Profile, aggregate: Frequent) -> Integers:
+    """Return the value of each cell with some rank by its number of rows; ties as declared."""
+    cell, _, _ = below_and_upto(profile)
+    order = np.lexsort((profile.values, -profile.counts, cell))
+    wanted = profile.starts[:-1] + aggregate.rank - 1
+    there: Flags = wanted < profile.starts[1:]
+    found: Integers = np.full(len(wanted), MISSING, dtype=np.int64)
+    found[there] = profile.values[order][wanted[there]]
+    return found

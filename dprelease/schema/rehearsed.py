@@ -1,0 +1,76 @@
+"""What a rehearsal invents of a table, as it is declared: from public knowledge, like bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, Field
+
+from dprelease.schema.field_types import Exact, Text, Whole, refuse
+from dprelease.schema.model import Model, shortened
+
+if TYPE_CHECKING:
+    from dprelease.schema.columns import Column
+
+MOST_ROWS = 10**9
+
+
+def _part(value: Fraction) -> Fraction:
+    if not 0 <= value <= 1:
+        refuse("DP-DECL-003", problem="a part from 0 to 1 is needed")
+    return value
+
+
+def _power(value: Fraction) -> Fraction:
+    if not 0 <= value <= 4:
+        refuse("DP-DECL-003", problem="a number from 0 to 4 is needed")
+    return value
+
+
+Part = Annotated[Exact, AfterValidator(_part)]
+
+
+class RehearsalSpec(Model):
+    """How invented rows of a table look, where that differs from the usual.
+
+    `rows`: how many there are; without it the table's `size` says how many units there are.
+    `zipf`: the k-th value of a category has 1 / k^zipf of the frequency of the first. `frequencies`
+    of the values of categories and booleans, in any unit; values without one are not invented.
+    `missing`: the part of values that are missing; `undeclared`: of the values of categories with
+    `others`; `beyond`: of the units that have more than `max_groups` groups, and of their groups
+    that have more than `max_rows_per_group` rows.
+    """
+
+    rows: Annotated[Whole, Field(ge=1, le=MOST_ROWS)] | None = None
+    zipf: Annotated[Exact, AfterValidator(_power)] = Fraction(1)
+    missing: Part = Fraction(2, 100)
+    undeclared: Part = Fraction(1, 100)
+    beyond: Part = Fraction(3, 100)
+    frequencies: dict[Text, dict[Text, Exact]] = Field(default_factory=dict)
+
+
+def refuse_unknown_values(spec: RehearsalSpec, columns: Mapping[str, Column]) -> None:
+    """Raise DP-DECL-003 for frequencies of what the table's columns don't have."""
+    for name, weights in spec.frequencies.items():
+        values = _values_of(columns[name]) if name in columns else ()
+        unknown = [value for value in weights if value not in values]
+        problem = ""
+        if not values:
+            problem = f"'{shortened(name)}' is no category or boolean that the source stores"
+        elif unknown:
+            problem = f"'{shortened(unknown[0])}' is no value of '{shortened(name)}'"
+        elif min(weights.values(), default=Fraction(0)) < 0 or not sum(weights.values()):
+            problem = f"the frequencies of '{shortened(name)}' are none: some has to be above 0"
+        if problem:
+            refuse("DP-DECL-003", problem=problem, key="rehearsal")
+
+
+def _values_of(column: Column) -> tuple[str, ...]:
+    kind = getattr(column, "type", "cut")
+    if getattr(column, "expression", None) is not None:
+        return ()
+    if kind == "boolean":
+        return ("false", "true")
+    return tuple(getattr(column, "values", None) or ()) if kind == "category" else ()

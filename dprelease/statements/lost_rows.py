@@ -1,0 +1,113 @@
+"""How many rows a query leaves out, and why; how many values it clamps: as one SELECT.
+
+Made of the query's own layers: the same typed rows, the same condition, the same cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dprelease.query import quoting
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
+from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiler import Compiler
+from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
+from dprelease.statements.meanings import typed
+from dprelease.statements.physical import base_type
+
+ROWS, CONDITION, NO_CELL, NO_ID = "rows", "condition", "no cell", "no id"
+UNREAD, KEY, LOW, HIGH, MISSING = "unread", "key", "low", "high", "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class LostRows:
+    """Two SELECTs of one row of numbers each, and what each number counts, with its column.
+
+    `stored`: over the source as it is; `asked`: over the rows of the query.
+    """
+
+    stored: str
+    of_stored: tuple[tuple[str, str], ...]
+    asked: str
+    of_asked: tuple[tuple[str, str], ...]
+    key_tables: tuple[KeyTable, ...]
+
+
+def compile_lost_rows(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str]
+) -> LostRows:
+    """Return the statements for one query, given the types of stored columns.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if a stored type can't be read as declared.
+    """
+    stored = dict(_unread(query, physical))
+    compiler = Compiler(query, physical, joined)
+    asked = dict(_asked(compiler))
+    rows = typed_rows(query, physical, joined)
+    last = f"SELECT {', '.join(asked.values())} FROM typed {' '.join(compiler.joins)}"
+    return LostRows(
+        f"SELECT {', '.join(stored.values())} FROM {SOURCE}",
+        tuple(stored),
+        f"WITH typed AS (\n  {rows}\n)\n{last}",
+        tuple(asked),
+        tuple(compiler.key_tables),
+    )
+
+
+def _unread(query: Query, physical: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield counts of rows, and of stored values of each column that mean nothing as declared."""
+    yield (ROWS, ""), "count(*)"
+    table = query.declared.table
+    for name in needed_columns(query):
+        column, quoted = table.columns[name], quoting.identifier(name)
+        value = typed(name, column, physical[name], table.time_zone)
+        there = f"{quoted} IS NOT NULL"
+        if base_type(physical[name]) == "VARCHAR":
+            there += f" AND trim({quoted}) <> ''"
+        yield (UNREAD, name), _count(f"{there} AND ({value}) IS NULL")
+
+
+def _asked(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield counts of the rows that a query leaves out, each for its first reason, and of values.
+
+    Values are those of rows that are in a cell and have an id, before contribution bounds.
+    """
+    query, predicate = compiler.query, compiler.query.predicate
+    meets = "true" if predicate is None else f"coalesce(({predicate.sql}), false)"
+    codes = {key.column: compiler._code(key, compiler._raw_key(key)) for key in compiler.space.keys}
+    inside = " AND ".join([f"({code}) IS NOT NULL" for code in codes.values()]) or "true"
+    known = "true"
+    if query.unit.id is not None:
+        known = f"{typed_column(query.unit.id)} IS NOT NULL"
+    yield (CONDITION, ""), _count(f"NOT ({meets})")
+    for name, code in codes.items():
+        yield (KEY, name), _count(f"{meets} AND ({code}) IS NULL")
+    yield (NO_CELL, ""), _count(f"{meets} AND NOT ({inside})")
+    yield (NO_ID, ""), _count(f"{meets} AND {inside} AND NOT ({known})")
+    counts = f"{meets} AND {inside} AND {known}"
+    columns = query.table.columns
+    names = [m.aggregate.column for m in query.measurements if m.aggregate.lattice is not None]
+    for name in dict.fromkeys(name for name in names if name is not None):
+        value = typed_column(name)
+        yield (MISSING, name), _count(f"{counts} AND {value} IS NULL")
+        for what, outside in _outside(columns[name], value):
+            yield (what, name), _count(f"{counts} AND {outside}")
+
+
+def _outside(column: Column, value: str) -> Iterator[tuple[str, str]]:
+    """Yield conditions of values that are clamped, low and high."""
+    if not isinstance(column, IntegerColumn | NumberColumn):
+        return
+    for what, sign, end in ((LOW, "<", column.lower), (HIGH, ">", column.upper)):
+        if end is not None:
+            number = quoting.integer(int(end)) if end == int(end) else quoting.double(end)
+            yield what, f"{value} {sign} {number}"
+
+
+def _count(condition: str) -> str:
+    return f"count(*) FILTER (WHERE {condition})"

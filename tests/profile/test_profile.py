@@ -1,0 +1,257 @@
+"""The confidential check: its numbers are those of the rows, and they go nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from dprelease.cli import app
+from dprelease.errors import OutputError
+from dprelease.ledger.ledger import Ledger
+from dprelease.profile import look
+from dprelease.profile.look import CONFIDENTIAL, WARNING
+from dprelease.profile.look import profile as profile_of
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+
+CANARY = "Xq7canaryZ"
+SCHEMA = """\
+table: visits
+source: {path: visits.csv, encoding: utf-8}
+owner: office
+privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 1}
+columns:
+  person: {type: text}
+  city: {type: category, values: [Bern, Thun, Onex]}
+  sex: {type: category, values: [f, m]}
+  age: {type: integer, lower: 0, upper: 100}
+  cost: {type: number, lower: 0, upper: 50, step: 0.5}
+"""
+RELEASE = """\
+title: Visits
+tables: [visits.yaml]
+budget: {epsilon: 1}
+mechanism: discrete_laplace
+queries:
+  by_city:
+    from: visits
+    where: age >= 18
+    group_by: [city, sex]
+    columns: {n: {count: "*"}, cost: {sum: cost}, middle: {median: age}}
+output: out/visits
+"""
+ROWS = [
+    "a,Bern,f,20,10", "a,Bern,f,21,60", "a,Bern,m,22,-3", "a,Thun,f,23,1", "a,Onex,f,24,7",
+    "b,Bern,f,17,10", "b,Rome,f,30,10", "b,Thun,x,30,10", "b,Rome,x,30,10",
+    ",Bern,f,30,10", "c,Bern,f,old,10", "c,Bern,f,200,", "d,Thun,m,40,1e3", "e,Onex,m,41,few",
+]  # fmt: skip
+
+
+def write(folder: Path, rows: list[str] = ROWS, release: str = RELEASE) -> Path:
+    (folder / "visits.yaml").write_text(SCHEMA)
+    (folder / "release.yaml").write_text(release)
+    text = "person,city,sex,age,cost\n" + "".join(f"{row}\n" for row in rows)
+    (folder / "visits.csv").write_bytes(text.encode("latin-1"))
+    return folder / "release.yaml"
+
+
+def invoked(*words: str) -> Result:
+    return CliRunner().invoke(app, ["profile", *words])
+
+
+def test_every_row_is_accounted_for(tmp_path: Path) -> None:
+    rows = [*ROWS, "f,Z\xfcrich,f,50,5", "g,Bern"]  # no UTF-8, too few fields
+    path = write(tmp_path, rows)
+    (told,) = profile_of(read_declaration(path), {}).losses
+    assert (told.lines, told.rows) == (16, 14)
+    assert told.condition == 2  # 17, and an age that can't be read
+    assert told.no_cell == 3
+    assert told.keys == {"city": 2, "sex": 2}
+    assert told.no_id == 1
+    assert told.bounded == 1 + 2  # a second row of a in one cell, and two of four cells of a
+    assert told.counted == 14 - 2 - 3 - 1 - 3
+    assert told.unread == {"person": 0, "city": 0, "sex": 0, "age": 1, "cost": 1}
+    assert told.low == {"cost": 1, "age": 0}
+    assert told.high == {"cost": 2, "age": 1}
+    assert told.missing == {"cost": 2, "age": 0}
+
+
+def slow(frame: pd.DataFrame, max_groups: int, max_rows: int) -> int:
+    """Return how many rows bounds keep, whichever these are."""
+    sizes = frame.groupby(["person", "city", "sex"]).size().clip(upper=max_rows)
+    return sum(part.nlargest(max_groups).sum() for _, part in sizes.groupby("person"))
+
+
+def test_bounds_are_tried_by_the_statements_of_the_release(tmp_path: Path) -> None:
+    """Cells of one size for a person, so that it does not matter which of them are kept."""
+    rows = [
+        f"{who},{city},{sex},30,10"
+        for who, cities, times in (("a", 3, 4), ("b", 2, 3), ("c", 1, 9), ("d", 1, 1))
+        for city in ("Bern", "Thun", "Onex")[:cities]
+        for sex in "fm"
+        for _ in range(times)
+    ]
+    path = write(tmp_path, rows)
+    frame = pd.DataFrame([row.split(",")[:3] for row in rows], columns=["person", "city", "sex"])
+    found = profile_of(read_declaration(path), {}).bounds
+    seen: dict[tuple[str, int], float] = {}
+    for one in found:
+        declared = {"max_groups": 2, "max_rows_per_group": 1, one.bound: one.value}
+        kept = slow(frame, declared["max_groups"], declared["max_rows_per_group"])
+        assert one.cut_rows == pytest.approx(1 - kept / len(rows))
+        step = {"n": 1, "cost": 10}[one.column.split(".")[0]]
+        assert one.cut == pytest.approx((len(rows) - kept) / 6 * step) or one.column.startswith(
+            "cost"
+        )
+        assert one.noise is not None
+        assert one.error == one.cut + one.noise
+        seen[one.bound, one.value] = one.noise
+    assert {value for bound, value in seen if bound == "max_groups"} == {1, 2, 4}
+    assert {value for bound, value in seen if bound == "max_rows_per_group"} == {1, 2, 4}
+    assert seen["max_groups", 1] < seen["max_groups", 2] < seen["max_groups", 4]
+
+
+def test_bounds_of_tables_that_agree_are_those_of_each_trial(tmp_path: Path) -> None:
+    """One engine adds up the finest cells anew for every bound."""
+    release = RELEASE.replace("    group_by: [city, sex]\n", "    marginals: [[], [city], [sex]]\n")
+    release = release.replace(", middle: {median: age}}", "}\n    consistent: true")
+    release = release.replace("{epsilon: 1}", "{rho: 1, delta: 1e-9}").replace(
+        "mechanism: discrete_laplace", "mechanism: discrete_gaussian"
+    )
+    path = write(tmp_path, [f"a,{c},f,30,1" for c in ("Bern", "Thun", "Onex")] * 4, release)
+    found = profile_of(read_declaration(path), {}).bounds
+    by_groups = {
+        one.value: one.cut_rows
+        for one in found
+        if one.query == "by_city_city" and one.column == "n" and one.bound == "max_groups"
+    }
+    assert by_groups == pytest.approx({1: 11 / 12, 2: 10 / 12, 4: 9 / 12})
+
+
+# Who sees it
+
+
+def test_it_is_printed_for_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path)
+    opened = look.tallying
+    monkeypatch.setattr(look, "tallying", lambda *_: pytest.fail("rows were read"))
+    for words in ([], ["--json"]):
+        done = invoked(str(path), *words)
+        assert done.exit_code == 2
+        assert "DP-PROFILE-001" in done.output
+    monkeypatch.setattr(look, "tallying", opened)
+    done = invoked(str(path), "--i-may-see-it")
+    assert done.exit_code == 0
+    assert done.output.startswith("CONFIDENTIAL.")
+    assert done.output.rstrip().endswith("nobody else.")
+    assert "the guarantee of a release does not cover" in " ".join(done.output.split())
+    monkeypatch.setattr("dprelease.cli.profile_command._is_terminal", lambda: True)
+    assert invoked(str(path)).exit_code == 0
+
+
+def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
+    path, output = write(tmp_path), tmp_path / "profile.json"
+    picture = tmp_path / "profile.svg"
+    mask = os.umask(0)
+    try:
+        done = invoked(str(path), "--output", str(output), "--plot", str(picture))
+    finally:
+        os.umask(mask)
+    assert done.exit_code == 0, done.output
+    for file in (output, picture):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    told = json.loads(output.read_text())
+    assert (told["confidential"], told["warning"]) == (CONFIDENTIAL, WARNING)
+    assert told["rows"][0]["counted"] == 5
+    assert "CONFIDENTIAL" in picture.read_text()
+    assert not re.search(r"\d{2}", done.output.replace(str(output), ""))  # nothing is told twice
+    before = output.read_bytes()
+    done = invoked(str(path), "--output", str(output))
+    assert "DP-OUTPUT-014" in done.output
+    assert output.read_bytes() == before
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    assert "DP-OUTPUT-014" in invoked(str(path), "--output", str(link)).output
+
+
+@pytest.mark.parametrize("place", ["out/visits/p.txt", "out/visits/deep/p.txt", "link/p.txt"])
+@pytest.mark.parametrize("published", [True, False])
+def test_no_file_lies_in_a_release(tmp_path: Path, place: str, published: bool) -> None:
+    path = write(tmp_path)
+    (tmp_path / "out/visits/deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "out/visits")
+    if published:
+        (tmp_path / "out/visits/manifest.json").write_text("{}")
+    for option in ("--output", "--plot"):
+        file = (tmp_path / place).with_suffix(".svg")
+        done = invoked(str(path), option, str(file), "--i-may-see-it")
+        assert "DP-PROFILE-002" in done.output
+        assert not file.exists()
+
+
+def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
+    path, output = write(tmp_path), tmp_path / "profile.txt"
+    (tmp_path / "visits.csv").unlink()
+    assert "DP-DATA-001" in invoked(str(path), "--output", str(output)).output
+    assert not output.exists()
+    assert "DP-OUTPUT-005" in invoked(str(path), "--i-may-see-it", "--plot", "p.txt").output
+
+
+def test_nothing_is_charged_or_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, release=RELEASE + "ledger: ledger.sqlite\n")
+    monkeypatch.setattr(Ledger, "reserved", lambda *_: pytest.fail("it was charged"))
+    before = sorted(tmp_path.rglob("*"))
+    assert invoked(str(path), "--i-may-see-it").exit_code == 0
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_no_value_of_the_data_is_told(tmp_path: Path) -> None:
+    """Numbers of rows are: values, such as ids, undeclared keys and texts that can't be read, not."""
+    rows = [*ROWS, f"{CANARY},{CANARY},f,30,10", f"h,Bern,f,{CANARY},{CANARY}"]
+    path, picture = write(tmp_path, rows), tmp_path / "p.svg"
+    for words in ([], ["--json"], ["--wide", "--plot", str(picture)]):
+        done = invoked(str(path), "--i-may-see-it", *words)
+        assert done.exit_code == 0
+        assert CANARY not in done.output
+    assert CANARY not in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text + "engine: spark\n",
+        lambda text: (
+            text.replace(
+                "mechanism: discrete_laplace", "mechanism: symmetric_alpha_stable"
+            ).replace(", middle: {median: age}", "")
+            + "federated: {parties: 2}\n"
+        ),
+    ],
+    ids=["spark", "parties"],
+)
+def test_what_has_no_profile(tmp_path: Path, change: Callable[[str], str]) -> None:
+    path = write(tmp_path, release=change(RELEASE))
+    with pytest.raises(OutputError) as caught:
+        profile_of(read_declaration(path), {})
+    assert caught.value.code == "DP-PROFILE-003"
+
+
+def test_a_release_is_the_same_after_a_look(tmp_path: Path) -> None:
+    """What is counted is what the release counts: the rows of the profile are those of its tables."""
+    rows = [f"p{i},{'Bern' if i % 3 else 'Onex'},f,{20 + i % 50},5" for i in range(300)]
+    path = write(tmp_path, rows, RELEASE.replace("epsilon: 1", "epsilon: 90"))
+    (told,) = profile_of(read_declaration(path), {}).losses
+    folder = run(read_declaration(path))
+    frame: Any = pd.read_parquet(folder / "by_city.parquet")
+    assert abs(frame["n"].sum() - told.counted) <= 3

@@ -1,0 +1,458 @@
+"""Whole rehearsals: what is published, what is true, and that no declared source is opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease.cli import app
+from dprelease.documents import manifest
+from dprelease.documents.rehearsal_manifest import ERRORS, NOTE, NOTED, released
+from dprelease.errors import DeclarationError, DpReleaseError, OutputError, VerificationError
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from dprelease.planning.prepare import prepare
+from dprelease.query.resolve import resolve
+from dprelease.rehearsal.run import rehearse
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.truth import truths
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+from dprelease.tables import formats
+from dprelease.verification.sealed import FORMS, read_sealed
+from tests.rehearsal.build import AGREEING, FOUND, write
+from tests.replay import Keyed
+
+CANARY = "Xq7canaryZ"
+SMALL = """\
+title: Homes
+tables: [homes.yaml]
+budget: {epsilon: 1}
+queries:
+  rooms:
+    from: homes
+    group_by: [city]
+    columns: {n: {count: "*", margin: true}}
+output: out/homes
+"""
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("everything")
+    return rehearse(read_declaration(write(folder)), bits=Keyed("everything"))
+
+
+@pytest.fixture(scope="module")
+def agreeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("agreeing")
+    return rehearse(read_declaration(write(folder, AGREEING)), bits=Keyed("agreeing"))
+
+
+def people(folder: Path, table: str = "visits") -> pd.DataFrame:
+    return pq.read_table(folder / f"truth/people/{table}.parquet").to_pandas()
+
+
+def truth(folder: Path, name: str) -> pd.DataFrame:
+    return pq.read_table(folder / f"truth/{name}.parquet").to_pandas()
+
+
+def of_state(visits: pd.DataFrame) -> pd.Series[Any]:
+    """Return the state that each row counts in, by the schema of the test."""
+    known = visits["state"].where(visits["state"].isin(["BE", "ZH", "GE"]), "GE")
+    return known.where(visits["state"].notna(), "ZH")
+
+
+def test_every_kind_of_answer_is_beside_a_truth_that_pandas_finds_too(everything: Path) -> None:
+    """Without bounds, conditions and the like the truth is plain pandas over the invented rows."""
+    visits, found = people(everything), truth(everything, "finished")
+    rows = visits[visits["person"].notna()].groupby(of_state(visits)).size()
+    assert found.set_index("state")["true_rows"].to_dict() == rows.to_dict()
+    assert found.set_index("state")["unbounded_n"].to_dict() == rows.to_dict()
+    assert (found["true_n"] < found["unbounded_n"]).all()
+    adults = visits[(visits["age"] >= 18) & (visits["note"] != "gone") & visits["note"].notna()]
+    spent = truth(everything, "counts_state").set_index("state")["unbounded_spent"]
+    wanted = adults["cost"].fillna(0).groupby(of_state(adults)).sum()
+    assert spent.astype(float).to_dict() == wanted.to_dict()
+    homes = people(everything, "homes")
+    bands = pd.cut(homes["rooms"], [1, 3, 10], right=False, labels=["1-2", "3-9"])
+    told = truth(everything, "rooms").set_index("rooms_band")["true_n"]
+    assert told.to_dict() == bands.value_counts().to_dict()
+
+
+def test_choices_are_off_by_rows(everything: Path) -> None:
+    """In tables of units with one row each the exact quantile has no row between it and its rank."""
+    found = truth(everything, "values")
+    visits = people(everything).query("sex == 'f' and age == age")
+    assert found["unbounded_middle"][0] == np.sort(visits["age"])[-(-len(visits) // 2) - 1]
+    assert found["unbounded_high"][0] == visits["age"].max()
+    assert (found[["off_middle", "off_low", "off_high", "off_tenth", "off_most"]] >= 0).all(
+        axis=None
+    )
+    same = found["middle"] == found["true_middle"]
+    assert (found["off_middle"][same] == 0).all()
+
+
+@pytest.mark.parametrize("mechanism", ["partition_selection", "truncated_laplace"])
+def test_keys_that_are_not_public_are_all_in_the_truth(tmp_path: Path, mechanism: str) -> None:
+    path = write(tmp_path, FOUND.replace("MECHANISM", mechanism))
+    folder = rehearse(read_declaration(path), bits=Keyed("found"))
+    found, published = truth(folder, "found"), pq.read_table(folder / "found.parquet")
+    visits = people(folder)
+    assert set(found["note"]) == set(visits["note"].dropna())
+    assert 0 < found["is_published"].sum() == len(published) < len(found)
+    assert found[found["is_published"]]["note"].tolist() == published["note"].to_pylist()
+    assert found["n"].notna().equals(found["is_published"])
+    units = visits.dropna(subset=["note"]).groupby("note")["person"].nunique()
+    assert found.set_index("note")["unbounded_people"].to_dict() == units.to_dict()
+    assert dprelease.verify(folder, rehearsal=True).ok
+
+
+def test_every_published_table_has_its_truth_and_its_errors(
+    everything: Path, agreeing: Path
+) -> None:
+    for folder in (everything, agreeing):
+        record = json.loads((folder / "manifest.json").read_text())
+        readable = {
+            file["name"]
+            for file in record["files"]
+            if not file["name"].startswith(("measurements/", "records/"))
+        }
+        true = {file["name"] for file in record["rehearsal"]["truth"]}
+        assert {f"truth/{name}" for name in readable} == {
+            name for name in true if name.endswith(".parquet") and "/people/" not in name
+        }
+        told = {row["table"] for row in json.loads((folder / ERRORS).read_text())}
+        assert {f"{name}.parquet" for name in told} == readable
+
+
+def test_tables_that_agree_have_true_totals_that_agree(agreeing: Path) -> None:
+    by_sex = truth(agreeing, "tables/agree_state_sex").groupby("state")["true_n"].sum()
+    states = truth(agreeing, "estimates/agree_state").set_index("state")["true_n"]
+    assert by_sex.to_dict() == states.to_dict()
+    errors = json.loads((agreeing / ERRORS).read_text())
+    assert all(row["covered"] is not None for row in errors if row["table"].startswith("tables/"))
+
+
+def test_margins_cover_as_often_as_they_say(tmp_path: Path) -> None:
+    """1,600 cells of noise whose margins hold exactly 95 % or a little more."""
+    release = SMALL.replace("group_by: [city]", "group_by: [day]").replace("homes", "days")
+    path = write(tmp_path, release)
+    (tmp_path / "days.yaml").write_text(
+        "table: days\nsource: nowhere.csv\ncolumns:\n"
+        "  day: {type: date, lower: 2020-01-01, upper: 2024-05-18}\nrehearsal: {rows: 20000}\n"
+    )
+    folder = rehearse(read_declaration(path), bits=Keyed("covering"))
+    (told,) = json.loads((folder / ERRORS).read_text())
+    assert told["cells"] == 1600
+    assert 0.93 < told["covered"] < 0.98
+    assert abs(told["mean_absolute_error"] / told["expected"] - 1) < 0.15
+    assert sum(one["cells"] for one in told["classes"]) == 1600
+
+
+# What is opened
+
+
+def watched(paths: list[Path]) -> set[str]:
+    """Return the files among `paths` that are opened from now on; a hook can't be taken away."""
+    opened: set[str] = set()
+    names = {str(path) for path in paths}
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and str(arguments[0]) in names:
+            opened.add(str(arguments[0]))
+
+    sys.addaudithook(hook)
+    return opened
+
+
+@pytest.mark.parametrize("there", ["canary", "unreadable", "a pipe", "a folder", "missing"])
+def test_no_declared_source_is_opened(tmp_path: Path, there: str) -> None:
+    """What a pipe holds would be waited for, what is unreadable refused, a canary be found."""
+    path = write(tmp_path)
+    sources = [tmp_path / name for name in ("secret/visits.csv", "nowhere.parquet", "nowhere.csv")]
+    (tmp_path / "secret").mkdir()
+    for source in sources:
+        if there == "canary":
+            source.write_text(f"person,state,code,city\n{CANARY},BE,{CANARY},Bern\n")
+        elif there == "unreadable":
+            source.write_text("person\n1\n")
+            source.chmod(0)
+        elif there == "a pipe":
+            os.mkfifo(source)
+        elif there == "a folder":
+            source.mkdir()
+    opened = watched(sources)
+    stamps = [source.stat().st_atime_ns if source.exists() else 0 for source in sources]
+    done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "500"])
+    assert done.exit_code == 0, done.output
+    assert not opened
+    assert stamps == [source.stat().st_atime_ns if source.exists() else 0 for source in sources]
+    written = [p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()]
+    assert len(written) > 20
+    assert CANARY.encode() not in done.output.encode() + b"".join(written)
+
+
+def test_nothing_but_a_cast_can_be_asked_for_the_truth(tmp_path: Path) -> None:
+    """Queries of the declaration itself, whose sources are there, are refused before any opening."""
+    path = write(tmp_path, SMALL)
+    declaration = read_declaration(path)
+    pq.write_table(pa.table({"city": ["Bern"], "rooms": [3]}), tmp_path / "nowhere.parquet")
+    cast = Cast.of(declaration, {}, {"homes": 10})
+    queries, _ = prepare(cast.declaration)
+    cast = cast.invent(queries, Keyed("cast"))
+    assert [truth.rows.sum() <= 10 for truth in truths(cast, queries)] == [True]
+    with pytest.raises(TypeError, match="stand-ins alone"):
+        list(truths(cast, resolve(declaration)))
+
+
+def test_no_ledger_is_charged_or_made(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    rehearse(read_declaration(path), rows={"visits": 300})
+    assert not (tmp_path / "ledger.sqlite").exists()
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account(Account("office/visits", "add_remove", "person", None, 0, 1))  # type: ignore[arg-type]
+    before = (tmp_path / "ledger.sqlite").read_bytes()
+    folder = rehearse(read_declaration(path), rows={"visits": 300}, overwrite=True)
+    assert (tmp_path / "ledger.sqlite").read_bytes() == before
+    assert read_sealed(folder)["ledger"] is None
+
+
+# What it is told from
+
+
+def test_a_rehearsal_is_no_release(everything: Path, agreeing: Path) -> None:
+    for folder in (everything, agreeing):
+        report = dprelease.verify(folder, rehearsal=True)
+        assert report.ok, report.findings
+        assert report.to_json()["rehearsal"] is True
+        with pytest.raises(DpReleaseError):
+            dprelease.areas(folder, {"leaf": [], "area": []})
+
+
+def test_verify_ends_well_for_a_rehearsal_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
+    assert [f.code for f in dprelease.verify(folder).findings] == ["DP-VERIFY-019"]
+    shown = CliRunner().invoke(app, ["verify", str(folder)])
+    assert shown.exit_code == 4
+    assert "no release" in shown.output
+    shown = CliRunner().invoke(app, ["verify", str(folder), "--rehearsal"])
+    assert shown.exit_code == 0
+    assert shown.output.rstrip().endswith("This is a rehearsal, and no release.")
+    assert "The release is" not in shown.output
+    with pytest.raises(VerificationError) as caught:
+        dprelease.sign(folder, None)  # type: ignore[arg-type]
+    assert caught.value.code == "DP-VERIFY-019"
+    assert not (folder / "manifest.json.sig").exists()
+
+
+def test_every_reader_of_releases_asks_for_its_format(everything: Path) -> None:
+    for form in FORMS:
+        if form != "dprelease-rehearsal/1":
+            with pytest.raises(DpReleaseError) as caught:
+                read_sealed(everything, form)
+            assert caught.value.code == "DP-VERIFY-003"
+
+
+def test_a_release_is_no_rehearsal(tmp_path: Path) -> None:
+    path = write(tmp_path, SMALL)
+    homes = pa.table({"city": ["Bern", "Thun"], "rooms": [3, 4]})
+    folder = run(read_declaration(path), frames={"homes": homes})
+    assert [f.code for f in dprelease.verify(folder, rehearsal=True).findings] == ["DP-VERIFY-020"]
+    assert CliRunner().invoke(app, ["verify", str(folder), "--rehearsal"]).exit_code == 4
+
+
+def rewritten(folder: Path, record: dict[str, Any]) -> None:
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+
+
+def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
+    """A manifest written anew as a release's, with or without the truth beside it, is found."""
+    folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
+    record = released(json.loads((folder / "manifest.json").read_text()))
+    rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
+    codes = {f.code for f in dprelease.verify(folder).findings}
+    assert codes == {"DP-VERIFY-005", "DP-VERIFY-006"}
+    for path in sorted((folder / "truth").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (folder / "truth").rmdir()
+    assert {f.code for f in dprelease.verify(folder).findings} == {"DP-VERIFY-006"}
+    for path in (folder / "rooms.parquet",):
+        assert formats.PUBLISHED.notes(path) == {NOTED.encode(): NOTE.encode()}
+
+
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("errors", "has other errors"),
+        ("beside", "is not beside"),
+        ("no truth", "is not beside"),
+        ("words", "other words"),
+        ("fewer", "is missing, or is none"),
+        ("stand-in", "what stood in"),
+        ("rows", "as many invented rows"),
+    ],
+)
+def test_what_is_said_of_the_truth_is_checked(tmp_path: Path, what: str, problem: str) -> None:
+    folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
+    record = json.loads((folder / "manifest.json").read_text())
+    told, name = record["rehearsal"], folder / "truth/rooms.parquet"
+    table = pq.read_table(name)
+    if what == "errors":
+        (folder / ERRORS).write_text((folder / ERRORS).read_text().replace('"bias"', '"Bias"'))
+    elif what == "beside":
+        formats.write_table(
+            table.set_column(1, "n", pa.array([1, 2, 3], table.schema[1].type)), name
+        )
+    elif what == "no truth":
+        formats.write_table(table.drop_columns(["true_n"]), name)
+    elif what == "words":
+        told["words"] = "A release."
+    elif what == "fewer":
+        (folder / "truth/people/homes.parquet").unlink()
+        (folder / "truth/people").rmdir()
+        told["truth"] = [f for f in told["truth"] if "people" not in f["name"]]
+    elif what == "stand-in":
+        told["stand_ins"][0]["by"] = "public"
+    else:
+        told["stand_ins"][0]["rows"] = 99
+    for file in told["truth"]:
+        file["sha256"] = manifest.sha256((folder / file["name"]).read_bytes())
+    rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
+    findings = dprelease.verify(folder, rehearsal=True).findings
+    assert {finding.code for finding in findings} == {"DP-VERIFY-021"}
+    assert any(problem in finding.cause for finding in findings)
+
+
+def test_a_rehearsal_replaces_rehearsals_alone(tmp_path: Path) -> None:
+    declaration = read_declaration(write(tmp_path, SMALL))
+    first = rehearse(declaration, rows={"homes": 10})
+    with pytest.raises(OutputError) as caught:
+        rehearse(declaration)
+    assert caught.value.code == "DP-OUTPUT-001"
+    again = rehearse(declaration, rows={"homes": 11}, overwrite=True)
+    assert again == first
+    assert len(people(again, "homes")) == 11
+    homes = pa.table({"city": ["Bern"], "rooms": [3]})
+    folder = run(declaration, frames={"homes": homes})
+    with pytest.raises(OutputError) as caught:
+        rehearse(declaration, output=folder, overwrite=True)
+    assert caught.value.code == "DP-REHEARSE-004"
+    assert dprelease.verify(folder).ok
+    run(declaration, frames={"homes": homes}, output=first, overwrite=True)
+    assert dprelease.verify(first).ok  # a release may take the place of a rehearsal
+
+
+def test_a_later_run_reads_no_invented_people(tmp_path: Path) -> None:
+    """A source whose pattern finds what a rehearsal would write is refused."""
+    path = write(tmp_path, SMALL)
+    table = tmp_path / "homes.yaml"
+    for pattern in ("out/**/*.parquet", "out/homes-rehearsal/truth/people/*.parquet"):
+        text = table.read_text().replace("nowhere.parquet", pattern)
+        table.write_text(text)
+        with pytest.raises(OutputError) as caught:
+            rehearse(read_declaration(path))
+        assert caught.value.code == "DP-OUTPUT-012"
+        table.write_text(text.replace(pattern, "nowhere.parquet"))
+    assert not (tmp_path / "out").exists()
+
+
+# On a public file
+
+
+def test_a_public_file_stands_in(tmp_path: Path) -> None:
+    path = write(tmp_path, SMALL)
+    public = tmp_path / "census.csv"
+    public.write_text("city,rooms\nBern,1\nBern,2\nWald,9\n")
+    done = dprelease.rehearse(path, on=public)
+    assert done.tables["rooms"]["true_n"].tolist() == [2, 0, 1]
+    (told,) = read_sealed(done.folder)["rehearsal"]["stand_ins"]
+    assert told == {
+        "table": "homes", "by": "public", "file": "census.csv",
+        "sha256": manifest.sha256(public.read_bytes()),
+    }  # fmt: skip
+    assert not (done.folder / "truth/people").exists()  # it is there to be had
+    assert dprelease.verify(done.folder, rehearsal=True).ok
+    assert set(done.errors["rows"]) == {"all", "0", "1 to 9"}
+
+
+@pytest.mark.parametrize(
+    ("on", "problem"),
+    [
+        (["gone.csv"], "no such file"),
+        (["rows.txt"], "ending"),
+        (["data.parquet=homes"], "declared source itself"),
+        (["link.parquet"], "declared source itself"),
+        (["a.csv", "a.csv=homes"], "already"),
+    ],
+)
+def test_files_that_can_not_stand_in(tmp_path: Path, on: list[str], problem: str) -> None:
+    path = write(tmp_path, SMALL)
+    table = tmp_path / "homes.yaml"
+    table.write_text(table.read_text().replace("nowhere.parquet", "'*.parquet'"))
+    pq.write_table(pa.table({"city": ["Bern"], "rooms": [3]}), tmp_path / "data.parquet")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/link.parquet").symlink_to(tmp_path / "data.parquet")
+    (tmp_path / "rows.txt").write_text("city\n")
+    (tmp_path / "a.csv").write_text("city,rooms\nBern,3\n")
+    given = [str(tmp_path / ("links" if "link" in name else "") / name) for name in on]
+    with pytest.raises(DeclarationError) as caught:
+        dprelease.rehearse(path, on=given)
+    assert caught.value.code == "DP-REHEARSE-003"
+    assert problem in caught.value.cause
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_for_one_of_several_tables_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        dprelease.rehearse(write(tmp_path), on="public.csv")
+    assert caught.value.code == "DP-REHEARSE-003"
+    assert "visits, stays, homes" in caught.value.cause
+
+
+@pytest.mark.parametrize("rows", ["0", "many", "homes=", "streets=5", "-1", "1e3", "10000000000"])
+def test_what_is_no_number_of_rows(tmp_path: Path, rows: str) -> None:
+    done = CliRunner().invoke(app, ["rehearse", str(write(tmp_path, SMALL)), "--rows", rows])
+    assert done.exit_code == 2
+    assert "DP-REHEARSE-002" in done.output
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["mode: local\nrecords: {r: {from: homes, columns: [city]}}\n", "federated: {parties: 2}\n"],
+)
+def test_what_has_no_rehearsal(tmp_path: Path, more: str) -> None:
+    text = SMALL
+    if "local" in more:
+        text = text[: text.index("queries:")] + "output: out/homes\n"
+        text = text.replace("{epsilon: 1}", "{epsilon: 1, neighbours: replace}")
+    path = write(tmp_path, text + more)
+    table = tmp_path / "homes.yaml"
+    stand_in = "values: [Bern, Thun, Wald], nulls: Bern, others: Bern"
+    table.write_text(table.read_text().replace("values: [Bern, Thun, Wald]", stand_in))
+    with pytest.raises(DeclarationError) as caught:
+        rehearse(read_declaration(path))
+    assert caught.value.code == "DP-REHEARSE-001"
+
+
+def test_what_a_command_answers(tmp_path: Path) -> None:
+    path = write(tmp_path, SMALL)
+    done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "homes=50", "--json"])
+    answer = json.loads(done.output)
+    assert answer["rehearsal"] is True
+    assert {row["column"] for row in answer["errors"]} == {"n"}
+    shown = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "60", "--overwrite"])
+    assert shown.exit_code == 0
+    assert "A rehearsal, and no release" in shown.output
+    assert "rooms.n" in shown.output
