@@ -63,6 +63,7 @@ def test_the_five_minutes(folder: Path) -> None:
         "plan",
         "run",
         "verify",
+        "rehearse",
         "sql",
         "mechanisms",
         "ledger",

@@ -276,6 +276,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json):
+        from dprelease.cli.verified_words import verified_words
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 
@@ -287,18 +288,7 @@ def verify(
                 say(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
             fail(Findings(report.findings), as_json)
-        guarantee = report.guarantee
-        notes = [f"Note: {one_line(note)}." for note in report.notes]
-        lines = [f"ok  {one_line(line)}" for line in report.checked]
-        if guarantee is not None:
-            delta = float(guarantee.delta)
-            what = "A release like it would be" if rehearsal else "The release is"
-            lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private.")
-            if guarantee.rho is not None and not rehearsal:
-                lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
-        if rehearsal:
-            lines.append("This is a rehearsal, and no release.")
-        respond(as_json, report.to_json(), "\n".join([*lines, *notes]))
+        respond(as_json, report.to_json(), verified_words(report))
 
 
 MORE = ("cells", "parameters", "sensitivity")

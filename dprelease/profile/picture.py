@@ -66,7 +66,7 @@ def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[Tried]) -> No
         axis.plot(values, numbers, style, color=colour, marker=mark, markersize=4, linewidth=1)
         known = [number for number in numbers if number == number]
         ends += [(known[-1], words, colour)] if known else []
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, axis.get_ylim()[1] * (1 + 2 * APART))  # room for names above the highest
     least = 0.0
     for end, words, colour in sorted(ends):  # names of lines that end together stand above another
         height = max(end, least)

@@ -60,7 +60,7 @@ class Draws:
         drawn = np.exp(self.uniform(n) * math.log(most + 1)).astype(np.int64)
         numbers = np.clip(drawn, 1, most)
         above = np.flatnonzero(self.happens(n, beyond))
-        numbers[above] = most + 1 + self.whole(len(above), 0, most)
+        numbers[above] = most + 1 + self.whole(len(above), 0, most - 1)
         return numbers
 
 

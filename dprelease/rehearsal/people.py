@@ -32,6 +32,9 @@ MOST_GROUPS, MOST_ROWS_PER_GROUP = 10_000, 1_000
 """What one invented unit has at most, but for those beyond their bounds: higher ones are seldom
 reached, and a unit as large as the table would be all that there is."""
 
+DIGITS = 10
+"""Of the number in an id that is a text: as many in every table, where the same unit has it."""
+
 FEWEST_UNITS = 16
 """Units of a table whose rows are given, where it has room for them."""
 
@@ -58,7 +61,7 @@ def invented_people(table: Table, wanted: Wanted, draws: Draws, literals: Litera
     """Return a table of invented people with every column that its source stores."""
     import pyarrow as pa
 
-    units, places = _laid_out(table, wanted, draws)
+    places = _laid_out(table, wanted, draws)
     of_row = np.repeat(np.arange(len(places.unit)), places.rows)
     inventing = Inventing(draws, table.rehearsal, literals)
     arrays: dict[str, pa.Array] = {}
@@ -67,7 +70,7 @@ def invented_people(table: Table, wanted: Wanted, draws: Draws, literals: Litera
         if not is_stored(column):
             continue
         if name == table.privacy_unit.id:
-            arrays[name] = _ids(column, places.unit[of_row], units)
+            arrays[name] = _ids(column, places.unit[of_row])
         elif _is_of_the_group(column) or name in wanted.keys:
             of_group = inventing.values(name, column, len(places.unit))
             alone = len(places.unit) == len(of_row)
@@ -87,19 +90,18 @@ class _Places:
     rows: Integers
 
 
-def _laid_out(table: Table, wanted: Wanted, draws: Draws) -> tuple[int, _Places]:
-    """Return the number of units, and their groups."""
+def _laid_out(table: Table, wanted: Wanted, draws: Draws) -> _Places:
+    """Return the groups of all units."""
     unit = table.unit
     if unit.id is None:
         n = wanted.rows or wanted.units or ROWS
-        return n, _Places(np.arange(n), np.ones(n, dtype=np.int64))
+        return _Places(np.arange(n), np.ones(n, dtype=np.int64))
     if wanted.rows is None:
-        n = wanted.units or ROWS
-        return n, _groups(table, draws, 0, n)
+        return _groups(table, draws, 0, wanted.units or ROWS)
     return _filled(table, wanted.rows, draws)
 
 
-def _filled(table: Table, rows: int, draws: Draws) -> tuple[int, _Places]:
+def _filled(table: Table, rows: int, draws: Draws) -> _Places:
     """Return as many units as have so many rows together; the last one gets what is left."""
     parts, units, held = list[_Places](), 0, 0
     ask = FEWEST_UNITS
@@ -113,7 +115,7 @@ def _filled(table: Table, rows: int, draws: Draws) -> tuple[int, _Places]:
     before = np.cumsum(sizes) - sizes
     kept = before < rows
     sizes = np.minimum(sizes, rows - before)[kept]
-    return int(unit[kept][-1]) + 1, _Places(unit[kept], sizes)
+    return _Places(unit[kept], sizes)
 
 
 def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -> _Places:
@@ -136,14 +138,14 @@ def _is_of_the_group(column: Column) -> bool:
     return isinstance(column, CategoryColumn | BooleanColumn | DateColumn)
 
 
-def _ids(column: Column, numbers: Integers, units: int) -> pa.Array:
+def _ids(column: Column, numbers: Integers) -> pa.Array:
     """Return the id of each unit, the same in every table for the same number."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(column, IntegerColumn):
         return pa.array(numbers + max(1, column.lower or 1))
-    texts = pc.utf8_lpad(pa.array(numbers + 1).cast(pa.string()), len(str(units)), "0")
+    texts = pc.utf8_lpad(pa.array(numbers + 1).cast(pa.string()), DIGITS, "0")
     return pc.binary_join_element_wise("person ", texts, "")
 
 

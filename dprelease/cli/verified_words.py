@@ -1,0 +1,25 @@
+"""What a check of a release found in order, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.verification.report import Report
+
+
+def verified_words(report: Report) -> str:
+    """Return what was checked, what the release promises, and what was seen beside it."""
+    lines = [f"ok  {one_line(line)}" for line in report.checked]
+    guarantee = report.guarantee
+    if guarantee is not None:
+        delta = float(guarantee.delta)
+        what = "A release like it would be" if report.rehearsal else "The release is"
+        lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private.")
+        if guarantee.rho is not None and not report.rehearsal:
+            lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
+    if report.rehearsal:
+        lines.append("This is a rehearsal, and no release.")
+    return "\n".join([*lines, *(f"Note: {one_line(note)}." for note in report.notes)])
