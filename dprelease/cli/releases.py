@@ -86,6 +86,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.planning.findings import declared
+        from dprelease.planning.invariants import told_invariants
         from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
         from dprelease.release.own_source import refuse_own_source
@@ -98,7 +99,9 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
         words = f"{one_line(release.name)} is in order: {len(queries)} queries, {columns} columns."
+        told = told_invariants(made.guarantee.invariants)
         lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
+        lines += [f"Warning: {one_line(warning)}" for warning in told]
         respond(as_json, answer, "\n".join(lines))
 
 
@@ -277,6 +280,7 @@ def verify(
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json):
         from dprelease.errors import OutputError
+        from dprelease.privacy.guarantee import HOLDS
         from dprelease.verification.verify import verify as check_release
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
@@ -296,6 +300,8 @@ def verify(
             lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private.")
             if guarantee.rho is not None and not rehearsal:
                 lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
+            if guarantee.invariants:
+                lines.append(f"That holds beside its invariants. {HOLDS}")
         if rehearsal:
             lines.append("This is a rehearsal, and no release.")
         respond(as_json, report.to_json(), "\n".join([*lines, *notes]))
@@ -339,7 +345,7 @@ def _column_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
                 f"{float(column.margin(confidence)):,.{digits}g}",
                 *([_percent(confidence)] if len(confidences) > 1 else []),
                 column.measurement.error_unit,
-                f"{price:.4g}",
+                "outside" if column.measurement.exact else f"{price:.4g}",
             )
         )
     return rows
@@ -370,6 +376,8 @@ def _guarantee_words(planned: Plan) -> str:
     guarantee = planned.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
+    if guarantee.invariants:
+        lines.append("beside invariants, which it does not cover: see the warnings")
     rho = planned.rho()
     if rho is not None:
         lines.append(f"rho {rho:.6g} (zero-concentrated)")
