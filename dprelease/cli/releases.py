@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
+from dprelease.cli.disk_shown import disk_words, tables_at_most
 from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
@@ -139,12 +140,14 @@ def plan(
             draw_plan(declaration, planned, plot)
             draw_agreement(declaration, planned, plot)
         agreement = agreement_told(declaration, planned)
+        most = tables_at_most(declaration, planned)
         from dprelease.cli.reading_shown import reads, reads_words
 
         if as_json:  # each form takes prices of its own
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]
-            told = {"consistent": agreed, "ledger": charged.answer}
+            at_most = {"tables_at_most": most}  # bytes
+            told = {"consistent": agreed, "ledger": charged.answer, **at_most}
             respond(True, {**planned.to_json(), **read, **told}, "")
             return
         words = [
@@ -153,6 +156,7 @@ def plan(
         ]
         if explain:
             words.append(reads_words(declaration.spec, queries))
+        words += disk_words(declaration, most)
         respond(False, None, "\n\n".join([*words, *charged.words]))
 
 

@@ -227,7 +227,11 @@ class Ledger:
         for name in charge.invariants:
             if name not in account.invariants:
                 allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
-                fields = {"table": charge.table, "invariant": name, "allowed": allowed}
+                fields: dict[str, Any] = {
+                    "table": charge.table,
+                    "invariant": name,
+                    "allowed": allowed,
+                }
                 raise LedgerError("DP-LEDGER-020", name=self.path.name, **fields)
         return charge, price(account, charge.events)
 

@@ -126,10 +126,10 @@ def _searched(tried: Callable[[Fraction], _Tried], first: _Tried) -> _Tried:
 def refuse_endless(declaration: Declaration, plan: Plan) -> None:
     """Raise QueryError DP-CONSIST-021 or 022 where nothing says what is enough."""
     spec = declaration.spec
-    families = [one for one in families_of(spec, plan.columns) if isinstance(one.step, Consistent)]
     targets = [
         (family.name, target)
-        for family in families
+        for family in families_of(spec, plan.columns)
+        if isinstance(family.step, Consistent)
         for target in family.step.spec.targets
         if target.moe is not None
     ]

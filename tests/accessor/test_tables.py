@@ -190,7 +190,7 @@ def test_tables_that_can_not_agree_cost_nothing(tmp_path: Path) -> None:
     rows = nested(tmp_path)
     for given, code in (
         ({"consistent": True, "columns": {"m": {"median": "pay"}}}, "DP-"),
-        ({"consistent": {"invariants": [{"table": []}]}}, "DP-"),
+        ({"consistent": {"invariants": [{"table": []}]}}, "DP-CONSIST-007"),
         ({"consistent": True, "mechanism": "symmetric_alpha_stable"}, "DP-"),
         ({"consistent": False}, "DP-RELEASE-008"),
     ):

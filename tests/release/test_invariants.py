@@ -204,7 +204,8 @@ def test_invariants_of_noise_that_is_drawn_elsewhere(
     monkeypatch.setattr(duckdb, "Engine", Spread)
     folder = run(declared(tmp_path, **asked("states")))
     assert dprelease.verify(folder).ok
-    assert as_counts(frames(folder, "measurements")["pop_state"], "n") == truth("pop_state")
+    measured = as_counts(frames(folder, "measurements")["pop_state"], "n")
+    assert {key: n for key, n in measured.items() if n} == truth("pop_state")
 
 
 def test_nothing_is_drawn_for_invariants(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ LEAST, MOST = 1 - 1e-7, 1 + 1e-5
 """What a published error may be of the dense one: it is rounded up, and a solve is inexact."""
 
 NOTHING = 1e-5
-"""Steps: what a solve may make of an error of 0, of exact tables and what follows from them."""
+"""Of the largest noise: what a solve may make of an error of 0, of what exact tables tell."""
 
 SINGULAR = 1e-11
 """Of the largest eigenvalue: smaller ones are none, where exact tables leave fewer unknowns."""
@@ -40,10 +40,12 @@ def wrong_errors(
     shape, name = published.shape, published.column.name
     small = shape.tree.counts[-1] * math.prod(shape.sizes) <= MOST_UNKNOWNS
     found = _whole(published, spec) if small else _sampled(variances, published, spec)
+    laws = [law for level in published.column.laws for _, law in level]
+    widest = math.sqrt(max(law.variance for law in laws))
     for placed, start, errors in found:
         held = published.errors(placed, start, start + len(errors))
         wanted = errors.reshape(len(errors), *(1,) * (held.ndim - 1))
-        nothing = (held == 0) & (wanted < NOTHING)
+        nothing = (held == 0) & (wanted < NOTHING * widest)
         if not ((held >= wanted * LEAST) & (held <= wanted * MOST) | nothing).all():
             yield f"the standard errors of '{name}' in '{placed.name}' are not those of a solve"
 

@@ -126,11 +126,11 @@ def _of_targets(
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for i, reason in wrong_targets(shape, spec.targets, [one.name for one in columns]):
         yield ("targets", i), reason
-    reason = "columns say themselves what they cost, and share nothing"
+    settled = "columns say themselves what they cost, and share nothing"
     for i, target in enumerate(spec.targets):
         meant = [one for one in columns if target.column in (None, one.name)]
         if target.weight is not None and all(one.measurement.own for one in meant):
-            yield ("targets", i, "weight"), reason
+            yield ("targets", i, "weight"), settled
 
 
 def _of_records(
@@ -167,8 +167,8 @@ def _of_tables(
     shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield tables that the measurements don't determine at a level, and invariants that cross."""
-    for keys, reason in crossing_invariants(columns, spec):
-        yield _in_vain(keys, reason, place)
+    for where, reason in crossing_invariants(columns, spec):
+        yield _in_vain(where, reason, place)
     wanted = wanted_tables(shape, spec)
     for agreed in columns:
         every = sorted({table for tables in wanted for table in tables})

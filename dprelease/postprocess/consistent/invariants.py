@@ -105,8 +105,10 @@ def _meet(shape: Shape, one: Placed, other: Placed, read: ReadTable) -> bool:
     if common in ({*one.attributes}, {*other.attributes}):
         return True  # one is a sum of the other, which is looked at as such
     for span in spans(shape, max(one, other, key=shape.cells)):
-        sums = [_summed(read(table, *span), table.attributes, common) for table in (one, other)]
-        if not np.array_equal(*sums):
+        first, second = (
+            _summed(read(table, *span), table.attributes, common) for table in (one, other)
+        )
+        if not np.array_equal(first, second):
             return False
     return True
 

@@ -49,7 +49,6 @@ class Measured:
             for placed, held in zip(agreed.shape.placed, noised, strict=True)
         }
 
-
     def exact_within(self, limit: int) -> bool:
         """Return whether no number that is published exactly is larger than a limit."""
         return all(
@@ -58,7 +57,6 @@ class Measured:
             if self.agreed.is_exact(placed)
             for piece in slices.all()
         )
-
 
     @property
     def is_cut(self) -> bool:
