@@ -195,7 +195,8 @@ def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
     values: dict[str, Plain] = {
         "title": NAME,
         "tables": [NAME],
-        "budget": {"epsilon": "1"},  # the price is a term of the question
+        # The price is a term of the question; what it protects is the session's.
+        "budget": {"epsilon": "1", "neighbours": session.neighbours.value},
         "queries": {NAME: query},
         "output": NAME,
     }

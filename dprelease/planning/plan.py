@@ -277,6 +277,8 @@ def make_plan(
     """
     where = place or _place
     check_budget(budget, where("", ""))
+    if any(query.neighbours is not budget.neighbours for query in queries):
+        raise TypeError("sensitivities are those of the neighbours that a guarantee is for")
     requests = [
         (query, NoiseRequest(measurement, where(query.name, measurement.asked_by)))
         for query in queries
