@@ -14,10 +14,10 @@ persons by state: for all that a person is, within the state), and for several u
 group privacy, as for two persons who exchange their states.
 
 Sources: Gong and Meng, "Congenial differential privacy under mandated disclosure" (FODS 2020,
-arXiv 2008.08953), section 3; Bailie, Gong and Meng, "Refreshment stirred, not shaken" (2025, arXiv
+arXiv 2008.08953); Bailie, Gong and Meng, "Refreshment stirred, not shaken" (II, 2025, arXiv
 2501.08449), whose data universes are our sets of tables with the same I; He, Machanavajjhala and
-Ding, "Blowfish privacy" (SIGMOD 2014, arXiv 1312.3913), sections 3 and 8: with constraints,
-neighbours are nearest pairs that keep them, which may differ in several units.
+Ding, "Blowfish privacy" (SIGMOD 2014, arXiv 1312.3913): with constraints, neighbours are nearest
+pairs that keep them, which may differ in several units.
 """
 
 from __future__ import annotations

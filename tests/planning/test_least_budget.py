@@ -201,7 +201,9 @@ def test_margins_that_no_float_squares(moe: str, tmp_path: Path) -> None:
             "budget": f"rho: 1, delta: 1e-6{spend}",
             "consistent": f"{{targets: [{{table: [], moe: {moe}}}]}}",
         }
-        with warnings.catch_warnings(), pytest.raises(DpReleaseError) as caught:
+        declaration = declared(tmp_path, **given)
+        with warnings.catch_warnings():
             warnings.simplefilter("error")
-            prepare(declared(tmp_path, **given))
+            with pytest.raises(DpReleaseError) as caught:
+                prepare(declaration)
         assert caught.value.code in ("DP-CONSIST-020", "DP-CONSIST-023")

@@ -205,5 +205,5 @@ def test_a_value_that_stands_there_twice_is_named(way: str, tmp_path: Path) -> N
     path = tmp_path / "t.yaml"
     number = "{type: integer, lower: 0, upper: 9}"
     path.write_text(f"table: t\ncolumns:\n  k: {column}\n  n: {number}\n")
-    with pytest.raises(DpReleaseError, match="DP-SCHEMA-003.*'k' has 'bee' twice"):
+    with pytest.raises(DpReleaseError, match=r"DP-SCHEMA-003.*'k' has 'bee' twice"):
         read_table(path)
