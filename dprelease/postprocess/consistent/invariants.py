@@ -20,7 +20,6 @@ from dprelease.postprocess.consistent.additivity import spans, unequal_sums
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.reading import Measured
 from dprelease.postprocess.consistent.shape import Placed, Shape
-from dprelease.query.aggregates.count import Count
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 Reason = tuple[tuple[str | int, ...], str]
@@ -45,7 +44,7 @@ def wrong_invariants(
     """
     for agreed in columns:
         exact = exact_places(agreed)
-        if exact and not isinstance(agreed.measurement.aggregate, Count):
+        if exact and agreed.measurement.aggregate.lattice is not None:
             reason = "an exact sum tells the value of whoever alone is not known; counts can be had"
             yield ("invariants", _named(agreed.name, spec)), f"'{agreed.name}' is a sum: {reason}"
         for table in dict.fromkeys(one.attributes for one in exact):
