@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
@@ -39,7 +38,7 @@ from dprelease.schema.field_types import (
     to_text,
 )
 from dprelease.schema.key_files import ValuesFrom, short_file, values_of
-from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins, shortened
+from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
 from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie, once, parts_of_areas
 from dprelease.schema.said import Decimals, Said, Told, ValueLabels
 from dprelease.schema.stand_ins import null_inside, refuse_stand_in, stand_ins
@@ -47,6 +46,7 @@ from dprelease.schema.value_labels import (
     Listed,
     labels_beside,
     labels_of_rows,
+    refuse_twice,
     refuse_unknown,
     to_listed,
 )
@@ -67,16 +67,6 @@ def _bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None
         refuse("DP-SCHEMA-012", column=column)
     if lower is not None and upper is not None and lower > upper:
         refuse("DP-SCHEMA-001")
-
-
-def _refuse_twice(values: Sequence[str]) -> None:
-    """Refuse values of which there are none, or of which one stands there twice."""
-    if len(set(values)) == len(values) > 0:
-        return
-    counts = Counter(values)
-    again = next((value for value, number in counts.items() if number > 1), None)
-    problem = "is empty" if again is None else f"has '{shortened(again)}' twice"
-    refuse("DP-SCHEMA-003", column="this column", problem=problem)
 
 
 def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
@@ -314,7 +304,7 @@ class CategoryColumn(Computable):
     def _check(self) -> Self:
         if self.values is None:
             refuse("DP-SCHEMA-002", column="this column")
-        _refuse_twice(self.values)
+        refuse_twice(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self
 
@@ -344,7 +334,7 @@ class CutColumn(Told):
             refuse("DP-SCHEMA-006", column="this column")
         if self.labels is not None and len(self.labels) != len(self.edges) - 1:
             refuse("DP-SCHEMA-006", column="this column", key="labels")
-        _refuse_twice(self.values)
+        refuse_twice(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self
 
