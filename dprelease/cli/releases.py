@@ -404,7 +404,8 @@ def _reading_words(planned: Plan) -> list[str]:
     return [
         "Whoever guesses whether a unit is in the data errs at least "
         f"{read['least_total_error']:.4g} (false alarms plus misses; 1 is blind guessing).\n"
-        f"A belief in a statement about a unit can rise at most from {posteriors}."
+        f"A belief in a statement about a unit can rise at most from {posteriors}.",
+        *([read["invariants_words"]] if "invariants_words" in read else []),
     ]
 
 
