@@ -31,8 +31,27 @@ WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
 
+def simple(value: Any) -> Any:
+    """Return NumPy's scalars as Python's own, within lists and mappings too; all else as it is.
+
+    A float of less precision is the decimal that it prints as, as all floats are.
+    """
+    if isinstance(value, Mapping):
+        return {simple(key): simple(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [simple(part) for part in value]
+    if isinstance(value, tuple):
+        parts = [simple(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if not _is_scalar(value) or kind not in ("b", "i", "u", "f"):
+        return value
+    return float(str(value)) if kind == "f" else value.item()
+
+
 def plain(value: object) -> Plain:
     """Return a declaration as YAML would have it: texts, lists and mappings."""
+    value = simple(value)
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -70,7 +89,7 @@ def refusing_cells(ask: Asking) -> Asking:
     def asked(self: Any, *arguments: object, **named: object) -> object:
         given = {**dict(zip(names, arguments, strict=False)), **named}
         refuse_cells(getattr(self, "rows", self), given)
-        return ask(self, *arguments, **named)
+        return ask(self, *simple(arguments), **simple(named))
 
     return cast("Asking", asked)
 
@@ -93,8 +112,11 @@ def _is_column(value: object) -> bool:
     """Return whether it is a list of one of the libraries; their scalars are none."""
     kinds = type(value).__mro__
     known = any(kind.__module__.partition(".")[0] in LIBRARIES for kind in kinds)
-    scalar = any(kind.__name__ == "generic" for kind in kinds)
-    return known and hasattr(value, "__len__") and not scalar
+    return known and hasattr(value, "__len__") and not _is_scalar(value)
+
+
+def _is_scalar(value: object) -> bool:
+    return any(kind.__name__ == "generic" for kind in type(value).__mro__)
 
 
 def _is_array(value: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import shapes
-from dprelease.accessor.given import refuse_cells
+from dprelease.accessor.given import refuse_cells, simple
 from dprelease.accessor.selected import Groups, Selected
 from dprelease.accessor.terms import Price, Terms, question
 from dprelease.errors import UsageError
@@ -86,6 +86,7 @@ class Grouped(Groups, Generic[One]):
         """
         with self.rows._asking() as chosen:
             refuse_cells(self.rows, {"aggregates": aggregates, "epsilon": epsilon, **named})
+            aggregates, epsilon, named = simple((aggregates, epsilon, named))
             terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)

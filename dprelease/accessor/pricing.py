@@ -12,7 +12,7 @@ from dprelease.accessor.session import Session, Spending, amount, spending
 from dprelease.accessor.terms import Noise, Terms
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
-from dprelease.planning.auto.ledger_cost import counted_by
+from dprelease.planning.auto.ledger_cost import Charged, counted_by
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
@@ -68,6 +68,8 @@ def planned(
     pure = budget.rho is None and budget.delta == 0
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
+    if charged is None and session.budget.rho is not None:
+        charged = Charged.RHO  # what the session counts: `auto` takes noise that has one
     return make_plan(queries, budget, share=share, charged=charged)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 from dprelease.accessor.chosen import Chosen
-from dprelease.accessor.given import plain, refuse_cells
+from dprelease.accessor.given import plain, refuse_cells, simple
 from dprelease.accessor.groups import Grouped
 from dprelease.accessor.session import Session
 from dprelease.accessor.systems import Systems
@@ -93,6 +93,7 @@ class Questions(Systems):
         """
         given: object = by
         refuse_cells(self, {"by": by})
+        as_index = simple(as_index)
         for name, value, wanted, fits in (
             ("by", given, "a column or a list of columns", isinstance(given, Iterable)),
             ("as_index", as_index, "True or False", isinstance(as_index, bool)),

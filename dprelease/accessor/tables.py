@@ -18,7 +18,7 @@ from dprelease.accessor.pricing import (
 )
 from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
-from dprelease.errors import RunState, SessionError
+from dprelease.errors import Place, QueryError, RunState, SessionError
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
@@ -162,10 +162,13 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
     check_terms(terms, NAME)
     _ = budget_of(session, terms)
     declaration = _declared(session, asked, terms)
+    consistent = declaration.spec.queries[NAME].consistent
+    if consistent is not None and consistent.invariants:
+        raise QueryError("DP-CONSIST-007", place=Place(key="consistent.invariants"))
     queries = resolve(declaration)
     plan = planned(session, queries, terms)
     refuse_families(declaration, plan.columns)
-    if declaration.spec.queries[NAME].consistent is not None:
+    if consistent is not None:
         from dprelease.planning.family_shares import aimed
 
         def again(weights: Weights) -> Plan:
@@ -192,7 +195,8 @@ def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
     values: dict[str, Plain] = {
         "title": NAME,
         "tables": [NAME],
-        "budget": {"epsilon": "1"},  # the price is a term of the question
+        # The price is a term of the question; what it protects is the session's.
+        "budget": {"epsilon": "1", "neighbours": session.neighbours.value},
         "queries": {NAME: query},
         "output": NAME,
     }

@@ -34,6 +34,10 @@ def init(
         str | None, typer.Option(help="The id column of the privacy unit; absent: each row.")
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
+    invariant: Annotated[
+        list[str] | None,
+        typer.Option(help="What releases may publish exactly, outside any budget, by its name."),
+    ] = None,
     every: Annotated[
         str | None, typer.Option(help="Give the budget anew every year, or every month.")
     ] = None,
@@ -53,8 +57,11 @@ def init(
         from dprelease.release.accounts import account_of, open_account, renewal_of
 
         renewal = renewal_of(every, begins, periods)
-        account = account_of(f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal)
+        account = account_of(
+            f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal, invariant or ()
+        )
         told = open_account(ledger, account, signers, key_of(key, passphrase_file))
+        told += [_outside(name) for name in account.invariants]
         amount = f"{float(account.amount):.6g} {account.counted}"
         words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *told]))
         respond(as_json, account.to_json(), words)
@@ -106,10 +113,19 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
             for row in accounts
             if "renewal" in row
         ]
+        told += [
+            one_line(f"{row['table']}: {_outside(name)}")
+            for row in accounts
+            for name in row.get("invariants", ())
+        ]
         listed = Ledger(ledger).state().signers
         if listed is not None:
             told.append(one_line(f"Entries and releases are signed by {_who(listed)}."))
         respond(as_json, accounts, "\n\n".join([table(rows, wide=wide), *told]))
+
+
+def _outside(invariant: str) -> str:
+    return f"Outside of it, releases may publish exactly: {invariant}."
 
 
 @app.command()
@@ -132,12 +148,14 @@ def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:
         named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
         renews = account.get("renews")
         every = f", every {renews['every']} from {renews['begins']} on" if renews else ""
+        every += "".join(f", exactly {name}" for name in account.get("invariants") or ())
         return body["time"], "open", "", f"{account['table']}: {', '.join(named)}{every}"
     if body["kind"] == "signers":
         return body["time"], "signers", "", "entries and releases are signed from here on"
     charges = "; ".join(
         f"{c['table']}: {'all that was left' if c['takes_all'] else c['price']} {c['counted']}"
         + (f" in period {c['period'] + 1}" if c.get("period") is not None else "")
+        + "".join(f", exactly {name}" for name in c.get("invariants") or ())
         for c in body.get("charges", ())
     )
     return body["time"], body["kind"], body["id"], charges

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
+from dprelease.cli.disk_shown import disk_words, tables_at_most
 from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
@@ -86,6 +87,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.planning.findings import declared
+        from dprelease.planning.invariants import told_invariants
         from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
         from dprelease.release.own_source import refuse_own_source
@@ -98,7 +100,9 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         opened = left_open(declaration)
         answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
         words = f"{one_line(release.name)} is in order: {len(queries)} queries, {columns} columns."
+        told = told_invariants(made.guarantee.invariants)
         lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
+        lines += [f"Warning: {one_line(warning)}" for warning in told]
         respond(as_json, answer, "\n".join(lines))
 
 
@@ -136,12 +140,14 @@ def plan(
             draw_plan(declaration, planned, plot)
             draw_agreement(declaration, planned, plot)
         agreement = agreement_told(declaration, planned)
+        most = tables_at_most(declaration, planned)
         from dprelease.cli.reading_shown import reads, reads_words
 
         if as_json:  # each form takes prices of its own
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]
-            told = {"consistent": agreed, "ledger": charged.answer}
+            at_most = {"tables_at_most": most}  # bytes
+            told = {"consistent": agreed, "ledger": charged.answer, **at_most}
             respond(True, {**planned.to_json(), **read, **told}, "")
             return
         words = [
@@ -150,6 +156,7 @@ def plan(
         ]
         if explain:
             words.append(reads_words(declaration.spec, queries))
+        words += disk_words(declaration, most)
         respond(False, None, "\n\n".join([*words, *charged.words]))
 
 
@@ -329,7 +336,7 @@ def _column_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
                 f"{float(column.margin(confidence)):,.{digits}g}",
                 *([_percent(confidence)] if len(confidences) > 1 else []),
                 column.measurement.error_unit,
-                f"{price:.4g}",
+                "outside" if column.measurement.exact else f"{price:.4g}",
             )
         )
     return rows
@@ -360,6 +367,8 @@ def _guarantee_words(planned: Plan) -> str:
     guarantee = planned.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
+    if guarantee.invariants:
+        lines.append("beside invariants, which it does not cover: see the warnings")
     rho = planned.rho()
     if rho is not None:
         lines.append(f"rho {rho:.6g} (zero-concentrated)")
@@ -382,7 +391,8 @@ def _reading_words(planned: Plan) -> list[str]:
     return [
         "Whoever guesses whether a unit is in the data errs at least "
         f"{read['least_total_error']:.4g} (false alarms plus misses; 1 is blind guessing).\n"
-        f"A belief in a statement about a unit can rise at most from {posteriors}."
+        f"A belief in a statement about a unit can rise at most from {posteriors}.",
+        *([read["invariants_words"]] if "invariants_words" in read else []),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dprelease.errors.printable import one_line
+from dprelease.privacy.guarantee import HOLDS
 
 if TYPE_CHECKING:
     from dprelease.verification.report import Report
@@ -20,6 +21,8 @@ def verified_words(report: Report) -> str:
         lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private.")
         if guarantee.rho is not None and not report.rehearsal:
             lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
+        if guarantee.invariants:
+            lines.append(f"That holds beside its invariants. {HOLDS}")
     if report.rehearsal:
         lines.append("This is a rehearsal, and no release.")
     return "\n".join([*lines, *(f"Note: {one_line(note)}." for note in report.notes)])

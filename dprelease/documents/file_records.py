@@ -13,6 +13,7 @@ from dprelease.query.resolve import Query
 from dprelease.tables import formats
 
 STEPS_OF_NOISE = "noised integers, lattice steps: values before any step was taken with them"
+TRUE_STEPS = "true integers, lattice steps: an invariant or sums of one, outside the guarantee"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,10 @@ def file_record(query: Query, told: TableMetadata, written: Written) -> dict[str
 
 
 def _measured_record(table: FamilyTable, told: TableMetadata, written: Written) -> dict[str, Any]:
-    computed = {measurement.name: STEPS_OF_NOISE for measurement in table.vectors}
+    computed = {
+        measurement.name: TRUE_STEPS if measurement.exact else STEPS_OF_NOISE
+        for measurement in table.vectors
+    }
     named = named_record(table.query.name, told, written)
     return {**named, "computed": computed, "post_processing": {}}
 

@@ -66,6 +66,8 @@ class GuaranteeRecord(PrivacyParameters):
     accountant: Literal["pure", "pld", "zcdp"]
     pure_epsilon: str | None
     rho: str | None
+    invariants: list[str] = Field(default_factory=list)
+    holds: str | None = None
 
 
 class MoveRecord(Part):
@@ -107,6 +109,17 @@ class MeasurementRecord(Part):
     expected_absolute_error: float | None
     standard_deviation: float | None
     margin_95: str
+
+
+class ExactRecord(Part):
+    """One vector without noise, outside the guarantee: an invariant, or a sum of one."""
+
+    query: str
+    column: str
+    exact: Literal["declared", "implied"]
+    name: str
+    cells: int
+    step: str
 
 
 class ColumnRecord(Part):
@@ -220,6 +233,7 @@ class Manifest(Part):
     reading: dict[str, Any]
     privacy_unit: list[UnitRecord]
     measurements: list[MeasurementRecord]
+    invariants: list[ExactRecord] = Field(default_factory=list)
     treatments: list[TreatmentRecord]
     families: list[FamilyRecord] = Field(default_factory=list)
     files: list[FileRecord]

@@ -20,6 +20,7 @@ from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.guarantees import budget_of, reading
+from dprelease.planning.invariants import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
@@ -92,14 +93,41 @@ def build(
         "ledger": ledger,
         "composition": composition(plan.guarantee),
         "reading": reading(plan.guarantee),
-        "measurements": [measurement(column) for column in plan.columns],
+        "measurements": [measurement(column) for column in plan.noised],
+        **_invariants(plan),
         **told(queries),
         **family_records(families),
         "files": list(file_records(families, written, metadata)),
         "post_processing": POST_PROCESSING,
-        "unprotected_quantities": UNPROTECTED,
+        "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
     }
     return sealed(record)
+
+
+def _invariants(plan: Plan) -> dict[str, list[dict[str, Any]]]:
+    """Return what the manifest tells of vectors without noise; nothing where there are none."""
+    records = [
+        {
+            "query": column.query.name,
+            "column": column.measurement.name,
+            "exact": column.measurement.exact,
+            "name": invariant_name(column.query, column.measurement),
+            "cells": column.query.cells,
+            "step": plain_text(column.measurement.step),
+        }
+        for column in plan.columns
+        if column.measurement.exact
+    ]
+    return {"invariants": records} if records else {}
+
+
+def _exactly(guarantee: Guarantee) -> list[str]:
+    """Return in words what invariants leave unprotected."""
+    return [
+        f"Published exactly, outside the guarantee, as the declaration acknowledges: {name}. "
+        "Whoever knows all units but one learns from it where that one counts."
+        for name in guarantee.invariants
+    ]
 
 
 def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str, Any]:

@@ -51,6 +51,9 @@ class Account:
     delta: Fraction
     rho: Fraction | None
     renewal: Renewal | None = None
+    invariants: tuple[str, ...] = ()
+    """What releases may publish exactly, by name: no budget counts it. The guarantee of all of them
+    together holds between tables that agree in it."""
 
     @property
     def counted(self) -> str:
@@ -75,6 +78,7 @@ class Account:
             "delta": plain_text(self.delta),
             "rho": None if self.rho is None else plain_text(self.rho),
             **({} if self.renewal is None else {"renews": self.renewal.to_json()}),
+            **({"invariants": [*self.invariants]} if self.invariants else {}),
         }
 
     @classmethod
@@ -91,6 +95,7 @@ class Account:
             exact(record["delta"]),
             rho,
             Renewal.from_json(record["renews"]) if record.get("renews") else None,
+            tuple(record.get("invariants") or ()),
         )
 
 
@@ -113,6 +118,8 @@ class Charge:
     neighbours: str
     unit: str
     events: tuple[Event, ...]
+    invariants: tuple[str, ...] = ()
+    """What it publishes exactly, by name."""
 
 
 def price(account: Account, events: Sequence[Event]) -> float:

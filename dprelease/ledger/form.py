@@ -65,6 +65,7 @@ class _Charge(_Part):
     takes_all: bool
     events: list[_Event]
     period: Annotated[int, Field(ge=0, lt=MOST_PERIODS)] | None = None
+    invariants: list[str] | None = None
 
 
 class _Process(_Part):
@@ -92,6 +93,7 @@ class _Account(_Part):
     delta: str
     rho: str | None
     renews: _Renewal | None = None
+    invariants: list[str] | None = None
 
     @model_validator(mode="after")
     def _is_a_budget(self) -> Self:

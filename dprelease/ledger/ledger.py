@@ -151,7 +151,8 @@ class Ledger:
         LedgerError
             DP-LEDGER-006 and 008 for a table without a budget, or another unit or relation; 010 for
             noise that the budget can't count; 014 for a budget that has no period now; 015 and 016
-            for entries that the key can't sign; 001 to 005 for the file.
+            for entries that the key can't sign; 020 for an invariant that the budget was not opened
+            with; 001 to 005 for the file.
         """
         with Store.open(self.path) as store:
             opened = self._state(store)
@@ -223,6 +224,15 @@ class Ledger:
         asked = f"{charge.neighbours} of {charge.unit}"
         if declared != asked:
             raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
+        for name in charge.invariants:
+            if name not in account.invariants:
+                allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
+                fields: dict[str, Any] = {
+                    "table": charge.table,
+                    "invariant": name,
+                    "allowed": allowed,
+                }
+                raise LedgerError("DP-LEDGER-020", name=self.path.name, **fields)
         return charge, price(account, charge.events)
 
     def _held(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
@@ -242,6 +252,7 @@ class Ledger:
             "counted": account.counted,
             "takes_all": takes_all,
             "events": [event.to_json() for event in charge.events],
+            **({"invariants": [*charge.invariants]} if charge.invariants else {}),
             **({} if period is None else {"period": period}),
         }
 

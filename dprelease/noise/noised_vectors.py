@@ -9,6 +9,7 @@ import numpy as np
 
 from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.invariant import Invariant
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
 from dprelease.planning.plan import PlannedColumn
@@ -43,7 +44,7 @@ def perturbed(
 
             choices |= chosen(exact, column, choices, bits)
     laws = {
-        column.measurement.name: column.mechanism
+        column.measurement.name: _law_of(column)
         for column in columns
         if column.measurement.is_vector and isinstance(column.mechanism, Mechanism)
     }
@@ -92,12 +93,24 @@ class FreshNoise:
         return perturb(exact, self.columns, Entropy()).columns
 
 
+def _law_of(column: PlannedColumn) -> Mechanism:
+    """Return the noise of a vector; none at all for a declared invariant and its sums alone."""
+    law = column.mechanism
+    if not isinstance(law, Mechanism) or isinstance(law, Invariant) is not bool(
+        column.measurement.exact
+    ):
+        raise TypeError("a vector has noise unless it is declared to be published exactly")
+    return law
+
+
 def _noised(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
-    """Return values plus noise.
+    """Return values plus noise; the values themselves of an invariant, for which nothing is drawn.
 
     Both addends lie within 2^62, so their sum fits 64 bits but for +-2^63 itself, which clamping
     the noise by one step avoids; all of it is post-processing.
     """
+    if isinstance(law, Invariant):
+        return np.clip(true, -LIMIT, LIMIT)
     noise = sample(law.law, len(true), bits)
     np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
     noise += true

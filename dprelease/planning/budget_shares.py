@@ -133,7 +133,8 @@ def _by_column(query: Query) -> dict[str, list[Measurement]]:
     """Return the measurements of a query by the column that pays for them, both in order."""
     by_column: dict[str, list[Measurement]] = {}
     for measurement in query.measurements:
-        by_column.setdefault(measurement.asked_by, []).append(measurement)
+        if not measurement.exact:  # no budget covers it
+            by_column.setdefault(measurement.asked_by, []).append(measurement)
     return by_column
 
 

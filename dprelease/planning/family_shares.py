@@ -33,6 +33,7 @@ from dprelease.planning.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.shape import Placed as Tabled
 from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
@@ -49,9 +50,15 @@ LEAST = Fraction(1, 1024)
 CLOSER = 1e-3
 """By which part margins are aimed lower than asked, for laws on a lattice and that rest."""
 
+LEAST_MARGIN = 2.0**-60
+"""In steps: narrower ones are as far from any noise, and their squares from any float."""
+
+LARGEST_FACTOR = Fraction(10) ** 300
+"""Times the budget: what more is needed is told as this."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class Shared:
     """A column of a family whose tables have no amounts of their own."""
 
     family: str
@@ -65,8 +72,17 @@ class _Shared:
 
 
 def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
-    aims = ((aim_of(agreed.shape, target), i, target) for i, target in enumerate(spec.targets))
+    aims = (
+        (aim_of(agreed.shape, target), i, target)
+        for i, target in enumerate(spec.targets)
+        if target.column in (None, agreed.name)
+    )
     return {aim: (i, target) for aim, i, target in aims if aim is not None}
+
+
+def _noised(agreed: Agreed) -> list[Tabled]:
+    """Return the tables that noise is shared among: all but those that are published exactly."""
+    return [one for one in agreed.shape.placed if not agreed.is_exact(one)]
 
 
 TRIES = 4
@@ -118,19 +134,20 @@ def best_weights(
     weights: dict[tuple[str, str], Fraction] = {}
     findings: list[DpReleaseError] = []
     words = []
-    for shared in _shared(declaration, plan):
+    for shared in shared_columns(declaration, plan):
         try:
-            allocation = _allocation(shared, before)
+            asked = program_of(shared, before)
+            allocation = least_mean(asked.design, asked.weights, asked.limits)
         except UnreachableTargetsError as problem:
             findings.append(_unreachable(declaration, shared, problem.nearest))
             continue
-        weights |= _weights_of(shared, allocation)
+        weights |= weights_of(shared, allocation)
         words.append(_certificate(shared, allocation))
     raise_all(findings)
     return weights, tuple(words)
 
 
-def _certificate(shared: _Shared, allocation: Allocation) -> str:
+def _certificate(shared: Shared, allocation: Allocation) -> str:
     """Return how much less the mean variance could be, from below and rounded up."""
     gap = (1 + allocation.gap) / float(1 - LEAST) - 1
     return (
@@ -160,7 +177,7 @@ def _placer(declaration: Declaration, family: str) -> Placer:
     return lambda *keys: declaration.place("queries", family, *keys)
 
 
-def _shared(declaration: Declaration, plan: Plan) -> Iterator[_Shared]:
+def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
     """Yield the columns whose tables share an amount that is settled by weights alone."""
     if plan.budget.needs_pure_noise:
         return
@@ -169,23 +186,40 @@ def _shared(declaration: Declaration, plan: Plan) -> Iterator[_Shared]:
             continue
         asked = declaration.spec.queries[family.name]
         for agreed in agreed_columns(Shape.of(family.tables)):
-            if not _is_settled(asked.columns[agreed.name]):
-                yield _Shared(family.name, agreed, family.step.spec)
+            if not is_settled(asked.columns[agreed.name]) and len(_noised(agreed)) > 1:
+                yield Shared(family.name, agreed, family.step.spec)
 
 
-def _is_settled(column: ColumnSpec) -> bool:
+def is_settled(column: ColumnSpec) -> bool:
     """Return whether a column says itself what it costs."""
     return any(part is not None for part in (column.epsilon, column.rho, column.margin_wanted))
 
 
-def _allocation(shared: _Shared, before: Weights) -> Allocation:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What shares are looked for: the design, weights of mean variances, limits of variances."""
+
+    design: Design
+    weights: dict[Placed, float]
+    limits: dict[Placed, float]
+
+
+def program_of(shared: Shared, before: Weights, *, every: bool = False) -> Program:
+    """Return the program of a column's shares; `before`: the weights that its laws were made with.
+
+    `every`: with all limits, those too that the least share of a table keeps under this budget.
+    """
     agreed, shape = shared.agreed, shared.agreed.shape
     squares = {
         one.name: float(before.get((one.name, agreed.measurement.name), 1)) ** 2
-        for one in shape.placed
+        for one in _noised(agreed)
     }
     prices: list[dict[Table, float]] = [{} for _ in shape.levels]
+    exact: list[list[Table]] = [[] for _ in shape.levels]
     for one in shape.placed:
+        if agreed.is_exact(one):
+            exact[one.level].append(one.attributes)
+            continue
         law = dict(agreed.laws[one.level])[one.attributes]
         share = squares[one.name] / math.fsum(squares.values())
         prices[one.level][one.attributes] = float(law.variance) * share
@@ -194,24 +228,33 @@ def _allocation(shared: _Shared, before: Weights) -> Allocation:
     for place, (_, target) in shared.targets.items():
         if target.weight is not None:
             weights[place] = float(target.weight)
-        if target.moe is not None:
-            margin = float(target.moe / agreed.step) * (1 - CLOSER)
-            limit = margin_limit(margin, agreed.quantile)
-            level, table = place
-            if limit * float(_floor(shape)) < prices[level][table]:
+        level, table = place
+        if target.moe is not None and table in prices[level]:
+            limit = _limit(agreed, target.moe)
+            if every or limit * float(_floor(agreed)) < prices[level][table]:
                 limits[place] = limit  # wider ones hold by the least share that each table gets
-    return least_mean(Design(shape.sizes, shape.tree, prices), weights, limits)
+    return Program(Design(shape.sizes, shape.tree, prices, exact), weights, limits)
 
 
-def _floor(shape: Shape) -> Fraction:
+def _limit(agreed: Agreed, moe: Fraction) -> float:
+    """Return the variance of a cell whose margin is a little below the one that is asked for."""
+    return margin_limit(float(_margin(agreed, moe)) * (1 - CLOSER), agreed.quantile)
+
+
+def _margin(agreed: Agreed, moe: Fraction) -> Fraction:
+    """Return a margin in steps, no narrower than floats are sure to square."""
+    return max(moe / agreed.step, Fraction(LEAST_MARGIN))
+
+
+def _floor(agreed: Agreed) -> Fraction:
     """Return the share of a table that is hardly worth measuring."""
-    return LEAST / len(shape.placed)
+    return LEAST / len(_noised(agreed))
 
 
-def _weights_of(shared: _Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
+def weights_of(shared: Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
     """Return the factors that give each table its share; with equal shares they are 1."""
-    placed = shared.agreed.shape.placed
-    number, floor = len(placed), _floor(shared.agreed.shape)
+    placed = _noised(shared.agreed)
+    number, floor = len(placed), _floor(shared.agreed)
     weights = {}
     for one in placed:
         share = allocation.shares[one.level].get(one.attributes, Fraction(0))
@@ -223,6 +266,13 @@ def _weights_of(shared: _Shared, allocation: Allocation) -> dict[tuple[str, str]
 
 
 def _too_wide(agreed: Agreed, spec: ConsistentSpec, place: Placer) -> Iterator[DpReleaseError]:
+    for i, margin, moe in margins_of(agreed, spec):
+        if not margin <= moe:
+            yield _wide(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
+
+
+def margins_of(agreed: Agreed, spec: ConsistentSpec) -> Iterator[tuple[int, float, Fraction]]:
+    """Yield the targets of a column that limit margins: place, margin as planned, margin asked."""
     limited = {
         aim: (i, target.moe)
         for aim, (i, target) in _targets(agreed, spec).items()
@@ -232,26 +282,27 @@ def _too_wide(agreed: Agreed, spec: ConsistentSpec, place: Placer) -> Iterator[D
     asked = [[table for at, table in limited if at == level] for level in levels]
     for row in expected_errors(agreed.variances, asked, agreed.quantile):
         i, moe = limited[row.level, row.table]
-        margin = row.margin.greatest * float(agreed.step)
-        if not margin <= float(moe):
-            yield _wide(place, i, agreed.name, margin, (margin / float(moe)) ** 2)
+        yield i, row.margin.greatest * float(agreed.step), moe
 
 
-def _unreachable(declaration: Declaration, shared: _Shared, nearest: Allocation) -> DpReleaseError:
+def _unreachable(declaration: Declaration, shared: Shared, nearest: Allocation) -> DpReleaseError:
     """Return the finding of limits that no shares keep together: the first of the widest."""
     worst = max(nearest.parts, key=nearest.parts.__getitem__)
     i, target = shared.targets[worst]
-    margin = float(target.moe or 0) * math.sqrt(nearest.parts[worst])
     placer = _placer(declaration, shared.family)
-    return _wide(placer, i, shared.agreed.name, margin, float(nearest.needs))
+    agreed, moe = shared.agreed, target.moe or Fraction(0)
+    aimed_at = _margin(agreed, moe) * agreed.step
+    margin = float(aimed_at) * math.sqrt(nearest.parts[worst])
+    return _wide(placer, i, agreed.name, margin, nearest.needs * (aimed_at / moe) ** 2)
 
 
-def _wide(place: Placer, i: int, column: str, margin: float, factor: float) -> DpReleaseError:
+def _wide(place: Placer, i: int, column: str, margin: float, factor: Fraction) -> DpReleaseError:
+    needed = float(min(factor, LARGEST_FACTOR))
     return QueryError(
         "DP-CONSIST-020",
         place=place("consistent", "targets", i, "moe"),
         column=column,
         margin=f"{margin:.3g}",
-        factor=f"{factor:.3g}",
-        root=f"{math.sqrt(factor):.3g}",
+        factor=f"{needed:.3g}",
+        root=f"{math.sqrt(needed):.3g}",
     )

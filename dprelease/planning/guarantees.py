@@ -11,7 +11,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.numerics.rounding import plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.guarantee import HOLDS, Guarantee
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.schema.release import BudgetSpec
@@ -102,4 +102,5 @@ def reading(guarantee: Guarantee) -> dict[str, Any]:
             "With this prior belief in a statement about a unit, the release can raise it to the "
             "posterior at most, except with a probability of about delta."
         ),
+        **({"invariants_words": HOLDS} if guarantee.invariants else {}),
     }

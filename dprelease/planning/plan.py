@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +25,13 @@ from dprelease.planning.guarantees import (
     reading,
     unlimited,
     within,
+)
+from dprelease.planning.invariants import (
+    AS_IT_IS,
+    CHOSEN_BY,
+    invariants_of,
+    noised,
+    told_invariants,
 )
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rows_inside
@@ -140,23 +147,34 @@ class Plan:
     shared: tuple[str, ...] = field(default=(), kw_only=True)
     """How good the shares of tables that agree are, in words."""
 
+    @property
+    def noised(self) -> tuple[PlannedColumn, ...]:
+        """Return the columns that noise protects: all but invariants."""
+        return noised(self.columns)
+
     def alone(self) -> list[float]:
-        """Return what each column costs without the others, epsilon or rho as the budget has it."""
+        """Return what each column costs without the others, epsilon or rho as the budget has it.
+
+        Infinite for invariants, which no budget covers.
+        """
         known: dict[object, float] = {}
-        for column in self.columns:
+        for column in self.noised:
             key = (column.priced.key, column.priced.sensitivity)
             if key not in known:
                 known[key] = self.budget.price([column.priced])
-        return [known[c.priced.key, c.priced.sensitivity] for c in self.columns]
+        return [
+            math.inf if c.measurement.exact else known[c.priced.key, c.priced.sensitivity]
+            for c in self.columns
+        ]
 
     def rho(self) -> float | None:
         """Return the zero-concentrated guarantee; None where there is none, or many kinds."""
-        vectors = [column.priced for column in self.columns]
+        vectors = [column.priced for column in self.noised]
         return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
 
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where there is none, or many kinds."""
-        vectors = [column.priced for column in self.columns]
+        vectors = [column.priced for column in self.noised]
         few = len(kinds_of(vectors)) <= FEW_KINDS
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
         return {
@@ -259,10 +277,13 @@ def make_plan(
     """
     where = place or _place
     check_budget(budget, where("", ""))
+    if any(query.neighbours is not budget.neighbours for query in queries):
+        raise TypeError("sensitivities are those of the neighbours that a guarantee is for")
     requests = [
         (query, NoiseRequest(measurement, where(query.name, measurement.asked_by)))
         for query in queries
         for measurement in query.measurements
+        if not measurement.exact
     ]
     share = share or flat([request.measurement.weight for _, request in requests])
     limit, is_open = budget_of(budget), unlimited(budget)
@@ -276,15 +297,35 @@ def make_plan(
         known=known,
     )
     mechanisms = spend(share, noises, limit, unlimited=is_open, known=known)
-    columns = []
-    for (query, request), chosen, mechanism in zip(requests, how, mechanisms, strict=True):
-        columns.append(PlannedColumn(query, request.measurement, mechanism, chosen))
-    guarantee = guarantee_of([column.priced for column in columns], budget)
+    columns = _with_invariants(queries, zip(mechanisms, how, strict=True))
+    guarantee = price_of(columns, budget)
     if not within(guarantee, budget):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
-    warnings = (*_warnings(queries, guarantee), *_told_truths(columns))
-    return Plan(tuple(columns), guarantee, limit, warnings)
+    warnings = (
+        *told_invariants(guarantee.invariants),
+        *_warnings(queries, guarantee),
+        *_told_truths(noised(columns)),
+    )
+    return Plan(columns, guarantee, limit, warnings)
+
+
+def _with_invariants(
+    queries: Sequence[Query], laws: Iterator[tuple[Randomizer, str]]
+) -> tuple[PlannedColumn, ...]:
+    """Return all columns in declared order; `laws`: of those that get noise, and who chose them."""
+    columns = []
+    for query in queries:
+        for measurement in query.measurements:
+            law, chosen = (AS_IT_IS, CHOSEN_BY) if measurement.exact else next(laws)
+            columns.append(PlannedColumn(query, measurement, law, chosen))
+    return tuple(columns)
+
+
+def price_of(columns: Sequence[PlannedColumn], budget: BudgetSpec) -> Guarantee:
+    """Return the guarantee of all columns with noise, between tables that agree in the others."""
+    guarantee = guarantee_of([column.priced for column in noised(columns)], budget)
+    return replace(guarantee, invariants=invariants_of(columns))
 
 
 def _place(query: str, column: str) -> Place:

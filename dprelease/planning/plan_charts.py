@@ -80,7 +80,7 @@ def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
 def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[Chart]:
     """Return charts of all columns, unit by unit; no line of one covers another."""
     by_unit: dict[str, dict[str, tuple[float, ...]]] = {}
-    for column in plan.columns:
+    for column in plan.noised:
         name = f"{column.query.name}.{column.measurement.name}"
         by_unit.setdefault(column.measurement.error_unit, {})[name] = tuple(errors[name])
     charts = []
@@ -193,7 +193,7 @@ def errors_by_budget(
 def _planned(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
     """Return the plan at another budget; tables that agree get the best shares there."""
     spec = declaration.spec
-    scaled = spec.budget.model_copy(update=amounts)
+    scaled = spec.budget.model_copy(update={**amounts, "spend": "all"})
     if any(query.consistent for query in spec.queries.values()):
         changed = spec.model_copy(update={"budget": scaled})
         return prepare(replace(declaration, spec=changed))[1]
@@ -207,7 +207,7 @@ def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:
     The largest of the curves of all (epsilon, delta) that the release has (Wasserman and Zhou 2010;
     Dong, Roth and Su 2022, arXiv 1905.02383v3, Proposition 2.5).
     """
-    vectors = [column.priced for column in plan.columns]
+    vectors = [column.priced for column in plan.noised]
     pairs = [(epsilon_at(vectors, delta), float(delta)) for delta in DELTAS]
     pairs.append((plan.guarantee.pure_epsilon, 0.0))
     alarms = np.linspace(0.0, 1.0, 401)

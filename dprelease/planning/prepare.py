@@ -30,6 +30,10 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     """
     queries, plan = _prepared(declaration)
     refuse_families(declaration, plan.columns)
+    if declaration.spec.budget.spend == "least":
+        from dprelease.planning.least_budget import least  # loads slowly
+
+        return queries, least(declaration, plan, lambda of, weights: _prepared(of, weights)[1])
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return queries, plan
     from dprelease.planning.family_shares import aimed  # loads slowly

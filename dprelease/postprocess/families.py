@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -94,6 +94,10 @@ class Flag:
     """True or false."""
 
 
+Rows = Literal["cells", "some cells", "people"]
+"""What a published table has rows for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One table that a step publishes, as it is known before any row is read.
@@ -101,7 +105,8 @@ class Output:
     `name`: that of its file, without an extension; it may have a folder, as "tables/persons".
     `columns`: what stands beside the keys, by name, and how each is `computed`, in words. `note`:
     what the file itself says of its rows, as metadata. `roles`: of columns that stand beside
-    another one, what they are and which one that is; the others are values, or flags.
+    another one, what they are and which one that is; the others are values, or flags. `rows`: one
+    for each cell, for some of them, or for each person.
     """
 
     name: str
@@ -110,6 +115,7 @@ class Output:
     computed: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     roles: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
+    rows: Rows = "cells"
 
 
 @dataclass(frozen=True, slots=True)

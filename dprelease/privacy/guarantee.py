@@ -10,6 +10,12 @@ from typing import Any
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours
 
+HOLDS = (
+    "Between tables of which one unit is replaced by another, and in which all invariants are "
+    "equal. What the invariants tell of a unit is not bounded."
+)
+"""What a guarantee beside invariants is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
@@ -21,9 +27,12 @@ class Guarantee:
     accountant: str
     pure_epsilon: float
     rho: float | None = None
+    invariants: tuple[str, ...] = ()
+    """What is published exactly: the guarantee holds between neighbours that agree in it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the guarantee as JSON values; an infinite pure epsilon is null."""
+        between = {"invariants": [*self.invariants], "holds": HOLDS} if self.invariants else {}
         return {
             "epsilon": repr(self.epsilon),
             "delta": plain_text(self.delta),
@@ -31,4 +40,5 @@ class Guarantee:
             "accountant": self.accountant,
             "pure_epsilon": None if math.isinf(self.pure_epsilon) else repr(self.pure_epsilon),
             "rho": None if self.rho is None else repr(self.rho),
+            **between,
         }

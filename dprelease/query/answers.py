@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -38,6 +39,8 @@ class Answers:
     declared: DeclaredColumns
     finest: tuple[int, int] | None = None
     """Of a family: the number of its finest cells, and the most of them that lie in one cell."""
+    exact: Mapping[str, str] = field(default_factory=dict)
+    """Columns whose true values are published, and how; see `Measurement.exact`."""
     measurements: list[Measurement] = field(default_factory=list)
     columns: list[Published] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
@@ -99,7 +102,8 @@ class Answers:
         """
         mechanism = self._mechanism(spec, aggregate)
         own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))
-        key = (aggregate, repr(mechanism), asked_by if own else "")
+        exact = self.exact.get(asked_by, "")
+        key = (aggregate, repr(mechanism), asked_by if own or exact else "")
         place = self._shared.setdefault(key, len(self.measurements))
         if place < len(self.measurements):
             known = self.measurements[place]
@@ -123,6 +127,7 @@ class Answers:
                 wanted=spec.margin_wanted,
                 own=asked_by if own else "",
                 of_family=self.finest is not None,
+                exact=exact,
             )
         )
         return self.measurements[-1]

@@ -18,9 +18,6 @@ from dprelease.schema.table import Table
 MOST_FINEST = 2**62
 """Cells that have a number: hashes of cells and places in SQL are 64-bit integers."""
 
-_NOT_CARRIED_OUT = frozenset({"invariants"})
-"""Keys of `consistent` that are read and refused."""
-
 Refuse = Callable[..., None]
 
 
@@ -50,8 +47,6 @@ def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
     What can't be is refused, by the place of keys below the query; unknown columns, and those that
     can't be keys, are left to whoever makes each table's keys.
     """
-    for name in sorted(_NOT_CARRIED_OUT & _given(asked)):
-        refuse("DP-CONSIST-003", "consistent", *name.split("."), key=name)
     levels = _levels(asked, table.columns, refuse)
     attributes = dict.fromkeys(key for keys in asked.attributes_asked for key in keys)
     columns = dict(table.columns)
@@ -65,15 +60,6 @@ def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
     if finest.size > MOST_FINEST:
         refuse("DP-CONSIST-004", "consistent", cells=finest.size, limit=MOST_FINEST)
     return FamilyKeys(levels, finest)
-
-
-def _given(asked: QuerySpec) -> set[str]:
-    """Return what stands under `consistent`, with what stands under `publish` as publish.key."""
-    consistent = asked.consistent
-    if consistent is None:
-        return set()
-    below = {f"publish.{name}" for name in consistent.publish.model_fields_set}
-    return consistent.model_fields_set | below
 
 
 def _levels(asked: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:

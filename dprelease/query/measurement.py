@@ -13,6 +13,8 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.post import NOTHING, PostProcessing
 from dprelease.schema.mechanism import MechanismSpec
 
+DECLARED, IMPLIED = "declared", "implied"
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -34,6 +36,9 @@ class Measurement:
     """The column, if its noise is not to be shared."""
     of_family: bool = False
     """Whether it is one of several that are made to agree, weighed by their variances."""
+    exact: str = ""
+    """How its true values are published, outside the guarantee: `DECLARED` as an invariant, or
+    `IMPLIED`, as the sums of one. Empty for what gets noise, as nearly all does."""
 
     @property
     def step(self) -> Fraction:

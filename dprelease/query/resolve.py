@@ -11,6 +11,7 @@ from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
 from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.family_keys import FamilyKeys, family_keys
+from dprelease.query.invariants import exactly_published, refuse_invariants
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement, Published
@@ -106,7 +107,10 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
             if family not in families:
                 found = family_keys(spec.queries[family], view.declared.table, resolver.refuse)
                 families[family] = found
-            resolver = replace(resolver, family=families[family])
+                neighbours = spec.budget.neighbours
+                refuse_invariants(spec.queries[family], neighbours, resolver.refuse)
+            exact = exactly_published(spec.queries[family], asked.keys_of_tables[0])
+            resolver = replace(resolver, family=families[family], exact=exact)
         query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         if len(errors) == before:
             queries.append(query)
@@ -165,6 +169,7 @@ def resolve_one(
     resolver = _Resolver(view, place, errors)
     if asked.consistent is not None:
         family = family_keys(asked, view.declared.table, resolver.refuse)
+        refuse_invariants(asked, neighbours, resolver.refuse)
         resolver = replace(resolver, family=family)
     query = resolver.query(name, asked, MechanismSpec(name="auto"), neighbours, limits)
     raise_all(errors)
@@ -177,6 +182,7 @@ class _Resolver:
     place: Placer
     errors: list[DpReleaseError]
     family: FamilyKeys | None = None
+    exact: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def declared(self) -> Declared:
@@ -197,7 +203,8 @@ class _Resolver:
             self.refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
         declared = DeclaredColumns(table, self.refuse, asked.columns)
         finest = None if self.family is None else self.family.within(keys)
-        answers = Answers(default, neighbours, UNKNOWN if private else keys.size, declared, finest)
+        cells = UNKNOWN if private else keys.size
+        answers = Answers(default, neighbours, cells, declared, finest, self.exact)
         if private is not None:
             answers.add_keys(private)
         for column, spec in asked.columns.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,11 @@ def account_of(
     delta: str,
     rho: str | None,
     renewal: Renewal | None = None,
+    invariants: Sequence[str] = (),
 ) -> Account:
     """Return the account of a table; numbers are decimal texts.
+
+    `invariants`: what releases may publish exactly, by name.
 
     Raises
     ------
@@ -44,6 +47,8 @@ def account_of(
         DP-BUDGET-001, 002, 009 for numbers out of range, 006 unless there is an epsilon or a rho.
     SessionError
         DP-SESSION-007 for an unknown neighbouring relation.
+    LedgerError
+        DP-LEDGER-021 for invariants where a unit is added or removed, which their totals show.
     """
     if neighbours not in list(Neighbours):
         raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
@@ -52,7 +57,10 @@ def account_of(
     numbers = [_number(text) for text in (epsilon, delta, rho)]
     spec = BudgetSpec(epsilon=numbers[0], delta=numbers[1] or Fraction(0), rho=numbers[2])
     check_budget(spec, Place(key="budget"))
-    return Account(table, neighbours, unit or ROWS, spec.epsilon, spec.delta, spec.rho, renewal)
+    if invariants and neighbours != Neighbours.REPLACE:
+        raise LedgerError("DP-LEDGER-021", table=table)
+    amounts = (spec.epsilon, spec.delta, spec.rho)
+    return Account(table, neighbours, unit or ROWS, *amounts, renewal, tuple(invariants))
 
 
 def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Renewal | None:
@@ -152,6 +160,7 @@ def balances(path: Path) -> list[dict[str, Any]]:
                 "open": sum(r.is_open for r in reservations),
                 "neighbours": account.neighbours,
                 "unit": account.unit,
+                **({"invariants": [*account.invariants]} if account.invariants else {}),
                 **lifetime.to_json(),
             }
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Charge as Spent
 from dprelease.errors import DeclarationError, LedgerError, RunState
+from dprelease.planning.invariants import invariants_of, noised
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -137,11 +138,14 @@ def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
 
     by_table: dict[str, Charge] = {}
     for query in queries:
-        events = tuple(column.event for column in plan.of_query(query.name))
+        columns = plan.of_query(query.name)
+        events, exact = tuple(column.event for column in noised(columns)), invariants_of(columns)
         for name in dict.fromkeys(table.identity for table in query.charged):
-            before = by_table[name].events if name in by_table else ()
             unit = query.unit.id or ROWS
-            by_table[name] = Charge(name, query.neighbours.value, unit, before + events)
+            before = by_table.get(name, Charge(name, query.neighbours.value, unit, ()))
+            by_table[name] = replace(
+                before, events=before.events + events, invariants=before.invariants + exact
+            )
     return list(by_table.values())
 
 

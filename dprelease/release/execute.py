@@ -24,6 +24,7 @@ from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
+from dprelease.release.disk import refuse_full
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.replaceable import MANIFEST, SIGNATURE
@@ -94,41 +95,45 @@ def publishing(
     overwrite: bool,
     state: RunState | None,
     draft: dict[str, Any],
+    tables: int = 0,
 ) -> Iterator[Publication]:
     """Yield the release that a declaration is about to publish, claimed and charged.
 
     `output` stands in for the declared folder. `draft`: the manifest, but for what is only known
     when rows were read. `state` is advanced, and told by what the block
-    raises. Afterwards nothing is left but what was published.
+    raises. Afterwards nothing is left but what was published. `tables`: the bytes that these have
+    at most.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`.
+        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`; 015 for
+        a disk that has no room for it.
     DeclarationError, BudgetError, LedgerError
         As `charging`.
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
-    _refuse_large(declaration, draft)
+    written = _refuse_large(declaration, draft)
     target = output or declaration.folder / declaration.spec.output
-    with (
-        state.told_by_failures(),
-        claimed(target, overwrite, state) as claim,
-        charging(declaration, queries, plan, state, claim.target) as charged,
-    ):
-        yield Publication(claim, charged, state, declaration.key)
+    with state.told_by_failures(), claimed(target, overwrite, state) as claim:
+        place = declaration.place("output")
+        refuse_full(claim.folder, claim.target.name, tables + written + ROOM, place)
+        with charging(declaration, queries, plan, state, claim.target) as charged:
+            yield Publication(claim, charged, state, declaration.key)
 
 
-def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> None:
-    """Raise DP-RELEASE-019 for a manifest that no reader of manifests takes.
+def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> int:
+    """Return a draft's bytes; raise DP-RELEASE-019 for a manifest that no reader of them takes.
 
     Readers have a limit, for anybody may have written what they are given; a release that they
     refuse would have been paid for in vain.
     """
-    if sum(map(len, pieces(draft))) > MOST_BYTES - ROOM:
+    size = sum(map(len, pieces(draft)))
+    if size > MOST_BYTES - ROOM:
         place, limit = Place(declaration.document.path.name), in_mebibytes(MOST_BYTES)
         raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)
+    return size
 
 
 @contextmanager

@@ -186,8 +186,9 @@ def _others(
     bounded noise: neither a pure epsilon nor a rho bounds its loss. Tables that agree take noise of
     which a variance is sure, and get the best shares with it.
     """
-    kinds = {(column.priced.key, column.priced.sensitivity) for column in plan.columns}
-    if declaration.spec.mode != "central" or len(kinds) > FEW_KINDS:
+    kinds = {(column.priced.key, column.priced.sensitivity) for column in plan.noised}
+    few = len(kinds) <= FEW_KINDS and declaration.spec.budget.spend == "all"
+    if declaration.spec.mode != "central" or not few:
         return
     weighed = any(m.of_family for query in queries for m in query.measurements)
     for name in registry.names():
@@ -241,7 +242,7 @@ def _cheapest(
     for name, other in others:
         events = [
             column.event
-            for column in other.columns
+            for column in other.noised
             if any(table.identity == one.table for table in column.query.charged)
         ]
         cost = price(account, events)
@@ -255,7 +256,7 @@ def _errors(other: Plan, plan: Plan) -> float:
     """Return how many times as large the errors of a plan are as those of another."""
     logs = [
         math.log(typical_error(new.mechanism) / typical_error(old.mechanism))
-        for new, old in zip(other.columns, plan.columns, strict=True)
+        for new, old in zip(other.noised, plan.noised, strict=True)
         if new.measurement.is_vector
     ]
     return math.exp(sum(logs) / len(logs)) if logs else 1.0

@@ -14,6 +14,7 @@ from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
+from dprelease.release.disk import most_bytes
 from dprelease.release.execute import publishing
 from dprelease.release.family_run import publish_family
 from dprelease.schema.load import Declaration
@@ -62,7 +63,14 @@ def run(
     blank = dict.fromkeys(names, Written("", 0))
     draft = manifest.build(declaration, queries, plan, blank)
     with publishing(
-        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
+        declaration,
+        queries,
+        plan,
+        output=output,
+        overwrite=overwrite,
+        state=state,
+        draft=draft,
+        tables=most_bytes(families),
     ) as release:
         settings = Settings.of(declaration)
         written: dict[str, Written] = {}

@@ -46,6 +46,7 @@ from dprelease.schema.value_labels import (
     Listed,
     labels_beside,
     labels_of_rows,
+    refuse_twice,
     refuse_unknown,
     to_listed,
 )
@@ -303,8 +304,7 @@ class CategoryColumn(Computable):
     def _check(self) -> Self:
         if self.values is None:
             refuse("DP-SCHEMA-002", column="this column")
-        if not self.values or len(set(self.values)) < len(self.values):
-            refuse("DP-SCHEMA-003", column="this column")
+        refuse_twice(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self
 
@@ -334,8 +334,7 @@ class CutColumn(Told):
             refuse("DP-SCHEMA-006", column="this column")
         if self.labels is not None and len(self.labels) != len(self.edges) - 1:
             refuse("DP-SCHEMA-006", column="this column", key="labels")
-        if len(set(self.values)) < len(self.values):
-            refuse("DP-SCHEMA-003", column="this column")
+        refuse_twice(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self
 

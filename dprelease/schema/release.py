@@ -57,13 +57,15 @@ class BudgetSpec(Model):
     """What the whole release may spend: an epsilon, with or without a delta, or a rho.
 
     delta 0 asks for a pure guarantee. For a rho, delta is where epsilon is reported. With neither
-    epsilon nor rho, every column declares its own price or its accuracy.
+    epsilon nor rho, every column declares its own price or its accuracy. `spend: least`: of epsilon
+    or rho no more than the `targets` of tables that agree take.
     """
 
     epsilon: Amount | None = None
     rho: Amount | None = None
     delta: Amount = Fraction(0)
     neighbours: Neighbours = Neighbours.ADD_REMOVE
+    spend: Literal["all", "least"] = "all"
     tables: dict[Name, Share] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -170,6 +172,12 @@ class QuerySpec(Told):
         """
         levels = ((), *((key,) for key in self.hierarchy))
         return tuple((*level, *keys) for level in levels for keys in self.attributes_asked)
+
+    @property
+    def keys_of_tables(self) -> tuple[tuple[str, ...], ...]:
+        """Return the keys of every table that the query stands for, bands of a histogram too."""
+        bands = () if self.histogram is None else (self.histogram.key,)
+        return tuple((*keys, *bands) for keys in self.margins_asked)
 
     @property
     def attributes_asked(self) -> tuple[tuple[str, ...], ...]:

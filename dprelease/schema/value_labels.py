@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dprelease.schema.field_types import refuse, to_text
@@ -18,9 +19,18 @@ def to_listed(value: object) -> object:
     if not isinstance(value, list | tuple):
         return value
     listed = [to_text(item) for item in value]
-    if len(set(listed)) < len(listed):
-        refuse("DP-SCHEMA-003", column="this column", key="labels")
+    if listed:
+        refuse_twice(listed, key="labels")
     return dict.fromkeys(listed)
+
+
+def refuse_twice(values: Sequence[str], **key: str) -> None:
+    """Refuse values of which there are none, or of which one stands there twice: DP-SCHEMA-003."""
+    if len(set(values)) == len(values) > 0:
+        return
+    again = next((value for value, number in Counter(values).items() if number > 1), None)
+    problem = "is empty" if again is None else f"has '{shortened(again)}' twice"
+    refuse("DP-SCHEMA-003", column="this column", problem=problem, **key)
 
 
 def labels_beside(values: object, within: str | None) -> dict[str, Said]:

@@ -15,6 +15,7 @@ from dprelease.mechanisms import registry
 from dprelease.planning.family_plan import families_of, refuse_families, with_step
 from dprelease.planning.findings import several
 from dprelease.planning.guarantees import budget_of
+from dprelease.planning.invariants import AS_IT_IS, CHOSEN_BY, noised
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
@@ -68,11 +69,13 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
     if guarantee is None:
         return None
     report.checked.append("the events cost what the guarantee says, within the budget")
+    for name in guarantee.invariants:
+        report.notes.append(f"outside the guarantee, published exactly: {name}")
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
     paid = None if report.rehearsal else ledger_record(declaration, record)
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, written, paid))
     if report.ok:  # what is refused already needs no second price
-        ask_again(report, [column.event for column in columns], guarantee)
+        ask_again(report, [column.event for column in noised(columns)], guarantee)
     return Rebuilt(declaration, plan, families)
 
 
@@ -130,10 +133,14 @@ def recorded_columns(
     Sensitivities are those that follow from the declaration, whatever is recorded.
     """
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
+    noisy = [(query.name, one.name) for query, one in wanted if not one.exact]
+    records = iter(matched(report, record, noisy))
     columns = []
-    for (query, measurement), held in zip(
-        wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
-    ):
+    for query, measurement in wanted:
+        if measurement.exact:  # what is told of it follows from the declaration
+            columns.append(PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY))
+            continue
+        held = next(records)
         law = None if held is None else recorded_law(held, registry.law_of)
         if held is None or law is None or not is_asked_for(law, measurement):
             name = {"query": query.name, "column": measurement.name}

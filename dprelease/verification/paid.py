@@ -64,7 +64,17 @@ def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
         for event in events_of(charge)
     }
     recorded = {repr(Event.from_json(held)) for held in record["measurements"]}
-    return None if recorded == charged else "its reservation was made for other noise"
+    if recorded != charged:
+        return "its reservation was made for other noise"
+    allowed = {
+        name
+        for entry in steps
+        if entry.kind == RESERVE
+        for charge in entry.body["charges"]
+        for name in charge.get("invariants") or ()
+    }
+    exactly = {*record["guarantee"].get("invariants", ())}
+    return None if exactly == allowed else "its reservation was made for other invariants"
 
 
 def _manifests(steps: list[Entry]) -> list[str]:

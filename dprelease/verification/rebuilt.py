@@ -8,8 +8,8 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
-from dprelease.planning.guarantees import guarantee_of, within
-from dprelease.planning.plan import PlannedColumn
+from dprelease.planning.guarantees import within
+from dprelease.planning.plan import PlannedColumn, price_of
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import BudgetSpec
@@ -65,7 +65,7 @@ def priced_again(
     """Return what the columns cost; None, and a finding, if that is not within the budget."""
     recorded = _epsilon(record)
     try:
-        guarantee = guarantee_of([column.priced for column in columns], budget)
+        guarantee = price_of(columns, budget)
     except (DpReleaseError, OverflowError):  # so little noise that no float holds its price
         report.found("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None

@@ -139,6 +139,23 @@ def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:
         assert len(list(ledger.state().charges("office/people"))) == 2
 
 
+@pytest.mark.parametrize("price", [{"epsilon": 0.2}, {"epsilon": 0.5, "delta": "1e-6"}], ids=str)
+@pytest.mark.parametrize("ask", ["count", "mean", "sql", "tables"])
+def test_auto_takes_noise_that_a_session_in_rho_can_count(ask: str, price: Any) -> None:
+    """Without a ledger too: noise without a rho would be refused, and nobody has asked for it."""
+    session = dprelease.Session(SCHEMA, rho=1, delta="1e-9")
+    df = frame()
+    df.dp.use(session)
+    questions: dict[str, Callable[[], object]] = {
+        "count": lambda: df.dp.count(**price),
+        "mean": lambda: df.dp.mean("pay", by="state", **price),
+        "sql": lambda: df.dp.sql("SELECT COUNT(*) AS n FROM people", **price),
+        "tables": lambda: df.dp.tables(rollup=["state"], **price),
+    }
+    questions[ask]()
+    assert 0 < session.spent.rho < 0.13
+
+
 def test_epsilon_or_rho() -> None:
     for budget in ({}, {"epsilon": 1, "rho": 1}):
         with pytest.raises(SessionError, match="DP-SESSION-011"):

@@ -190,7 +190,7 @@ def test_tables_that_can_not_agree_cost_nothing(tmp_path: Path) -> None:
     rows = nested(tmp_path)
     for given, code in (
         ({"consistent": True, "columns": {"m": {"median": "pay"}}}, "DP-"),
-        ({"consistent": {"invariants": [{"table": []}]}}, "DP-"),
+        ({"consistent": {"invariants": [{"table": []}]}}, "DP-CONSIST-007"),
         ({"consistent": True, "mechanism": "symmetric_alpha_stable"}, "DP-"),
         ({"consistent": False}, "DP-RELEASE-008"),
     ):
@@ -229,3 +229,55 @@ def test_refused_tables_cost_nothing(case: str) -> None:
 def test_they_show_what_they_are() -> None:
     tables = asked().dp.tables(rollup=["state"], epsilon=1)
     assert repr(tables).startswith("<2 tables\n  'total': 1 rows of count")
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("consistent", [False, True])
+def test_tables_protect_what_their_session_protects(
+    consistent: bool, neighbours: str, tmp_path: Path
+) -> None:
+    """Their sensitivities are those of the session's neighbours, whatever its ledger counts in."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account(
+        Account("office/people", neighbours, "each row", None, Fraction(0), Fraction(1))
+    )
+    rows = frame()
+    session = dprelease.Session(
+        {**SCHEMA, "owner": "office"},
+        rho=1,
+        delta="1e-9",
+        neighbours=neighbours,
+        ledger=ledger.path,
+    )
+    rows.dp.use(session)
+    with mock.patch.object(execute, "answers", wraps=execute.answers) as drawn:
+        told = rows.dp.tables(cube=["state", "sex"], consistent=consistent, rho="0.1")
+    moved = {max(m.cells for m in c.measurement.sensitivity.moves) for c in drawn.call_args.args[1]}
+    assert moved == {1} if neighbours == "add_remove" else max(moved) == 2
+    assert told.attrs["dprelease_answer"]["guarantee"]["neighbours"] == neighbours
+    charged = ledger.state().spent("office/people")
+    assert 0.099 < charged <= session.spent.rho == Fraction("0.1")
+
+
+def test_numpys_scalars_are_taken_as_pythons(tmp_path: Path) -> None:
+    """What comes out of a frame, wherever it is given: within lists and mappings too."""
+    rows = nested(tmp_path)
+    given = {
+        "consistent": {
+            "non_negative": np.bool_(True),
+            "targets": [{"table": ["sex"], "weight": np.int64(3)}],
+        },
+    }
+    for consistent in (np.bool_(True), given["consistent"]):
+        tables = rows.dp.tables(**CONSISTENT, consistent=consistent, rho=np.float32(0.1))
+        assert tables.estimates
+    assert rows.dp.session.spent.rho == Fraction("0.2")
+    with pytest.raises(DpReleaseError, match="DP-RELEASE-008"):
+        rows.dp.tables(**CONSISTENT, consistent=np.bool_(False), rho=1)
+    asked_ = {"epsilon": np.float64(0.1), "delta": np.float32(1e-6), "confidence": np.float32(0.9)}
+    shown = rows.dp.count(by="sex", private_keys=np.bool_(False), **asked_)
+    assert len(shown) == 2
+    flat = rows.dp.groupby("sex", as_index=np.bool_(False)).size(**asked_)
+    assert "sex" in flat.columns
+    cut = rows.dp.derive(band={"cut": "pay", "edges": [np.int64(0), np.float32(0.5), np.int8(9)]})
+    assert len(cut.count(by="band", rho=np.int64(1))) == 2

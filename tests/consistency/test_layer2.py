@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
 from dprelease.consistency import allotment, transport
+from dprelease.consistency.algebra import subtables
 from dprelease.consistency.allotment import allotted
 from dprelease.consistency.composition import composed_totals
 from dprelease.consistency.family import refinement, whole_pieces
@@ -445,3 +446,38 @@ def test_composed_totals_are_exact_without_noise():
     children = np.array([[6, 3, 1], [54, 27, 9], [0, 0, 0]]) << 20
     totals = composed_totals(children, parents, np.array([0, 2, 3]))
     assert np.abs(totals - np.array([10, 90, 0]) * 2**20).max() <= 2**8
+
+
+def invariant_case(rng):
+    """Return a family as releases have them: exact from the whole down to a level, whatever truth.
+
+    Structural zeros may be wrong; some finest cell of each exact cell is possible.
+    """
+    sizes = tuple(int(n) for n in rng.integers(1, 4, rng.integers(1, 4)))
+    everything = tuple(range(len(sizes)))
+    exact = tuple(i for i in everything if rng.random() < 0.5)
+    others = tuple(i for i in everything if i not in exact)
+    zeros = rng.random(sizes) < 0.4
+    zeros &= ~zeros.all(axis=others, keepdims=True)
+    tree = random_tree(rng, int(rng.integers(1, 5)), 5)
+    lowest = int(rng.integers(0, tree.levels))
+    laws = [{everything: Law(Fraction(int(rng.integers(1, 99))))} for _ in range(tree.levels)]
+    for level in range(lowest + 1):
+        for table in subtables(exact):
+            laws[level][table] = Law(Fraction(0))
+    structure = Structure(sizes, tree, laws)
+    cells = random_truth(structure, rng, float(rng.choice([0.3, 9, 400])))
+    for level in range(tree.levels - 1):
+        cells[level][tree.fan(level) == 0] = 0
+    truth = true_tables(structure, cells)
+    return Case(structure, noised(structure, rng, truth)), zeros, truth
+
+
+@pytest.mark.parametrize("start", range(0, 160, 40))
+def test_invariants_are_kept_whatever_the_truth_says_of_zeros(start):
+    """Structural zeros that people contradict: the invariants hold, and the zeros."""
+    for seed in range(start, start + 40):
+        case, zeros, truth = invariant_case(np.random.default_rng(seed))
+        finest = tuple(range(len(case.structure.sizes)))
+        _, whole = gathered(case, lambda known, f=finest, z=zeros: refinement(known, f, z))
+        holds(case, zeros, truth, whole)

@@ -56,7 +56,7 @@ queries:
     from: people
     {asked}
     columns: {columns}
-    consistent: true
+    consistent: {consistent}
 output: out/people
 """
 TYPES = pa.schema(
@@ -121,6 +121,7 @@ def family(
     unit: str = ROW_UNIT,
     nulls: tuple[str, str] = NULLS[0],
     neighbours: str = "add_remove",
+    consistent: str = "true",
 ) -> tuple[Query, ...]:
     """Return the queries of all tables of a family."""
     schema = SCHEMA.format(
@@ -130,7 +131,9 @@ def family(
         nulls=nulls[0],
         others=nulls[1],
     )
-    release = RELEASE.format(asked=asked, columns=columns, neighbours=neighbours)
+    release = RELEASE.format(
+        asked=asked, columns=columns, neighbours=neighbours, consistent=consistent
+    )
     texts = {"release.yaml": release, "people.yaml": schema}
     return resolve(declaration_from_texts(texts, "release.yaml"))
 

@@ -16,12 +16,14 @@ from dprelease.query.resolve import Query
 from tests.covering import examples, thinned
 from tests.exact.families import (
     ASKED,
+    COUNTIES,
     COUNTS,
     NULLS,
     PLAIN,
     ROW_UNIT,
     ROWS,
     SUMS,
+    TRACTS,
     family,
     found,
     unit_of,
@@ -163,6 +165,64 @@ def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours)
         }  # fmt: skip
     else:  # within a cell, only sums of both signs move as far as is claimed
         assert {(name, "total") for name, _ in names} <= shifts
+
+
+EXACT = {
+    "{level: state, table: [sex], column: n}": ("state", ("sex",)),
+    "{level: county, column: n}, {table: [race, sex], column: n}": ("county", ("race", "sex")),
+    "{level: tract, table: [sex], column: n}": ("tract", ("sex",)),
+    "{column: n}": (None, ()),
+}
+"""Invariants, and the level and the keys that a pair keeps to agree in them."""
+
+
+@pytest.mark.parametrize(("asked", "unit"), thinned(list(EXACT), [ROW_UNIT, unit_of(50, 9)]))
+@examples(2)
+@given(rows=st.lists(ROWS, min_size=1, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
+def test_neighbours_that_agree_in_the_invariants(
+    asked: str, unit: str, rows: list[Row], others: list[Row]
+) -> None:
+    """They have all that follows from these in common, and noise covers what they differ in."""
+    level, keys = EXACT[asked]
+    said = "acknowledge: invariants are published exactly"
+    queries = family(
+        "hierarchy: [state, county, tract]\n    cube: [race, sex]", SUMS, unit, NULLS[3],
+        "replace", f"{{invariants: [{asked}], {said}}}",
+    )  # fmt: skip
+    exact = {(q.name, m.name) for q in queries for m in q.measurements if m.exact}
+    assert exact
+    rows, others = ([_counted(row) for row in some] for some in (rows, others))
+    whole = found(queries, rows)
+    for gone in list(units_of(queries[0], rows))[:1]:
+        rest = [row for i, row in enumerate(rows) if i not in gone]
+        for at, i in enumerate(gone):
+            new = others[at % len(others)] | {key: rows[i][key] for key in keys}
+            rest.append({**new, "tract": _tract(new["tract"], rows[i]["tract"], level), "id": 99})
+        other = found(queries, rest)
+        assert not breached(queries, whole, other)
+        declared = [
+            (q.name, m.name) for q in queries for m in q.measurements if m.exact == "declared"
+        ]
+        assert all(whole[name] == other[name] for name in declared)
+        assert all(whole[name] == other[name] for name in exact)
+
+
+def _counted(row: Row) -> Row:
+    """Return a row that counts in every table: none of its keys is dropped."""
+    sex = "f" if row["sex"] == "q" else row["sex"]
+    return {**row, "id": row["id"] or 1, "sex": sex, "race": row["race"] or "a"}
+
+
+def _tract(wished: str | None, was: str | None, level: str | None) -> str | None:
+    """Return the tract that is wished for if it lies in the same area of a level, else the old."""
+
+    def area(tract: str | None) -> str | None:
+        known = {"": "t7", None: "t4"}.get(tract, tract if tract in TRACTS else "t7")
+        assert known is not None
+        county = TRACTS[known]
+        return {None: "", "tract": known, "county": county, "state": COUNTIES[county]}[level]
+
+    return wished if area(wished) == area(was) else was
 
 
 def smaller(claim: Sensitivity) -> Sensitivity:

@@ -571,3 +571,20 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, epsilon: Fr
     with pytest.raises(ValueError, match="no entry"):
         ledger.open_account(odd)
     assert ledger.state().accounts == {}
+
+
+def test_budgets_with_invariants(tmp_path: Path) -> None:
+    """They are named when the budget is opened, and stand in the ledger from then on."""
+    path, name = tmp_path / "ledger.sqlite", "count of rows by state, of people"
+    asked = ["ledger", "init", str(path), "--table", "people", "--owner", "office", "--rho", "1"]
+    asked += ["--invariant", name]
+    refused = CliRunner().invoke(cli.app, asked)
+    assert "DP-LEDGER-021" in refused.stderr
+    assert not path.exists()
+    made = CliRunner().invoke(cli.app, [*asked, "--neighbours", "replace"])
+    assert f"releases may publish exactly: {name}." in " ".join(made.stdout.split()), made.output
+    for command in ("show", "history"):
+        told = CliRunner().invoke(cli.app, ["ledger", command, str(path)])
+        assert "exactly" in told.stdout, command
+    assert Ledger(path).state().accounts["office/people"].invariants == (name,)
+    assert CliRunner().invoke(cli.app, ["ledger", "check", str(path)]).exit_code == 0

@@ -110,7 +110,7 @@ def test_ways_to_ask(tmp_path: Path, asked: str) -> None:
         ("marginals: [[band], [decade]]", "true", "DP-CONSIST-002"),
         ("marginals: [[band], [age]]", "true", "DP-CONSIST-002"),
         ("hierarchy: [state, where]", "true", "DP-QUERY-001"),
-        ("group_by: [sex]", "{invariants: [{table: [sex]}]}", "DP-CONSIST-003"),
+        ("group_by: [sex]", "{acknowledge: 'yes'}", "DP-CONSIST-013"),
         ("group_by: [sex]", "{targets: [{table: [sex]}]}", "DP-DECL-003"),
         (
             "group_by: [sex]\n    derive: {x: {type: category, expression: sex, within: sex, "

@@ -191,3 +191,19 @@ def test_formats_that_say_no_year_are_refused(where: str, layout: str) -> None:
         column = {"type": where, "format": layout}
     with pytest.raises(DpReleaseError, match=r"%Y stands for the year"):
         table({"a": column}, source=source)
+
+
+@pytest.mark.parametrize("way", ["values", "values_from", "labels"])
+def test_a_value_that_stands_there_twice_is_named(way: str, tmp_path: Path) -> None:
+    """In a file of a million values nobody finds it by hand."""
+    (tmp_path / "v.csv").write_text("k\na\nbee\nc\nbee\n")
+    column = {
+        "values": "{type: category, values: [a, bee, c, bee]}",
+        "values_from": "{type: category, values_from: v.csv}",
+        "labels": "{cut: n, edges: [0, 1, 2, 3], labels: [bee, a, bee]}",
+    }[way]
+    path = tmp_path / "t.yaml"
+    number = "{type: integer, lower: 0, upper: 9}"
+    path.write_text(f"table: t\ncolumns:\n  k: {column}\n  n: {number}\n")
+    with pytest.raises(DpReleaseError, match=r"DP-SCHEMA-003.*'k' has 'bee' twice"):
+        read_table(path)

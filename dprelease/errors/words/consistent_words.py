@@ -16,8 +16,20 @@ ASKED: dict[str, Template] = {
         "agree are sums over keys that say nothing of each other.",
     ),
     "DP-CONSIST-003": Template(
-        cause="`{key}` is not carried out for tables that agree.",
-        fix="leave it out.",
+        cause="`invariants` are true values, published outside the guarantee, and nobody says that "
+        "this is known.",
+        fix="leave them out; or write `acknowledge: {words}` beside them.",
+    ),
+    "DP-CONSIST-006": Template(
+        cause="Beside `invariants` a guarantee with `neighbours: {neighbours}` promises nothing: "
+        "whether a unit is there shows in their totals.",
+        fix="declare `neighbours: replace` in `budget`: a unit is then protected from being told "
+        "from any other with the same part in the invariants.",
+    ),
+    "DP-CONSIST-007": Template(
+        cause="`invariants` can't be asked of a session: what is outside the guarantee has to "
+        "stand in a manifest.",
+        fix="declare them in a release file, or leave them out.",
     ),
     "DP-CONSIST-011": Template(
         cause="'{column}' can't be one of tables that agree: {reason}.",
@@ -55,6 +67,16 @@ ASKED: dict[str, Template] = {
         cause="`targets` can't share a pure budget: there, what tables cost is not in proportion "
         "to the inverse of their variances.",
         fix="give the budget a delta or a rho, or weights to the columns.",
+    ),
+    "DP-CONSIST-022": Template(
+        cause="`spend: least` does not say what is enough: {reason}.",
+        fix="declare a `moe` under `targets` of tables that agree, and no amounts of their own; or "
+        "leave it out, and all of the budget is spent.",
+    ),
+    "DP-CONSIST-023": Template(
+        cause="The targets need about {needed}, and {amount} may be spent: with that the margin of "
+        "'{column}' is {margin} at best.",
+        fix="ask for a wider margin or fewer targets, or let more be spent.",
     ),
 }
 

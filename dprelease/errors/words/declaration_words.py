@@ -87,7 +87,7 @@ TEMPLATES: dict[str, Template] = {
         fix="declare its public keys; they must not come from the data.",
     ),
     "DP-SCHEMA-003": Template(
-        cause="The list of values of '{column}' is empty or has a value twice.",
+        cause="The list of values of '{column}' {problem}.",
         fix="list every value once.",
     ),
     "DP-SCHEMA-004": Template(

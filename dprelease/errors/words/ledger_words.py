@@ -82,6 +82,17 @@ TEMPLATES: dict[str, Template] = {
         cause="The ledger '{name}' has signers already.",
         fix="replace their list with `dprelease ledger signers`, signed by one of them.",
     ),
+    "DP-LEDGER-020": Template(
+        cause="The release publishes exactly what the ledger's budget of '{table}' was not opened "
+        "with: '{invariant}'. Allowed there: {allowed}.",
+        fix="leave the invariant out; or open a budget for these people with `dprelease ledger "
+        "init --invariant`, in words as these, if nothing was released about them without it.",
+    ),
+    "DP-LEDGER-021": Template(
+        cause="A budget of '{table}' with invariants can't count units that are added or removed: "
+        "their totals show each of them.",
+        fix="say --neighbours replace, or leave --invariant out.",
+    ),
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",

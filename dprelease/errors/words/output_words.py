@@ -59,6 +59,11 @@ TEMPLATES: dict[str, Template] = {
         cause="This process was forked from a run that publishes '{name}', and can't go on.",
         fix="let the parent end its run, which nothing here has touched; begin one of your own.",
     ),
+    "DP-OUTPUT-015": Template(
+        cause="The release may write up to {needed}, and the disk of '{name}' has {free} left.",
+        fix="make room there or publish on another disk; publish less, or declare the `size` of "
+        "the table if it is what many cells are empty of.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount the folder that it is in.",

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.postprocess.consistent.published import AT_ONCE
 from dprelease.postprocess.consistent.shape import Placed, Shape
+
+AT_ONCE = 1 << 18
+"""Cells of a table that are held at a time."""
+
 
 Read = Callable[[Placed, int, int], Integers]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dprelease.consistency.algebra import Table
 from dprelease.postprocess.consistent.shape import WHOLE, Shape
@@ -24,12 +24,22 @@ def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
     return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
 
 
-def wrong_targets(shape: Shape, targets: tuple[TargetSpec, ...]) -> Iterator[tuple[int, str]]:
-    """Yield the place of targets that can't be had, and why."""
-    seen: dict[Aim, int] = {}
+def wrong_targets(
+    shape: Shape, targets: tuple[TargetSpec, ...], columns: Sequence[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the place of targets that can't be had, and why.
+
+    `columns`: the names of all; a target without one is for each of them.
+    """
+    seen: dict[tuple[Aim, str], int] = {}
     for i, target in enumerate(targets):
         aim = aim_of(shape, target)
+        meant = columns if target.column is None else [target.column]
         if aim is None:
             yield i, f"no table of the family is by these keys at level {target.level or WHOLE!r}"
-        elif seen.setdefault(aim, i) != i:
-            yield i, f"the same table has target {seen[aim]} already"
+        elif not {*meant} <= {*columns}:
+            yield i, f"'{target.column}' is no column, which are {', '.join(columns)}"
+        else:
+            before = {seen.setdefault((aim, column), i) for column in meant} - {i}
+            if before:
+                yield i, f"the same table has target {min(before)} already"

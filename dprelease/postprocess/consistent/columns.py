@@ -13,6 +13,7 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.structure import Law, Structure
 from dprelease.consistency.variances import Variances
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.invariant import Invariant
 from dprelease.postprocess.consistent.shape import Placed, Shape, tree_of
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.measurement import Measurement, Published
@@ -58,6 +59,10 @@ class Agreed:
             raise TypeError("a vector has noise")
         return law
 
+    def is_exact(self, placed: Placed) -> bool:
+        """Return whether a table's true values are published: no noise, no variance."""
+        return isinstance(self.law_of(placed.table), Invariant)
+
     @cached_property
     def laws(self) -> Laws:
         """Return the moments of all tables' noise by level.
@@ -95,7 +100,7 @@ class Agreed:
         wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
         for law in dict.fromkeys(self.law_of(one.table) for one in self.shape.placed):
             moments = law.moments_above
-            if moments is not None:
+            if moments is not None and moments[0]:
                 error = math.sqrt(moments[0])
                 in_steps = error < SMALL or len(self.shape.placed) == 1
                 width = law.half_width if in_steps else law.smooth_width

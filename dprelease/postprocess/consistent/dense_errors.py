@@ -26,6 +26,12 @@ MOST_UNKNOWNS = 2000
 LEAST, MOST = 1 - 1e-7, 1 + 1e-5
 """What a published error may be of the dense one: it is rounded up, and a solve is inexact."""
 
+NOTHING = 1e-5
+"""Of the largest noise: what a solve may make of an error of 0, of what exact tables tell."""
+
+SINGULAR = 1e-11
+"""Of the largest eigenvalue: smaller ones are none, where exact tables leave fewer unknowns."""
+
 
 def wrong_errors(
     variances: Variances, published: PublishedColumn, spec: ConsistentSpec
@@ -34,10 +40,13 @@ def wrong_errors(
     shape, name = published.shape, published.column.name
     small = shape.tree.counts[-1] * math.prod(shape.sizes) <= MOST_UNKNOWNS
     found = _whole(published, spec) if small else _sampled(variances, published, spec)
+    laws = [law for level in published.column.laws for _, law in level]
+    widest = math.sqrt(max(law.variance for law in laws))
     for placed, start, errors in found:
         held = published.errors(placed, start, start + len(errors))
         wanted = errors.reshape(len(errors), *(1,) * (held.ndim - 1))
-        if not ((held >= wanted * LEAST) & (held <= wanted * MOST)).all():
+        nothing = (held == 0) & (wanted < NOTHING * widest)
+        if not ((held >= wanted * LEAST) & (held <= wanted * MOST) | nothing).all():
             yield f"the standard errors of '{name}' in '{placed.name}' are not those of a solve"
 
 
@@ -59,12 +68,15 @@ def _whole(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
     ancestors = [_ancestors(shape, level) for level in range(len(shape.levels))]
     same = {one.attributes: _same(one.attributes, shape.sizes) for one in shape.placed}
     size = len(ancestors[0]) * math.prod(shape.sizes)
-    information = np.zeros((size, size))
+    information, known = np.zeros((size, size)), np.zeros((size, size))
     for level, tables in enumerate(published.column.laws):
         together = ancestors[level][:, None] == ancestors[level]
         for table, law in tables:
-            information += np.kron(together / float(law.variance), same[table])
-    covariance = np.linalg.pinv(information, hermitian=True)
+            if law.variance:
+                information += np.kron(together / float(law.variance), same[table])
+            else:
+                known += np.kron(together, same[table])
+    covariance = _covariance(information, known)
     for placed in estimated(shape, spec):
         first = same[placed.attributes][:1]  # whose cells make the table's first one
         errors = []
@@ -72,6 +84,20 @@ def _whole(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
             q = np.kron(ancestors[placed.level] == area, first[0]).astype(float)
             errors.append(math.sqrt(max(0.0, float(q @ covariance @ q))))
         yield placed, 0, np.array(errors)
+
+
+def _covariance(information: Floats, known: Floats) -> Floats:
+    """Return the covariance of unknowns of which some sums are known exactly.
+
+    `known`: the sum of E'E over the exact tables E, whose eigenvalues are 0, or 1 and more. What E
+    says nothing of has the information of the measurements; the rest is certain.
+    """
+    if not known.any():
+        return np.asarray(np.linalg.pinv(information, hermitian=True))
+    values, vectors = np.linalg.eigh(known)
+    free = vectors[:, values < 0.5]
+    inner = np.linalg.pinv(free.T @ information @ free, rcond=SINGULAR, hermitian=True)
+    return np.asarray(free @ inner @ free.T)
 
 
 def _same(table: Table, sizes: tuple[int, ...]) -> Floats:
@@ -86,7 +112,7 @@ def _sampled(variances: Variances, published: PublishedColumn, spec: ConsistentS
     """Yield errors of the upper levels, and of one family of leaves."""
     shape = published.shape
     tree = shape.tree
-    known = all(level.min() > 0 for one in variances.of.values() for level in one.upward)
+    known = all(level.min() >= 0 for one in variances.of.values() for level in one.upward)
     of = variances.of if known else {}  # what nothing measures has no finite solve
     if not of:
         return
@@ -115,19 +141,26 @@ def _errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats]) ->
 
 
 def _upper(one: SpaceVariances, cut: int) -> list[Floats]:
-    """Return F of the levels down to `cut`, whose areas are known as V says."""
+    """Return F of the levels down to `cut`, whose areas are known as V says, or exactly."""
     tree = one.tree
     level = np.arange(tree.counts[cut])
-    information = np.diag(1.0 / _floats(one, cut, 0, tree.counts[cut]))
+    from_below = _floats(one, cut, 0, tree.counts[cut])
+    if not from_below.all():  # exact there, and so is all that lies above
+        return [np.zeros(count) for count in tree.counts[: cut + 1]]
+    information, known = np.diag(1.0 / from_below), np.zeros((len(level), len(level)))
     above = [level]
     for parents in reversed(tree.parents[:cut]):
         level = parents[level]
         above.append(level)
     for depth, areas in enumerate(reversed(above[1:])):
         own = one.own[depth]
-        if own is not None:
+        if own is None:
+            continue
+        if own == 0:
+            known += areas[:, None] == areas
+        else:
             information += (areas[:, None] == areas) / own
-    covariance = np.linalg.inv(information)
+    covariance = _covariance(information, known) if known.any() else np.linalg.inv(information)
     found = []
     for depth, areas in enumerate(reversed(above)):
         member = (areas[None, :] == np.arange(tree.counts[depth])[:, None]).astype(float)
@@ -147,7 +180,11 @@ def _lower(one: SpaceVariances, parent: int) -> Floats:
     tree, level = one.tree, one.tree.levels - 1
     start, stop = (int(place) for place in tree.starts[level - 1][parent : parent + 2])
     own = _floats(one, level, start, stop)
+    if not own.all():
+        return np.zeros(stop - start)
     final = float(one.variances(level - 1, parent, parent + 1)[0])
+    if final == 0:  # the sum of the leaves is exact
+        return np.diag(_covariance(np.diag(1.0 / own), np.ones((len(own), len(own))))).copy()
     elsewhere = 1.0 / final - 1.0 / float(own.sum())
     information = np.diag(1.0 / own) + max(0.0, elsewhere)
     return np.diag(np.linalg.inv(information)).copy()

@@ -10,6 +10,7 @@ from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.postprocess.consistent.aims import wrong_targets
 from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
 from dprelease.postprocess.consistent.outputs import estimate_columns, whole_columns
 from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.values import wanted_tables
@@ -83,10 +84,12 @@ def _of_what_is_asked(
     shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     for keys, reason in _asked_in_vain(shape, columns, spec):
-        name = ".".join(key for key in keys if isinstance(key, str))
-        yield QueryError(
-            "DP-CONSIST-013", place=place("consistent", *keys), key=name, reason=reason
-        )
+        yield _in_vain(keys, reason, place)
+
+
+def _in_vain(keys: tuple[str | int, ...], reason: str, place: Placer) -> QueryError:
+    name = ".".join(key for key in keys if isinstance(key, str))
+    return QueryError("DP-CONSIST-013", place=place("consistent", *keys), key=name, reason=reason)
 
 
 def _asked_in_vain(
@@ -112,6 +115,8 @@ def _asked_in_vain(
             ("non_negative",),
             f"whole tables are sums of one by all keys: no marginal is [{names}]",
         )
+    if not wrong:
+        yield from wrong_invariants(shape, columns, spec, zeros_of(shape, spec.zeros))
     if spec.publish.records:
         yield from _of_records(shape, columns, spec)
 
@@ -119,13 +124,13 @@ def _asked_in_vain(
 def _of_targets(
     shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    for i, reason in wrong_targets(shape, spec.targets):
+    for i, reason in wrong_targets(shape, spec.targets, [one.name for one in columns]):
         yield ("targets", i), reason
-    if all(one.measurement.own for one in columns):
-        reason = "columns say themselves what they cost, and share nothing"
-        for i, target in enumerate(spec.targets):
-            if target.weight is not None:
-                yield ("targets", i, "weight"), reason
+    settled = "columns say themselves what they cost, and share nothing"
+    for i, target in enumerate(spec.targets):
+        meant = [one for one in columns if target.column in (None, one.name)]
+        if target.weight is not None and all(one.measurement.own for one in meant):
+            yield ("targets", i, "weight"), settled
 
 
 def _of_records(
@@ -161,7 +166,9 @@ def _of_names(
 def _of_tables(
     shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
-    """Yield tables that the measurements don't determine at a level."""
+    """Yield tables that the measurements don't determine at a level, and invariants that cross."""
+    for where, reason in crossing_invariants(columns, spec):
+        yield _in_vain(where, reason, place)
     wanted = wanted_tables(shape, spec)
     for agreed in columns:
         every = sorted({table for tables in wanted for table in tables})

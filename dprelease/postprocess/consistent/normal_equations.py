@@ -5,20 +5,29 @@ same cells, least squares over the leaves' cells says that for every one of thes
     sum over areas v above the leaf and tables S of w (y - mean - x) = 0,
 each at the cell of S that it lies in. The sum over published x may be off by what fixed point moves
 them, `standard_errors.rounding_error`.
+
+Beside exact tables (invariants) the sum is a multiplier for each of their cells: at each leaf a
+function of the keys of those of all levels, and between two leaves of one area, which have all but
+the leaves' own in common, one of the keys of the latter. What is left beside such functions is 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from dprelease.consistency.algebra import Table, subtables
 from dprelease.consistency.standard_errors import rounding_error
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Floats, Integers
+from dprelease.postprocess.consistent.invariants import exact_places
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured
+from dprelease.postprocess.consistent.shape import Shape
 
 SAMPLED = 16
 """Leaves whose equations are looked at."""
@@ -33,28 +42,79 @@ def wrong_equations(
     """Yield leaves at which the equations don't hold; estimates of all levels are published."""
     shape = published.shape
     leaves = shape.tree.counts[-1]
-    some = _some_values(shape.sizes)
-    bounds = {one.attributes: rounding_error(variances, one.attributes) for one in shape.placed}
+    sums = _Sums(variances, measured, published)
+    exact = exact_places(published.column)
+    everywhere = {one.attributes for one in exact}
+    below = {one.attributes for one in exact if one.level == len(shape.levels) - 1}
+    scale = 2.0 ** (len(shape.sizes) + 1) if exact else 1.0
     for leaf in np.unique(np.linspace(0, leaves - 1, min(SAMPLED, leaves)).astype(int)).tolist():
-        left = np.zeros([len(values) for values in some])
-        most = 0.0
-        area = leaf
+        left, most = sums.at(leaf)
+        wrong = float(np.abs(_beside(left, everywhere)).max()) > scale * most
+        if exact and leaf + 1 < leaves and _siblings(shape, leaf):
+            other, more = sums.at(leaf + 1)
+            apart = float(np.abs(_beside(other - left, below)).max())
+            wrong |= apart > scale * (most + more)
+        if wrong:
+            name = published.column.name
+            yield f"the estimates of '{name}' above leaf {leaf} are not least squares"
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What the equations of leaves say."""
+
+    variances: Variances
+    measured: Measured
+    published: PublishedColumn
+
+    @cached_property
+    def _bounds(self) -> dict[Table, list[int]]:
+        tables = {one.attributes for one in self.published.shape.placed}
+        return {table: rounding_error(self.variances, table) for table in tables}
+
+    @cached_property
+    def _some(self) -> list[Integers]:
+        return _some_values(self.published.shape.sizes)
+
+    def at(self, leaf: int) -> tuple[Floats, float]:
+        """Return the weighted sums of what is left at a leaf's cells, and how much may be."""
+        published, shape = self.published, self.published.shape
+        left = np.zeros([len(values) for values in self._some])
+        most, area = 0.0, leaf
         for level in reversed(range(len(shape.levels))):
             laws = dict(published.column.laws[level])
             for placed in shape.at(level):
                 table = placed.attributes
-                y = measured.read(level, table, area, area + 1)[0].astype(np.float64)
+                if not laws[table].variance:
+                    continue
+                y = self.measured.read(level, table, area, area + 1)[0].astype(np.float64)
                 x = np.ldexp(
                     published.estimates(placed, area, area + 1)[0].astype(float), -published.bits
                 )
                 weight = 1.0 / float(laws[table].variance)
-                left += weight * _spread(y - float(laws[table].mean) - x, table, some)
-                bound = (bounds[table][level] + 1) / 2.0**published.bits
+                left += weight * _spread(y - float(laws[table].mean) - x, table, self._some)
+                bound = (self._bounds[table][level] + 1) / 2.0**published.bits
                 most += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
             area = int(shape.tree.parents[level - 1][area]) if level else 0
-        if float(np.abs(left).max()) > most:
-            name = published.column.name
-            yield f"the estimates of '{name}' above leaf {leaf} are not least squares"
+        return left, most
+
+
+def _siblings(shape: Shape, leaf: int) -> bool:
+    """Return whether a leaf and the next one lie in the same area."""
+    parents = shape.tree.parents[-1] if shape.tree.parents else np.zeros(2, np.int64)
+    return bool(parents[leaf] == parents[leaf + 1])
+
+
+def _beside(left: Floats, tables: Collection[Table]) -> Floats:
+    """Return what is left of cells without functions of the keys of any of some tables."""
+    rest = left
+    for space in {space for table in tables for space in subtables(table)}:
+        part = left
+        for i in range(left.ndim):
+            mean = part.mean(axis=i, keepdims=True)
+            part = part - mean if i in space else mean + np.zeros_like(part)
+        rest = rest - part
+    return rest
 
 
 def _some_values(sizes: tuple[int, ...]) -> list[Integers]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.shape import Placed, Shape
-from dprelease.postprocess.families import Flag, Lattice, Output, Real
+from dprelease.postprocess.families import Flag, Lattice, Output, Real, Rows
 from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
@@ -46,9 +46,16 @@ def estimated(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
 
 
 def all_outputs(
-    family: str, shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+    family: str,
+    shape: Shape,
+    columns: Sequence[Agreed],
+    spec: ConsistentSpec,
+    is_dense: Callable[[Placed], bool],
 ) -> Iterator[Output]:
-    """Yield what is published of a family beside its measurements."""
+    """Yield what is published of a family beside its measurements.
+
+    `is_dense`: whether a whole table has a row for every cell.
+    """
     for placed in estimated(shape, spec):
         types, words = _merged([estimate_columns(column) for column in columns])
         keys = placed.table.query.keys
@@ -57,9 +64,11 @@ def all_outputs(
         for placed in shape.placed:
             types, words = _merged([whole_columns(column) for column in columns])
             keys = placed.table.query.keys
-            yield Output(whole_of(placed.name), keys, types, words, roles=beside(columns, types))
+            listed: Rows = "cells" if is_dense(placed) else "some cells"
+            roles = beside(columns, types)
+            yield Output(whole_of(placed.name), keys, types, words, roles=roles, rows=listed)
     if spec.publish.records:
-        yield Output(records_of(family), shape.leaves, {}, {}, INVENTED)
+        yield Output(records_of(family), shape.leaves, {}, {}, INVENTED, rows="people")
 
 
 BESIDE = {

@@ -49,6 +49,15 @@ class Measured:
             for placed, held in zip(agreed.shape.placed, noised, strict=True)
         }
 
+    def exact_within(self, limit: int) -> bool:
+        """Return whether no number that is published exactly is larger than a limit."""
+        return all(
+            bool((np.abs(piece) <= limit).all())
+            for placed, slices in self._slices.values()
+            if self.agreed.is_exact(placed)
+            for piece in slices.all()
+        )
+
     @property
     def is_cut(self) -> bool:
         """Return whether numbers are read cut, so that nothing is known of errors."""
@@ -116,13 +125,19 @@ class Slices:
         return taken
 
 
-def on_lattice(measured: Measured, wanted: Sequence[Sequence[Table]]) -> Variances:
+def on_lattice(
+    measured: Measured, wanted: Sequence[Sequence[Table]], *, sound: bool = True
+) -> Variances:
     """Return the variances on a lattice on which the estimates of `wanted` are computed.
 
-    Numbers that fit none are read cut from then on.
+    Numbers that fit none are read cut from then on; all of them as 0 where that would cut exact
+    ones, or where these contradict each other, and are not `sound`.
     """
     agreed = measured.agreed
     sizes, levels = agreed.shape.sizes, len(agreed.shape.levels)
+    if not sound:
+        measured.cap = 0
+        return agreed.variances.with_largest(_largest(sizes, 0))
     spread = 3 ** len(sizes) * (2 * levels + 2)
     needed = spread * max(1, measured.largest_sum())
     for bits in range(FINEST, FINE - 1, -1):
@@ -137,7 +152,8 @@ def on_lattice(measured: Measured, wanted: Sequence[Sequence[Table]]) -> Varianc
     fan = max(tree.most_children(level) for level in range(levels))
     most = min(_largest(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
     cells = sum(one.table.query.keys.size for one in agreed.shape.placed)
-    measured.cap = max(1, most // (spread * cells))
+    cap = max(1, most // (spread * cells))
+    measured.cap = cap if measured.exact_within(cap) else 0
     return agreed.variances.with_largest(_largest(sizes, 0))
 
 

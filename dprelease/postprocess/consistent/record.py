@@ -58,6 +58,11 @@ def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list
         "64 bits. Measurements that fit none, sums beyond some 2^50 steps, are cut, and estimates "
         "have no standard errors then.",
     ]
+    if spec.invariants:
+        words.append(
+            "Tables whose mechanism is 'invariant' are published as they are, outside the "
+            "guarantee. They, and what follows from them alone, have a standard error of 0."
+        )
     if any(agreed.column.margin is None for agreed in columns) and spec.non_negative:
         words.append("Intervals of columns that declare no margin are those at 0.95.")
     if spec.non_negative:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dprelease.postprocess.consistent.additivity import unequal_sums
+from dprelease.postprocess.consistent.additivity import spans, unequal_sums
 from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.dense_errors import wrong_errors
 from dprelease.postprocess.consistent.exchanges import gainful_exchanges, impossible_cells
+from dprelease.postprocess.consistent.invariants import contradictions, exact_places
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
 from dprelease.postprocess.consistent.outputs import estimated, lowest, records_of
 from dprelease.postprocess.consistent.published import Files, PublishedColumn, cells_of
@@ -36,9 +37,13 @@ def second_check(
     shape = columns[0].shape
     for column in columns:
         measured = Measured(column, noised)
-        variances = on_lattice(measured, wanted_tables(shape, spec))
+        wanted = wanted_tables(shape, spec)
+        wrong = list(contradictions(measured, non_negative=spec.non_negative))
+        yield from wrong
+        variances = on_lattice(measured, wanted, sound=not wrong)
         published = PublishedColumn(column, variances.structure.bits, files)
         yield from unequal_sums(shape, estimated(shape, spec), published.estimates)
+        yield from _other_invariants(published, measured, spec)
         if not measured.is_cut and lowest(shape, spec) == len(shape.levels) - 1:
             yield from wrong_equations(variances, measured, published)
         if not measured.is_cut:
@@ -50,6 +55,25 @@ def second_check(
             yield from gainful_exchanges(published, refinement_of(column, spec), spec)
             if spec.publish.records:
                 yield from _wrong_records(family, published, files)
+
+
+def _other_invariants(
+    published: PublishedColumn, measured: Measured, spec: ConsistentSpec
+) -> Iterator[str]:
+    """Yield tables that are not the invariants that they have to be."""
+    shape, bits = published.shape, published.bits
+    for placed in exact_places(published.column):
+        estimated_too = placed.level <= lowest(shape, spec)
+        for span in spans(shape, placed):
+            exact = measured.read(placed.level, placed.attributes, *span)
+            same = not estimated_too or np.array_equal(
+                published.estimates(placed, *span), exact << bits
+            )
+            if spec.non_negative:
+                same = same and np.array_equal(published.whole(placed, *span), exact)
+            if not same:
+                yield f"'{placed.name}' is not the invariant that was published"
+                break
 
 
 def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Iterator[str]:

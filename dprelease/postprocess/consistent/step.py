@@ -13,7 +13,7 @@ from dprelease.postprocess.consistent.outputs import all_outputs
 from dprelease.postprocess.consistent.record import family_record
 from dprelease.postprocess.consistent.second_check import second_check
 from dprelease.postprocess.consistent.shape import Shape
-from dprelease.postprocess.consistent.values import family_values
+from dprelease.postprocess.consistent.values import family_values, is_dense
 from dprelease.postprocess.families import (
     Batch,
     FamilyStep,
@@ -46,7 +46,7 @@ class Consistent:
     def outputs(self, tables: Sequence[FamilyTable]) -> tuple[Output, ...]:
         """See `FamilyStep.outputs`."""
         shape = Shape.of(tables)
-        return tuple(all_outputs(self.query, shape, agreed_columns(shape), self.spec))
+        return tuple(all_outputs(self.query, shape, agreed_columns(shape), self.spec, is_dense))
 
     def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
         """See `FamilyStep.record`."""

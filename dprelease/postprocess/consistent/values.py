@@ -18,6 +18,7 @@ from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
     estimates_of,
     lowest,
@@ -109,7 +110,8 @@ def family_values(
 def _parts(
     column: Agreed, spec: ConsistentSpec, measured: Measured, wanted: list[list[Table]]
 ) -> Iterator[tuple[Piece, list[Whole], Variances, bool]]:
-    variances = on_lattice(measured, wanted)
+    sound = not any(contradictions(measured, non_negative=spec.non_negative))
+    variances = on_lattice(measured, wanted, sound=sound)
     if not spec.non_negative:
         for piece in pieces(variances, measured.read, wanted):
             none = [np.empty(0, np.int64)] * len(piece.ranges)

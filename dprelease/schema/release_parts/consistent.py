@@ -34,18 +34,23 @@ class PublishSpec(Model):
 class InvariantSpec(Model):
     """A table that is published as it is at a level, outside the guarantee; no level is the whole.
 
-    `table`: its keys beside the level.
+    `table`: its keys beside the level. `column`: of which column, needed if there are several.
     """
 
     level: Text | None = None
     table: tuple[Text, ...] = ()
+    column: Text | None = None
 
 
 class TargetSpec(Model):
-    """How much the errors of a table at a level matter, or how large they may be."""
+    """How much the errors of a table at a level matter, or how large they may be.
+
+    `column`: of which column; without one, of all.
+    """
 
     level: Text | None = None
     table: tuple[Text, ...] = ()
+    column: Text | None = None
     weight: Annotated[Exact | None, AfterValidator(above_zero)] = None
     moe: Annotated[Exact | None, AfterValidator(above_zero)] = None
 
@@ -89,14 +94,16 @@ class ConsistentSpec(Model):
     """The tables of a query as one family: estimates that add up, by least squares.
 
     `non_negative`: whole numbers from 0 up that add up as well. `zeros`: what can't be.
-    `invariants`: true values, outside the guarantee. `targets`: what the budget is shared for.
-    `composition`: how whole tables are made where totals are badly known.
+    `invariants`: true values, outside the guarantee, which `acknowledge` has to say word by word:
+    "invariants are published exactly". `targets`: what the budget is shared for. `composition`: how
+    whole tables are made where totals are badly known.
     """
 
     non_negative: Flag = False
     zeros: tuple[Zero, ...] = ()
     publish: PublishSpec = PublishSpec()
     invariants: tuple[InvariantSpec, ...] = ()
+    acknowledge: Text | None = None
     targets: tuple[TargetSpec, ...] = ()
     composition: Literal["parent"] | None = None
 

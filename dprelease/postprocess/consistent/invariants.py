@@ -1,0 +1,118 @@
+"""Tables whose true values are published: which, why they can't be had, whether they agree.
+
+Everything here is a function of the declaration or of published measurements, invariants among
+them. So what the step does with numbers that contradict each other (a file that was exchanged, or
+numbers too large for 64 bits) tells nothing that is not published; it takes all of them for 0 then,
+and claims nothing of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.refinement import exact_tables
+from dprelease.numerics.lattice import Flags, Integers
+from dprelease.postprocess.consistent.additivity import spans, unequal_sums
+from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.reading import Measured
+from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.schema.release_parts.consistent import ConsistentSpec
+
+Reason = tuple[tuple[str | int, ...], str]
+
+ReadTable = Callable[[Placed, int, int], Integers]
+
+
+def exact_places(agreed: Agreed) -> list[Placed]:
+    """Return the tables of a column that are published exactly, in declared order."""
+    return [one for one in agreed.shape.placed if agreed.is_exact(one)]
+
+
+def wrong_invariants(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, never: Flags
+) -> Iterator[Reason]:
+    """Yield places below `consistent`, and why invariants can't be published, or kept, there.
+
+    Parameters
+    ----------
+    never
+        Which finest cells are 0 everywhere.
+    """
+    for agreed in columns:
+        exact = exact_places(agreed)
+        if exact and agreed.measurement.aggregate.lattice is not None:
+            reason = "an exact sum tells the value of whoever alone is not known; counts can be had"
+            yield ("invariants", _named(agreed.name, spec)), f"'{agreed.name}' is a sum: {reason}"
+        for table in dict.fromkeys(one.attributes for one in exact):
+            if never.all(axis=_others(shape, table)).any():
+                keys = ", ".join(shape.attributes[i].column for i in table)
+                yield ("zeros",), f"the table [{keys}] is an invariant, with cells that can't be"
+
+
+def crossing_invariants(columns: Sequence[Agreed], spec: ConsistentSpec) -> Iterator[Reason]:
+    """Yield invariants of which whole tables can't keep all: those that cross at one level.
+
+    Layer 2 keeps one exact table a level, and all sums of it. Margins that cross, each of them
+    exact, have whole tables for two; for three deciding whether there are any is hard.
+    """
+    for agreed in columns if spec.non_negative else ():
+        for level, name in enumerate(agreed.shape.levels):
+            if len(exact_tables(agreed.variances, level)) > 1:
+                reason = (
+                    f"whole tables can't keep several exact tables of level '{name}', none of them "
+                    "a sum of another: publish one by the keys of all, or estimates alone"
+                )
+                yield ("invariants", _named(agreed.name, spec)), reason
+                break
+
+
+def _named(column: str, spec: ConsistentSpec) -> int:
+    """Return the place of the first invariant of a column."""
+    named = (i for i, one in enumerate(spec.invariants) if one.column in (None, column))
+    return next(named, 0)
+
+
+def _others(shape: Shape, table: Table) -> tuple[int, ...]:
+    return tuple(i for i in range(len(shape.sizes)) if i not in table)
+
+
+def contradictions(measured: Measured, *, non_negative: bool) -> Iterator[str]:
+    """Yield what can't hold of true counts that are published: other sums, or numbers below 0."""
+    shape, exact = measured.agreed.shape, exact_places(measured.agreed)
+
+    def read(placed: Placed, start: int, stop: int) -> Integers:
+        return measured.read(placed.level, placed.attributes, start, stop)
+
+    yield from unequal_sums(shape, exact, read)
+    for level in range(len(shape.levels)):
+        here = [one for one in exact if one.level == level]
+        for one, other in combinations(here, 2):
+            if not _meet(shape, one, other, read):
+                yield f"'{one.name}' and '{other.name}' have other sums"
+        for one in here:
+            if non_negative and any((read(one, *span) < 0).any() for span in spans(shape, one)):
+                yield f"'{one.name}' has numbers below 0"
+
+
+def _meet(shape: Shape, one: Placed, other: Placed, read: ReadTable) -> bool:
+    """Return whether two tables of a level have the same sums by the keys of both."""
+    common = {*one.attributes} & {*other.attributes}
+    if common in ({*one.attributes}, {*other.attributes}):
+        return True  # one is a sum of the other, which is looked at as such
+    for span in spans(shape, max(one, other, key=shape.cells)):
+        first, second = (
+            _summed(read(table, *span), table.attributes, common) for table in (one, other)
+        )
+        if not np.array_equal(first, second):
+            return False
+    return True
+
+
+def _summed(values: Integers, table: Table, common: set[int]) -> Integers:
+    axes = tuple(1 + place for place, i in enumerate(table) if i not in common)
+    summed: Integers = values.sum(axis=axes)
+    return summed

@@ -1,0 +1,140 @@
+"""Invariants: totals of tables that agree whose true values are published, outside the guarantee.
+
+A declared invariant names a table of a family at a level. Every table above it, by some of its keys
+at its level or a higher one, is a sum of its cells: known exactly too, measured with no noise, and
+at no price.
+
+**What is left of the guarantee.** Let M be the noised measurements and I(x) the invariants of the
+rows x. Where x and x' are neighbours and I(x) = I(x'), the release (M, I) says of them what M says:
+the same bound holds, for (M(x), c) with one c is post-processing of M(x). Between neighbours that
+differ in I nothing is promised. Under add_remove all neighbours differ in the total of every
+invariant in which the unit counts: nothing would be left, so that `replace` is asked for. There it
+holds for units that are replaced by others with as many rows in each cell of the invariants (for
+persons by state: for all that a person is, within the state), and for several units at once by
+group privacy, as for two persons who exchange their states.
+
+Sources: Gong and Meng, "Congenial differential privacy under mandated disclosure" (FODS 2020,
+arXiv 2008.08953); Bailie, Gong and Meng, "Refreshment stirred, not shaken" (II, 2025, arXiv
+2501.08449), whose data universes are our sets of tables with the same I; He, Machanavajjhala and
+Ding, "Blowfish privacy" (SIGMOD 2014, arXiv 1312.3913): with constraints, neighbours are nearest
+pairs that keep them, which may differ in several units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.measurement import DECLARED, IMPLIED
+from dprelease.schema.release import QuerySpec
+from dprelease.schema.release_parts.consistent import InvariantSpec
+
+ACKNOWLEDGED = "invariants are published exactly"
+"""What `acknowledge` has to say, word by word."""
+
+Refuse = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a family: its level, 0 for the whole, and its keys beside areas."""
+
+    level: int
+    keys: frozenset[str]
+
+    def follows_from(self, other: _Table) -> bool:
+        """Return whether its cells are sums of those of another table."""
+        return self.level <= other.level and self.keys <= other.keys
+
+
+def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, str]:
+    """Return how the columns of one table are published exactly; nothing of those with noise.
+
+    Parameters
+    ----------
+    family
+        The query that the table is of.
+    keys
+        Of the table, the level of areas first if it has one.
+
+    Returns
+    -------
+    Mapping
+        By column, "declared" for an invariant, "implied" for what is the sum of one.
+    """
+    if family.consistent is None or not family.consistent.invariants:
+        return {}
+    here = _table(family, keys)
+    found: dict[str, str] = {}
+    for spec in family.consistent.invariants:
+        declared = _declared(family, spec)
+        if declared is None or not here.follows_from(declared):
+            continue
+        for column in _columns(family, spec):
+            found[column] = DECLARED if here == declared else found.get(column, IMPLIED)
+    return found
+
+
+def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse) -> None:
+    """Refuse invariants that nobody stands up for, that leave no guarantee, or that are none."""
+    asked = family.consistent
+    if asked is None or (not asked.invariants and asked.acknowledge is None):
+        return
+    if not asked.invariants:
+        reason = "no `invariants` are declared"
+        refuse("DP-CONSIST-013", "consistent", "acknowledge", key="acknowledge", reason=reason)
+        return
+    if asked.acknowledge != ACKNOWLEDGED:
+        where = "invariants" if asked.acknowledge is None else "acknowledge"
+        refuse("DP-CONSIST-003", "consistent", where, words=ACKNOWLEDGED)
+    if neighbours is not Neighbours.REPLACE:
+        refuse("DP-CONSIST-006", "consistent", "invariants", neighbours=neighbours.value)
+    for place, reason in _wrong(family):
+        key = ".".join(part for part in place if isinstance(part, str))
+        refuse("DP-CONSIST-013", "consistent", *place, key=key, reason=reason)
+
+
+def _wrong(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield places and reasons of what can't be an invariant."""
+    asked = () if family.consistent is None else family.consistent.invariants
+    tables = [_table(family, keys) for keys in family.keys_of_tables]
+    open_columns = set(family.columns)
+    for i, spec in enumerate(asked):
+        declared = _declared(family, spec)
+        if declared not in tables:
+            level = f"level '{spec.level}'" if spec.level is not None else "the whole"
+            reason = f"no table of {level} is by the keys [{', '.join(spec.table)}]"
+            yield ("invariants", i), reason
+            continue
+        if spec.column is None and len(family.columns) > 1:
+            names = ", ".join(family.columns)
+            yield ("invariants", i), f"it needs a `column`, which are {names}"
+        elif spec.column is not None and spec.column not in family.columns:
+            names = ", ".join(family.columns)
+            yield ("invariants", i, "column"), f"'{spec.column}' is no column, which are {names}"
+        if declared is not None and all(one.follows_from(declared) for one in tables):
+            open_columns -= {*_columns(family, spec)}
+    for column in family.columns:
+        if column not in open_columns:
+            yield ("invariants",), f"nothing of '{column}' would be left that noise protects"
+
+
+def _columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
+    return [*family.columns] if spec.column is None else [spec.column]
+
+
+def _declared(family: QuerySpec, spec: InvariantSpec) -> _Table | None:
+    """Return the table that an invariant names; None for a level that there is not."""
+    if spec.level is None:
+        return _Table(0, frozenset(spec.table))
+    if spec.level not in family.hierarchy:
+        return None
+    return _Table(1 + family.hierarchy.index(spec.level), frozenset(spec.table))
+
+
+def _table(family: QuerySpec, keys: Sequence[str]) -> _Table:
+    """Return a table by its keys."""
+    areas = [key for key in keys if key in family.hierarchy]
+    level = 1 + family.hierarchy.index(areas[0]) if areas else 0
+    return _Table(level, frozenset(keys) - {*areas})

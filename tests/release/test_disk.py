@@ -1,0 +1,155 @@
+"""What a release writes at most is known before, and a disk without that room is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.errors import OutputError, State
+from dprelease.exact import duckdb
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.prepare import prepare
+from dprelease.release import disk
+from dprelease.release.disk import in_words, most_bytes
+from dprelease.release.pipeline import run
+from dprelease.schema.load import Declaration
+from tests.release.families_of_areas import declared, published
+from tests.release.test_consistent import CASES
+from tests.release.test_consistent_runs import charged
+from tests.replay import Keyed
+
+WIDE = {
+    "noise of any size": {"budget": "epsilon: 1e-7, delta: 1e-6", "mechanism": "gaussian"},
+    "cents": CASES["whole sums of cents"],
+    "records": CASES["records"],
+    "one cell": CASES["one cell"],
+    "no family": {"consistent": "false", "asked": "group_by: [town, band, sex]"},
+    "many bands": {
+        "asked": "hierarchy: [state, town]\n    group_by: [age]", "consistent": "{non_negative: true}",
+        "budget": "epsilon: 1e-7, delta: 1e-6",
+    },
+}  # fmt: skip
+
+
+def bytes_of(declaration: Declaration) -> int:
+    return most_bytes(families_of(declaration.spec, prepare(declaration)[1].columns))
+
+
+@pytest.mark.parametrize("what", WIDE)
+def test_tables_take_no_more_than_was_told(what: str, tmp_path: Path) -> None:
+    """However wide the noise; and not a hundred times less, once there are some cells."""
+    folder = published(tmp_path, **WIDE[what])
+    known = what != "records"  # of which there are as many as people: nobody declares how many
+    tables = [path for path in folder.rglob("*.parquet") if known or path.parent.name != "records"]
+    written = sum(path.stat().st_size for path in tables)
+    most = bytes_of(declared(tmp_path / "again", **WIDE[what]))
+    assert written <= most
+    assert most < 100 * written + (1 << 17)
+
+
+def test_the_bound_of_many_cells_is_near(tmp_path: Path) -> None:
+    """Noise that no compression makes smaller: 10 bytes a cell, most of them the noise's own."""
+    path = tmp_path / "towns.csv"
+    given: dict[str, Any] = {
+        "budget": "epsilon: 1e-8, delta: 1e-6", "mechanism": "gaussian", "rows": 1,
+        "asked": "hierarchy: [town]\n    group_by: [age, sex]",
+    }  # fmt: skip
+    declared(tmp_path, **given)
+    path.write_text("town,state\n" + "".join(f"a town {i:05},ZH\n" for i in range(800)))
+    people = tmp_path / "people.yaml"
+    people.write_text(people.read_text().replace("[ZH, BE, UR]", "[ZH]"))
+    from dprelease.schema.load import read_declaration
+
+    declaration = read_declaration(tmp_path / "release.yaml")
+    most = bytes_of(declaration)
+    folder = run(declaration, bits=Keyed("disk"))
+    written = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+    assert written <= most < 3 * written
+
+
+class Little:
+    """A disk that has so many bytes left, as `os.statvfs` tells it."""
+
+    def __init__(self, free: int) -> None:
+        self.free, self.asked = free, list[Path]()
+
+    def __call__(self, folder: Path) -> Any:
+        self.asked.append(Path(folder))
+        blocks = self.free // 512
+        found = [512, 512, 10**9, 10**9, blocks, 10**6, 10**6, 10**6, 0, 255]
+        return os.statvfs_result(found)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_release_that_does_not_fit(
+    overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before a row is read and before anything is charged, and leaves nothing."""
+    if overwrite:
+        published(tmp_path)
+    declaration = declared(tmp_path, more="ledger: ledger.sqlite\n")
+    ledger = charged(tmp_path)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    little = Little(10_000)
+    monkeypatch.setattr(disk.os, "statvfs", little)
+    monkeypatch.setattr(duckdb, "Engine", None)
+    with pytest.raises(OutputError) as caught:
+        run(declaration, overwrite=overwrite)
+    assert caught.value.code == "DP-OUTPUT-015"
+    assert "output" in caught.value.place.key
+    assert caught.value.state is State.NOTHING
+    assert len(ledger.history()) == 1
+    after = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path for path in after - before if "lock" not in path.name} == set()
+    assert {folder.parent for folder in little.asked} == {tmp_path / "out"}
+
+
+def test_a_release_that_fits_just(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declaration = declared(tmp_path)
+    needed: list[int] = []
+
+    def seen(folder: Path, name: str, bytes_: int, place: Any) -> None:
+        needed.append(bytes_)
+
+    monkeypatch.setattr("dprelease.release.execute.refuse_full", seen)
+    run(declaration)
+    monkeypatch.undo()
+    for free, fits in ((needed[0] + 512, True), (needed[0] - 512, False)):
+        monkeypatch.setattr(disk.os, "statvfs", Little(free))
+        if fits:
+            assert run(declaration, overwrite=True).is_dir()
+        else:
+            with pytest.raises(OutputError, match="DP-OUTPUT-015"):
+                run(declaration, overwrite=True)
+
+
+def test_the_disk_is_that_of_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a link to a folder that may be a mount of its own."""
+    (tmp_path / "elsewhere").mkdir()
+    declaration = declared(tmp_path / "release")
+    (tmp_path / "release/out").symlink_to(tmp_path / "elsewhere")
+    little = Little(1)
+    monkeypatch.setattr(disk.os, "statvfs", little)
+    with pytest.raises(OutputError, match="DP-OUTPUT-015"):
+        run(declaration)
+    assert {folder.parent.resolve() for folder in little.asked} == {tmp_path / "elsewhere"}
+
+
+def test_what_people_read() -> None:
+    assert [in_words(n) for n in (0, 999, 1_500, 2_340_000, 10**13)] == [
+        "0 bytes", "999 bytes", "1.5 kB", "2.34 MB", "10 TB",
+    ]  # fmt: skip
+
+
+def test_plans_tell_the_disk(tmp_path: Path) -> None:
+    declared(tmp_path)
+    done = CliRunner().invoke(cli.app, ["plan", str(tmp_path / "release.yaml")])
+    assert "On the disk of 'out/pop': tables of at most" in done.stdout, done.output
+    told = CliRunner().invoke(cli.app, ["plan", "--json", str(tmp_path / "release.yaml")])
+    assert 1000 < json.loads(told.stdout)["tables_at_most"] < 10**6

@@ -1,0 +1,455 @@
+"""Invariants: true totals beside noised tables, told as what they are, and no other true value."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dprelease
+from dprelease.documents.json_schemas import Manifest
+from dprelease.errors import DpReleaseError, LedgerError
+from dprelease.exact import duckdb
+from dprelease.exact.true_table import ExactTable
+from dprelease.ledger.account import Account
+from dprelease.ledger.ledger import Ledger
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.invariant import Invariant
+from dprelease.noise.noised_vectors import perturb
+from dprelease.numerics.entropy import Entropy
+from dprelease.planning.invariants import AS_IT_IS
+from dprelease.planning.plan import PlannedColumn
+from dprelease.planning.prepare import prepare
+from dprelease.query.resolve import Query
+from dprelease.release.pipeline import run
+from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published
+from tests.release.test_consistent import frames
+from tests.replay import Keyed
+
+SAID = "acknowledge: invariants are published exactly"
+REPLACE = "epsilon: 1, delta: 1e-6, neighbours: replace"
+BANDS = [(0, 18, "0-17"), (18, 65, "18-64"), (65, 100, "65-99")]
+STATE_OF = {town: state for state, some in TOWNS.items() for town in some}
+
+
+def with_(invariants: str, more: str = "non_negative: true") -> str:
+    return f"{{{more}{', ' if more else ''}invariants: [{invariants}], {SAID}}}"
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "states": {"consistent": with_("{level: state}")},
+    "estimates": {"consistent": with_("{level: state}", "")},
+    "the whole": {"consistent": with_("{}")},
+    "leaves by sex": {"consistent": with_("{level: town, table: [sex]}")},
+    "nested": {"consistent": with_("{level: state, table: [sex]}, {level: town}")},
+    "finest at states": {"consistent": with_("{level: state, table: [sex, band]}")},
+    "crossing": {
+        "asked": "hierarchy: [state, town]\n    cube: [sex, band]",
+        "consistent": with_("{level: state, table: [sex]}, {level: town, table: [band]}", ""),
+    },
+    "no areas": {"asked": "cube: [sex, band]", "consistent": with_("{table: [sex]}")},
+    "ids": {"unit": BY_ID, "consistent": with_("{level: state}")},
+    "one of two columns": {
+        "columns": '{n: {count: "*"}, pay: {sum: pay}}',
+        "consistent": with_("{level: state, column: n}"),
+    },
+    "zeros": {
+        "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
+        "consistent": with_(
+            "{level: town, table: [old]}",
+            "non_negative: true, zeros: [{band: [0-17, 18-64], old: 'true'}]",
+        ),
+    },
+    "zeros that the rows contradict": {
+        "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
+        "consistent": with_(
+            "{level: town, table: [old]}",
+            "non_negative: true, zeros: [{band: 65-99, old: 'true'}]",
+        ),
+    },
+    "composed": {"consistent": with_("{level: state}", "non_negative: true, composition: parent")},
+    "records": {
+        "consistent": with_("{level: town}", "non_negative: true, publish: {records: true}"),
+    },
+    "down to states": {
+        "consistent": with_("{level: town}", "non_negative: true, publish: {down_to: state}"),
+    },
+    "targets": {
+        "consistent": with_("{level: state}", "targets: [{level: town, table: [sex], moe: 60}]"),
+    },
+    "a target of one": {
+        "consistent": with_("{level: state}", "targets: [{level: state, moe: 1}]"),
+    },
+    "laplace": {"mechanism": "laplace", "consistent": with_("{level: state}")},
+    "rho": {
+        "budget": "rho: 0.1, delta: 1e-6, neighbours: replace",
+        "consistent": with_("{level: state}"),
+    },
+    "a pure budget": {
+        "budget": "epsilon: 1, neighbours: replace", "mechanism": "discrete_laplace",
+        "consistent": with_("{level: state}"),
+    },
+}  # fmt: skip
+
+
+def asked(what: str, **more: Any) -> dict[str, Any]:
+    return {"budget": REPLACE, **CASES[what], **more}
+
+
+def truth(name: str, rows: int = 600) -> Counter[tuple[Any, ...]]:
+    """Return how many people each cell of a table has, by the table's name."""
+    keys = [key for key in name.removeprefix("pop_").split("_") if key != "total"]
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for _id, town, sex, old, age, _pay in people(rows):
+        band = next(label for least, above, label in BANDS if least <= int(str(age)) < above)
+        of = {"town": town, "state": STATE_OF[str(town)], "sex": sex, "band": band}
+        of["old"] = old == "true"
+        counts[tuple(of[key] for key in keys)] += 1
+    return counts
+
+
+def record(folder: Path) -> dict[str, Any]:
+    held: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return held
+
+
+def exact_tables(folder: Path) -> list[str]:
+    return [one["query"] for one in record(folder)["invariants"]]
+
+
+def as_counts(table: pa.Table, column: str) -> dict[tuple[Any, ...], Any]:
+    keys = [key for key in table.column_names if key in ("state", "town", "sex", "band", "old")]
+    return {tuple(row[key] for key in keys): row[column] for row in table.to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return what publishes a case, once; nobody writes into its folder."""
+    return cache(lambda what: published(tmp_path_factory.mktemp("case"), **asked(what)))
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_invariants_are_the_truth_and_everything_agrees_with_them(
+    what: str, released: Callable[[str], Path]
+) -> None:
+    folder = released(what)
+    report = dprelease.verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+    assert any(note.startswith("outside the guarantee") for note in report.notes)
+    exact = exact_tables(folder)
+    assert exact
+    for name in exact if what != "ids" else ():
+        true = truth(name)
+        measured = as_counts(frames(folder, "measurements")[name], "n")
+        assert {key: n for key, n in measured.items() if n} == true
+        for kind in ("estimates", "tables"):
+            held = frames(folder, kind).get(name)
+            if held is not None:
+                assert as_counts(held, "n") == measured
+        if name in frames(folder, "estimates"):
+            assert set(frames(folder, "estimates")[name]["n_se"].to_pylist()) == {0.0}
+        if name in frames(folder, "tables"):
+            whole = frames(folder, "tables")[name]
+            assert as_counts(whole, "n_lower") == as_counts(whole, "n_upper") == measured
+    for name, table in frames(folder, "measurements").items():
+        if name not in exact and what != "ids":
+            of = as_counts(table, "n")
+            assert any(n != truth(name)[key] for key, n in of.items()), f"{name} has no noise"
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_manifests_tell_what_is_outside_the_guarantee(
+    what: str, released: Callable[[str], Path]
+) -> None:
+    held = record(released(what))
+    Manifest.model_validate(held)
+    names = held["guarantee"]["invariants"]
+    assert names
+    assert "invariants are equal" in held["guarantee"]["holds"]
+    told = [one for one in held["unprotected_quantities"] if "exactly" in one]
+    assert len(told) == len(names)
+    assert all(name in words for name, words in zip(names, told, strict=True))
+    declared_ones = {one["name"] for one in held["invariants"] if one["exact"] == "declared"}
+    assert {*names} == declared_ones
+    exact = {(one["query"], one["column"]) for one in held["invariants"]}
+    noised = {(one["query"], one["column"]) for one in held["measurements"]}
+    assert not exact & noised
+    assert not any(one["mechanism"] == "invariant" for one in held["measurements"])
+
+
+def test_sums_of_invariants_are_exact_too_and_cost_nothing(
+    released: Callable[[str], Path],
+) -> None:
+    """What follows from an invariant is measured with no noise, so that no budget is lost on it."""
+    held = {one["query"]: one["exact"] for one in record(released("nested"))["invariants"]}
+    assert held == {
+        "pop_total": "implied",
+        "pop_sex": "implied",
+        "pop_state": "implied",
+        "pop_state_sex": "declared",
+        "pop_town": "declared",
+    }
+
+
+class Spread(duckdb.Engine):
+    """An engine that has noise added where the cells are."""
+
+    def noised(self, query: Query, noise: Any) -> dict[str, Any]:
+        exact: ExactTable = self.run(query)
+        found: dict[str, Any] = noise(exact)
+        return found
+
+
+def test_invariants_of_noise_that_is_drawn_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb, "Engine", Spread)
+    folder = run(declared(tmp_path, **asked("states")))
+    assert dprelease.verify(folder).ok
+    measured = as_counts(frames(folder, "measurements")["pop_state"], "n")
+    assert {key: n for key, n in measured.items() if n} == truth("pop_state")
+
+
+def test_nothing_is_drawn_for_invariants(tmp_path: Path) -> None:
+    """So noise is independent of them: the same bits give noised tables the same noise."""
+    _, plan = prepare(declared(tmp_path, **asked("states")))
+    (column,) = plan.of_query("pop_state")
+    exact = ExactTable("pop_state", 3, {"n": np.array([3, 0, 2**40])})
+
+    class NoBits:
+        def words(self, n: int) -> Any:
+            raise AssertionError("an invariant has no noise")
+
+    assert perturb(exact, [column], NoBits()).columns["n"].tolist() == [3, 0, 2**40]
+
+
+@pytest.mark.parametrize("wrong", ["noise for an invariant", "no noise for a measurement"])
+def test_only_what_is_declared_so_is_published_as_it_is(wrong: str, tmp_path: Path) -> None:
+    """Whatever a plan says: the noise asks the declaration."""
+    _, plan = prepare(declared(tmp_path, **asked("states")))
+    (exact,) = plan.of_query("pop_state")
+    (noisy,) = plan.of_query("pop_town")
+    law = noisy.mechanism if wrong == "noise for an invariant" else AS_IT_IS
+    of = exact if wrong == "noise for an invariant" else noisy
+    column = PlannedColumn(of.query, of.measurement, law, "declared")
+    table = ExactTable(of.query.name, 6, {"n": np.arange(6)})
+    with pytest.raises(TypeError):
+        perturb(table, [column], Entropy())
+
+
+def test_an_invariant_has_no_finite_price(tmp_path: Path) -> None:
+    """A price that forgets to leave invariants out refuses the release."""
+    _, plan = prepare(declared(tmp_path, **asked("states")))
+    (exact,) = plan.of_query("pop_state")
+    assert plan.budget.price([exact.priced]) == float("inf")
+    assert plan.alone().count(float("inf")) == 2
+    assert isinstance(exact.mechanism, Mechanism)
+    assert exact.mechanism.moments_above == (Fraction(0), Fraction(0))
+    assert isinstance(exact.mechanism, Invariant)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no word": ({"consistent": "{invariants: [{level: state}]}"}, "DP-CONSIST-003", "acknowledge"),
+    "another word": (
+        {"consistent": "{invariants: [{level: state}], acknowledge: 'true'}"},
+        "DP-CONSIST-003", "invariants are published exactly",
+    ),
+    "a word too many": ({"consistent": f"{{{SAID}}}"}, "DP-CONSIST-013", "no `invariants`"),
+    "presence": (
+        {"budget": "epsilon: 1, delta: 1e-6", "consistent": with_("{level: state}")},
+        "DP-CONSIST-006", "replace",
+    ),
+    "no such level": ({"consistent": with_("{level: block}")}, "DP-CONSIST-013", "block"),
+    "no such table": ({"consistent": with_("{table: [band]}")}, "DP-CONSIST-013", "[band]"),
+    "everything": (
+        {"consistent": with_("{level: town, table: [sex, band]}")},
+        "DP-CONSIST-013", "nothing of 'n' would be left",
+    ),
+    "which column": (
+        {"columns": "{n: {count: '*'}, pay: {sum: pay}}", "consistent": with_("{level: state}")},
+        "DP-CONSIST-013", "column",
+    ),
+    "no such column": (
+        {"consistent": with_("{level: state, column: m}")}, "DP-CONSIST-013", "no column",
+    ),
+    "a sum": (
+        {"columns": "{pay: {sum: pay}}", "consistent": with_("{level: state}")},
+        "DP-CONSIST-013", "is a sum",
+    ),
+    "what can't be": (
+        {
+            "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
+            "consistent": with_(
+                "{level: state, table: [band, old]}",
+                "non_negative: true, zeros: [{band: 0-17, old: 'true'}]",
+            ),
+        },
+        "DP-CONSIST-013", "cells that can't be",
+    ),
+    "crossing whole tables": (
+        {
+            "asked": "hierarchy: [state, town]\n    cube: [sex, band]",
+            "consistent": with_("{level: state, table: [sex]}, {table: [band]}"),
+        },
+        "DP-CONSIST-013", "several exact tables",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused_before_anything_is_read(what: str, tmp_path: Path) -> None:
+    given, code, words = REFUSED[what]
+    declaration = declared(tmp_path, **{"budget": REPLACE, **given})
+    (tmp_path / "people.csv").unlink()
+    with pytest.raises(DpReleaseError) as caught:
+        run(declaration)
+    problems = getattr(caught.value, "findings", [caught.value])
+    assert [one.code for one in problems][:1] == [code], [str(one) for one in problems]
+    assert words in str(problems[0])
+    assert "consistent" in str(problems[0].place)
+    assert not (tmp_path / "out").exists()
+
+
+NAME = "count of rows by state, of people"
+
+
+def ledger(folder: Path, *invariants: str) -> Ledger:
+    found = Ledger(folder / "ledger.sqlite")
+    amounts = (Fraction(10), Fraction(1, 10**4), None)
+    found.open_account(Account("office/people", "replace", "each row", *amounts, None, invariants))
+    return found
+
+
+@pytest.mark.parametrize("allowed", [(), ("count of rows by town, of people",), (NAME,)])
+def test_ledgers_allow_invariants_by_name(allowed: tuple[str, ...], tmp_path: Path) -> None:
+    declaration = declared(tmp_path, **asked("states", more="ledger: ledger.sqlite\n"))
+    held = ledger(tmp_path, *allowed)
+    if NAME not in allowed:
+        with pytest.raises(LedgerError) as caught:
+            run(declaration)
+        assert caught.value.code == "DP-LEDGER-020"
+        assert NAME in str(caught.value)
+        assert len(held.history()) == 1
+        assert not (tmp_path / "out/pop").exists()
+        return
+    folder = run(declaration)
+    report = dprelease.verify(folder, ledger=tmp_path / "ledger.sqlite")
+    assert report.ok, [str(finding) for finding in report.findings]
+    (charge,) = held.history()[1].body["charges"]
+    assert charge["invariants"] == [NAME]
+    assert (
+        Ledger(tmp_path / "ledger.sqlite").state().accounts["office/people"].invariants == allowed
+    )
+
+
+def test_a_price_is_that_of_the_noised_tables_alone(tmp_path: Path) -> None:
+    """What a ledger takes is what the same noise costs without any invariant."""
+    held = ledger(tmp_path, NAME)
+    run(declared(tmp_path, **asked("states", more="ledger: ledger.sqlite\n")))
+    (charge,) = held.history()[1].body["charges"]
+    assert {event["query"] for event in charge["events"]}.isdisjoint({"pop_state", "pop_total"})
+    assert len(charge["events"]) == 7
+    assert 0 < float(charge["price"]) < 1
+
+
+def rewritten(path: Path, column: str, change: Any) -> None:
+    table = pq.read_table(path)
+    values = pa.array(change(table[column].to_numpy()), pa.int64())
+    at = table.column_names.index(column)
+    changed = table.set_column(at, column, values)
+    with pq.ParquetWriter(
+        path, changed.schema, compression="zstd", write_statistics=False, store_schema=False
+    ) as writer:
+        writer.write_table(changed)
+
+
+TAMPERED = {
+    "one more in a state": ("pop_state", lambda x: x + (np.arange(len(x)) == 0)),
+    "one moved between states": ("pop_state", lambda x: x + np.array([1, -1, 0])),
+    "below 0": ("pop_state", lambda x: x * np.array([1, 1, 0]) + np.array([0, 0, -1])),
+    "beyond any people": ("pop_total", lambda x: x + 2**61),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_invariants_that_were_exchanged_are_found(what: str, tmp_path: Path) -> None:
+    """The step takes any integers: it raises nothing, and the release is refused by its digests."""
+    folder = published(tmp_path, **asked("states"))
+    name, change = TAMPERED[what]
+    rewritten(folder / f"measurements/{name}.parquet", "n", change)
+    report = dprelease.verify(folder)
+    assert not report.ok
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_the_step_is_total_on_exact_numbers_that_contradict(what: str, tmp_path: Path) -> None:
+    """Every value of every output, whatever stands in the measurements; nothing is claimed then."""
+    from dprelease.planning.family_plan import families_of
+    from dprelease.tables.family_tables import published_table
+
+    folder = published(tmp_path, **asked("nested"))
+    declaration = declared(tmp_path / "again", **asked("nested"))
+    _, plan = prepare(declaration)
+    (family,) = families_of(declaration.spec, plan.columns)
+    name, change = TAMPERED[what]
+    path = folder / f"measurements/{name}.parquet"
+    rewritten(path, "n", change)
+    noised = [published_table(table, folder) for table in family.tables]
+    assert family.step is not None
+    batches = list(family.step.values(noised))
+    assert {output for output, _ in batches} == {output.name for output in family.outputs}
+    errors = [b.values["n_se"] for output, b in batches if output.startswith("estimates/")]
+    assert all(np.isnan(error).all() for error in errors)
+
+
+def test_numbers_too_large_for_64_bits_are_cut_without_a_contradiction(tmp_path: Path) -> None:
+    """Noise may be of any size; exact tables beside it stay exact where they fit."""
+    given = asked("nested", budget="epsilon: 1e-9, delta: 1e-6, neighbours: replace")
+    given["mechanism"] = "laplace"
+    folder = published(tmp_path, **given)
+    assert dprelease.verify(folder).ok
+    for name in exact_tables(folder):
+        assert as_counts(frames(folder, "tables")[name], "n") == as_counts(
+            frames(folder, "measurements")[name], "n"
+        )
+
+
+def test_errors_are_no_larger_than_without_invariants(tmp_path: Path) -> None:
+    """And smaller where the invariant says something: noise is not spent on what is known."""
+
+    def errors(folder: Path) -> dict[str, float]:
+        return {
+            name: max(table["n_se"].to_pylist())
+            for name, table in frames(folder, "estimates").items()
+        }
+
+    with_them = errors(published(tmp_path / "with", **asked("states")))
+    without = errors(published(tmp_path / "without", budget=REPLACE, consistent="true"))
+    assert all(with_them[name] <= without[name] * 1.0001 for name in without)
+    assert with_them["pop_sex"] < without["pop_sex"]
+
+
+def test_batches_and_levels_do_not_matter(tmp_path: Path) -> None:
+    """Twin runs that differ in attributes alone publish the same invariants."""
+    one = published(tmp_path / "one", **asked("states"))
+    path = tmp_path / "two"
+    declaration = declared(path, **asked("states"))
+    lines = (path / "people.csv").read_text().splitlines()
+    swapped = [
+        line.replace(",f,", ",x,").replace(",m,", ",f,").replace(",x,", ",m,") for line in lines
+    ]
+    (path / "people.csv").write_text("\n".join(swapped) + "\n")
+    two = run(declaration, bits=Keyed("family"))
+    for name in exact_tables(one):
+        pair = [(folder / f"measurements/{name}.parquet").read_bytes() for folder in (one, two)]
+        assert all(a == b for a, b in pairwise(pair))
