@@ -235,7 +235,7 @@ DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
         """
 release.yaml:14  queries.by_sex.columns.pay.SUM
 DP-DECL-001  There is no key 'SUM' here; did you mean 'sum'.
-  Fix    known keys are: bottom_code, count, count_distinct, epsilon, flag_above, k, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+  Fix    known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
 """,
     ),
     (
@@ -259,7 +259,7 @@ DP-DECL-003  The value is not valid: a text is needed, and no list.
         """
 release.yaml:14  queries.by_sex.columns.pay.avg
 DP-DECL-001  There is no key 'avg' here; did you mean 'mean'.
-  Fix    known keys are: bottom_code, count, count_distinct, epsilon, flag_above, k, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+  Fix    known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
 """,
     ),
     (
@@ -271,7 +271,7 @@ DP-DECL-001  There is no key 'avg' here; did you mean 'mean'.
         """
 release.yaml:14  queries.by_sex.columns.pay.average
 DP-DECL-001  There is no key 'average' here; did you mean 'mean'.
-  Fix    known keys are: bottom_code, count, count_distinct, epsilon, flag_above, k, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+  Fix    known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
 """,
     ),
     (
@@ -283,7 +283,7 @@ DP-DECL-001  There is no key 'average' here; did you mean 'mean'.
         """
 release.yaml:14  queries.by_sex.columns.pay.percentile
 DP-DECL-001  There is no key 'percentile' here; did you mean 'quantile'.
-  Fix    known keys are: bottom_code, count, count_distinct, epsilon, flag_above, k, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+  Fix    known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
 """,
     ),
     (
@@ -379,7 +379,7 @@ DP-QUERY-002  'person' can't be a key: it names the privacy unit.
         """
 release.yaml:9  queries.by_sex.groupby
 DP-DECL-001  There is no key 'groupby' here; did you mean 'group_by'.
-  Fix    known keys are: columns, consistent, cube, derive, from, group_by, hierarchy, histogram, join, marginals, private_keys, rollup, share, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
 """,
     ),
     (
@@ -391,7 +391,7 @@ DP-DECL-001  There is no key 'groupby' here; did you mean 'group_by'.
         """
 release.yaml:9  queries.by_sex.group by
 DP-DECL-001  There is no key 'group by' here; did you mean 'group_by'.
-  Fix    known keys are: columns, consistent, cube, derive, from, group_by, hierarchy, histogram, join, marginals, private_keys, rollup, share, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
 """,
     ),
     (
@@ -707,7 +707,7 @@ DP-YAML-010  The key 'queries' has no value.
 
 release.yaml:6  by_sex
 DP-DECL-001  There is no key 'by_sex' here.
-  Fix    known keys are: budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
+  Fix    known keys are: about, budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
 """,
     ),
     (
@@ -927,7 +927,7 @@ DP-DECL-002  The key 'edges' is missing.
 
 release.yaml:10  queries.by_sex.histogram.bins
 DP-DECL-001  There is no key 'bins' here; did you mean 'edges'.
-  Fix    known keys are: closed, column, edges, labels.
+  Fix    known keys are: closed, column, description, edges, footnotes, label, labels.
 """,
     ),
     (
@@ -1231,7 +1231,7 @@ DP-RELEASE-008  The same thing is declared in two ways: values and values_from.
         """
 people.yaml:6  columns.sex.value
 DP-DECL-001  There is no key 'value' here; did you mean 'values'.
-  Fix    known keys are: expression, nulls, others, type, values, values_from, within.
+  Fix    known keys are: description, expression, footnotes, label, nulls, others, type, values, values_from, within.
 """,
     ),
     (
@@ -1255,11 +1255,11 @@ DP-SCHEMA-004  The file of values can't be used: 'x.csv' is not there.
         """
 people.yaml:7  columns.age.min
 DP-DECL-001  There is no key 'min' here; did you mean 'lower'.
-  Fix    known keys are: expression, lower, nulls, step, type, unit, upper.
+  Fix    known keys are: decimals, description, expression, footnotes, label, labels, lower, nulls, step, type, unit, upper.
 
 people.yaml:7  columns.age.max
 DP-DECL-001  There is no key 'max' here; did you mean 'upper'.
-  Fix    known keys are: expression, lower, nulls, step, type, unit, upper.
+  Fix    known keys are: decimals, description, expression, footnotes, label, labels, lower, nulls, step, type, unit, upper.
 """,
     ),
     (
@@ -1427,7 +1427,7 @@ DP-SCHEMA-006  The edges of 'band' are not ascending, too few, or do not fit the
         """
 people.yaml:16  columns.band.type
 DP-DECL-001  There is no key 'type' here.
-  Fix    known keys are: closed, cut, edges, labels, nulls, others.
+  Fix    known keys are: closed, cut, description, edges, footnotes, label, labels, nulls, others.
 """,
     ),
     (
@@ -1529,7 +1529,7 @@ DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
 
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
-  Fix    known keys are: columns, consistent, cube, derive, from, group_by, hierarchy, histogram, join, marginals, private_keys, rollup, share, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
 
 release.yaml:15  queries.by_sex.columns.pay.weight
 DP-DECL-004  A finite decimal number is needed, and 'high' is none.

@@ -36,7 +36,7 @@ FILES = [
         """
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
-  Fix    known keys are: columns, consistent, cube, derive, from, group_by, hierarchy, histogram, join, marginals, private_keys, rollup, share, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
 """,
     ),
     (
@@ -48,7 +48,7 @@ DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
         """
 release.yaml:12  queries.by_sex.columns.persons.cuont
 DP-DECL-001  There is no key 'cuont' here; did you mean 'count'.
-  Fix    known keys are: bottom_code, count, count_distinct, epsilon, flag_above, k, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+  Fix    known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
 """,
     ),
     (
@@ -64,7 +64,7 @@ DP-DECL-002  The key 'title' is missing.
 
 release.yaml:1  titel
 DP-DECL-001  There is no key 'titel' here; did you mean 'title'.
-  Fix    known keys are: budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
+  Fix    known keys are: about, budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
 """,
     ),
     (
@@ -76,7 +76,7 @@ DP-DECL-001  There is no key 'titel' here; did you mean 'title'.
         """
 people.yaml:13  columns.born.lowr
 DP-DECL-001  There is no key 'lowr' here; did you mean 'lower'.
-  Fix    known keys are: expression, format, lower, nulls, type, upper.
+  Fix    known keys are: description, expression, footnotes, format, label, lower, nulls, type, upper.
 """,
     ),
     (
@@ -111,7 +111,7 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 release.yaml:11  queries.by_sex.columns.persons
-DP-DECL-003  The value is not valid: keys with values are needed; known keys are: bottom_code, count, count_distinct, epsilon, flag_above, k, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+DP-DECL-003  The value is not valid: keys with values are needed; known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -140,19 +140,19 @@ DP-DECL-003  The value is not valid: keys with values are needed.
 
 release.yaml:9  records.by_sex.where
 DP-DECL-001  There is no key 'where' here; did you mean 'share'.
-  Fix    known keys are: columns, from, share.
+  Fix    known keys are: columns, description, footnotes, from, label, share.
 
 release.yaml:10  records.by_sex.group_by
 DP-DECL-001  There is no key 'group_by' here.
-  Fix    known keys are: columns, from, share.
+  Fix    known keys are: columns, description, footnotes, from, label, share.
 
 release.yaml:13  records.by_sex.columns.persons.count
 DP-DECL-001  There is no key 'count' here.
-  Fix    known keys are: epsilon, mechanism, rho, weight.
+  Fix    known keys are: decimals, description, epsilon, footnotes, label, mechanism, rho, weight.
 
 release.yaml:15  records.by_sex.columns.pay.sum
 DP-DECL-001  There is no key 'sum' here.
-  Fix    known keys are: epsilon, mechanism, rho, weight.
+  Fix    known keys are: decimals, description, epsilon, footnotes, label, mechanism, rho, weight.
 """,
     ),
     (

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from dprelease.cli import area_commands as drawn
+from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
-from dprelease.cli import mechanisms, releases, schema
 from dprelease.cli import profile_command as confidential
 from dprelease.cli import rehearsal_command as rehearsal
 from dprelease.cli import sign_command as signing
@@ -33,7 +33,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "verify": releases.verify,
     "sign": signing.sign,
     "sql": question.ask,
-    "init": releases.init,
+    "init": init_command.init,
     "areas": drawn.areas,
     "estimate": local.estimate,
     "mechanisms": mechanisms.app,

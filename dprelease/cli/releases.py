@@ -36,53 +36,6 @@ Set = Annotated[
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
-def init(
-    source: Annotated[
-        Path, typer.Argument(help="A Parquet, CSV or JSON lines file.", show_default=False)
-    ],
-    unit: Annotated[
-        str | None, typer.Option(help="The column whose values name the privacy units.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the schema into this new file.")
-    ] = None,
-    peek: Annotated[
-        bool,
-        typer.Option("--peek", help="READ THE VALUES, and propose bounds and keys from them."),
-    ] = False,
-) -> None:
-    """Sketch a table schema from names, types and how texts are written.
-
-    Without --peek no value is told.
-    """
-    with reporting(False) as state:
-        from dprelease.errors import OutputError
-        from dprelease.scaffold.sketch import sketch
-
-        folder = None if output is None else output.parent
-        if peek:
-            from dprelease.scaffold.proposals import WARNING, peeked_sketch
-
-            text = peeked_sketch(source, unit, folder, state)
-            typer.echo(WARNING, err=True)
-        else:
-            text = sketch(source, unit, folder)
-        if output is None:
-            say(text, end=False)
-            return
-        try:
-            with output.open("x", encoding="utf-8") as file:
-                if peek:
-                    output.chmod(0o600)  # it is as confidential as the data
-                file.write(text)
-        except FileExistsError:
-            raise OutputError("DP-OUTPUT-014", name=output.name) from None
-        except OSError as problem:
-            reason = problem.strerror or type(problem).__name__
-            raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
-        say(f"Wrote {one_line(str(output))}: fill in what is marked.")
-
-
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):

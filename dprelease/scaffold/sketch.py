@@ -70,7 +70,7 @@ def sketch(
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     path = source.name if folder is None else os.path.relpath(source, folder)
     head = head or (HEAD if form is None else CSV_HEAD)
-    lines = [head.rstrip(), f"table: {_name(source.name.split('.')[0])}"]
+    lines = [head.rstrip(), f"table: {name_of(source.name.split('.')[0])}"]
     lines += _source(path, form)
     if unit is None:
         lines.append(
@@ -82,7 +82,7 @@ def sketch(
     else:
         lines += [
             "privacy_unit:",
-            f"  id: {_text(unit)}",
+            f"  id: {word_of(unit)}",
             "  # max_groups: FILL IN, groups that one unit may touch in one query",
             "  # max_rows_per_group: FILL IN, rows of one unit that are kept in one group",
             "  # Rows beyond them are left out: lower bounds mean less noise, and a larger bias.",
@@ -93,7 +93,8 @@ def sketch(
         if form is not None and name != unit:
             body = _written(form.columns[name], form)
         body = _proposed(name, proposals or {}, form) or body
-        lines.append(f"  {_text(name)}: {body}" if body else f"  # {_text(name)}: left out, {kind}")
+        word = word_of(name)
+        lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
 
 
@@ -109,10 +110,10 @@ def _form(source: Path) -> Form | None:
 
 def _source(path: str, form: Form | None) -> list[str]:
     if form is None or not form.source:
-        lines = [f"source: {_text(path)}"]
+        lines = [f"source: {word_of(path)}"]
     else:
         kept = [f"  {key}: {json.dumps(value)}" for key, value in form.source.items()]
-        lines = ["source:", f"  path: {_text(path)}", *kept]
+        lines = ["source:", f"  path: {word_of(path)}", *kept]
     if form is not None and "nulls" in form.source:
         lines.append(
             "# Texts that stand in `nulls` are missing in every column: check that none is a value."
@@ -193,12 +194,13 @@ def _declared(kind: str, *, is_unit: bool) -> str:
     return known.get(kind, "")
 
 
-def _name(stem: str) -> str:
+def name_of(stem: str) -> str:
+    """Return a name of a table that is like another name."""
     cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
     return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
 
 
-def _text(text: str) -> str:
+def word_of(text: str) -> str:
     """Return a text as YAML reads it back: bare where it is a plain word, else quoted."""
     plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
     word = (

@@ -46,6 +46,9 @@ DATA_ENDINGS = (
 PEEKED = "# PEEKED"
 """The mark of what `dprelease init --peek` took from the data."""
 
+CONFIRM = "# CONFIRM"
+"""The mark of what `dprelease init --from` took from a description of another tool."""
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -269,11 +272,12 @@ def _refuse_table(document: Document) -> None:
 
 
 def _find_peeked(document: Document) -> None:
-    """Add a finding for every line that still says that its bounds or keys came from the data."""
+    """Add a finding for every line that still says that nobody confirmed its bounds or keys."""
     for number, line in enumerate(document.text.splitlines(), start=1):
-        if PEEKED in line:
-            place = Place(document.path.name, number)
-            document.findings["", number] = DeclarationError("DP-PEEK-001", place=place)
+        for mark, code in ((PEEKED, "DP-PEEK-001"), (CONFIRM, "DP-PEEK-002")):
+            if mark in line:
+                place = Place(document.path.name, number)
+                document.findings["", number] = DeclarationError(code, place=place)
 
 
 def _unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:

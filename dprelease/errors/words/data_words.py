@@ -95,6 +95,11 @@ TEMPLATES: dict[str, Template] = {
         fix="give a Parquet file, a CSV file whose first line holds the names, or JSON lines "
         "(.jsonl); save a spreadsheet as CSV.",
     ),
+    "DP-DATA-023": Template(
+        cause="'{path}' describes no table: {reason}.",
+        fix="give metadata of CSVW-EO, CSVW or SmartNoise SQL, or a JSON or YAML file that lists "
+        "`columns` with their types and bounds.",
+    ),
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",
         fix="columns are: {known}.",

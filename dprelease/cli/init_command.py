@@ -1,0 +1,71 @@
+"""`dprelease init`: a first table schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprelease.cli.reporting import reporting, say
+from dprelease.errors.printable import one_line
+
+
+def init(
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="A Parquet, CSV or JSON lines file.", show_default=False),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="The column whose values name the privacy units.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the schema into this new file.")
+    ] = None,
+    peek: Annotated[
+        bool,
+        typer.Option("--peek", help="READ THE VALUES, and propose bounds and keys from them."),
+    ] = False,
+    described: Annotated[
+        Path | None,
+        typer.Option("--from", help="Metadata of CSVW-EO, SmartNoise or the like, JSON or YAML."),
+    ] = None,
+) -> None:
+    """Sketch a table schema from names, types and how texts are written, or from a description.
+
+    Without --peek no value is told. With --from no file of rows is opened.
+    """
+    if peek and (source is None or described is not None):
+        raise typer.BadParameter("--peek reads the file that is sketched, and goes without --from")
+    with reporting(False) as state:
+        from dprelease.errors import OutputError
+        from dprelease.scaffold.sketch import sketch
+
+        folder = None if output is None else output.parent
+        if described is not None:
+            from dprelease.scaffold.translated import translated
+
+            text = translated(described, source, unit, folder)
+        elif source is None:
+            raise typer.BadParameter("give a file to sketch, or --from with a description of one")
+        elif peek:
+            from dprelease.scaffold.proposals import WARNING, peeked_sketch
+
+            text = peeked_sketch(source, unit, folder, state)
+            typer.echo(WARNING, err=True)
+        else:
+            text = sketch(source, unit, folder)
+        if output is None:
+            say(text, end=False)
+            return
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                if peek:
+                    output.chmod(0o600)  # it is as confidential as the data
+                file.write(text)
+        except FileExistsError:
+            raise OutputError("DP-OUTPUT-014", name=output.name) from None
+        except OSError as problem:
+            reason = problem.strerror or type(problem).__name__
+            raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+        say(f"Wrote {one_line(str(output))}: fill in what is marked.")

@@ -1,0 +1,260 @@
+"""Descriptions of tables that other tools for differential privacy read, as columns to sketch.
+
+CSVW-EO and what came before it (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain CSVW: JSON. The
+metadata of SmartNoise SQL: YAML. Lists of columns with types and bounds, as they are written down
+for OpenDP and Tumult Analytics: JSON or YAML. No row is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dprelease.errors import DataError, DpReleaseError, Place
+from dprelease.schema.yaml_text.reader import SIZE_LIMIT, parse
+from dprelease.system.files import read_file
+
+CSVW, SMARTNOISE, COLUMNS = "CSVW", "SmartNoise", "columns"
+
+TYPES = {
+    "integer": (
+        "int", "integer", "long", "short", "byte", "nonnegativeinteger", "positiveinteger", "int32",
+        "int64", "unsignedint", "i32", "i64", "u32", "u64",
+    ),
+    "number": (
+        "float", "double", "decimal", "number", "numeric", "real", "f32", "f64", "float64",
+    ),
+    "boolean": ("boolean", "bool"),
+    "date": ("date",),
+    "timestamp": ("datetime", "timestamp", "datetimestamp"),
+    "text": ("string", "str", "text", "varchar", "token", "anyuri", "normalizedstring"),
+}  # fmt: skip
+_KIND = {word: kind for kind, words in TYPES.items() for word in words}
+
+Told = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One column: its kind, as columns are declared, and what is said of its values, as text."""
+
+    name: str
+    kind: str
+    lower: str | None = None
+    upper: str | None = None
+    values: tuple[str, ...] = ()
+    label: str = ""
+    is_unit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """A described table; `source`: its file, if that is named. Bounds: None where none is said."""
+
+    form: str
+    name: str
+    columns: tuple[Described, ...]
+    max_groups: str | None = None
+    max_rows: str | None = None
+    source: str | None = None
+    left_out: tuple[str, ...] = field(default=())
+
+
+def described_table(path: Path) -> DescribedTable:
+    """Return the first table that a file describes.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-023 for a file that can't be read, or describes no table.
+    """
+    values, why = _read(path)
+    if not why:
+        made = _table(values)
+        if made is not None and made.columns:
+            return made
+        why = "it describes no columns of a table"
+    raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
+
+
+def _read(path: Path) -> tuple[Any, str]:
+    """Return the values of a file, all of its scalars as text; or why there are none."""
+    try:
+        text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None, "it is not there, not UTF-8, or larger than a description is"
+    if text.lstrip()[:1] in ("{", "["):
+        text = _as_yaml(text)
+    try:
+        return parse(text, path).values, ""
+    except (DpReleaseError, yaml.YAMLError):
+        return None, "it is neither JSON nor plain YAML with keys"
+
+
+def _as_yaml(text: str) -> str:
+    """Return JSON as YAML reads it; of a list of columns, under the key of one."""
+    try:
+        values = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
+        whole = {"columns": values} if isinstance(values, list) else values
+        return json.dumps(whole, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text  # maybe YAML in braces
+
+
+def _table(values: Any) -> DescribedTable | None:
+    if not isinstance(values, Mapping):
+        return None
+    plain = {_bare(name): value for name, value in values.items()}
+    if isinstance(plain.get("tables"), list):  # a group of tables
+        first = next((one for one in plain["tables"] if isinstance(one, Mapping)), {})
+        plain = {_bare(name): value for name, value in first.items()}
+    if isinstance(plain.get("tableSchema"), Mapping):
+        return _csvw(plain)
+    for root in (values.get("Database"), values):
+        if isinstance(root, Mapping) and "columns" not in plain:
+            made = _smartnoise(root)
+            if made is not None:
+                return made
+    return _plain(plain) if "columns" in plain else None
+
+
+def _bare(name: str) -> str:
+    """Return a name without its namespace: `csvw-safe:public.privacyId` is `privacyId`."""
+    return re.split(r"[:.]", name)[-1] if not name.startswith("@") else name
+
+
+def _csvw(table: Told) -> DescribedTable:
+    schema = {_bare(name): value for name, value in table["tableSchema"].items()}
+    unit = _text(table.get("privacyUnit"))
+    columns = []
+    for held in _mappings(schema.get("columns")):
+        column = {_bare(name): value for name, value in held.items()}
+        datatype = column.get("datatype")
+        inner = datatype if isinstance(datatype, Mapping) else column
+        base = inner.get("base", "string") if isinstance(datatype, Mapping) else datatype
+        name = _text(column.get("name")) or _text(column.get("titles"))
+        if name:
+            columns.append(
+                Described(
+                    name,
+                    _kind_of(base),
+                    _text(inner.get("minimum", inner.get("minInclusive", column.get("minimum")))),
+                    _text(inner.get("maximum", inner.get("maxInclusive", column.get("maximum")))),
+                    _values(column),
+                    _text(column.get("titles")) or "",
+                    name == unit or _text(column.get("privacyId")) == "true",
+                )
+            )
+    return DescribedTable(
+        CSVW,
+        _text(table.get("name")) or Path(_text(table.get("url")) or "table").stem,
+        tuple(columns),
+        _text(table.get("maxGroupsPerUnit")) or _text(table.get("maxInfluencedPartitions")),
+        _text(table.get("maxContributions")),
+        _text(table.get("url")),
+    )
+
+
+def _values(column: Told) -> tuple[str, ...]:
+    """Return the keys that a column is said to have: of its partitions, if not by themselves."""
+    for name in ("keyValues", "publicKeys", "publicKeyValues", "values", "keys"):
+        if isinstance(column.get(name), list):
+            return tuple(text for text in map(_text, column[name]) if text is not None)
+    found: list[str] = []
+    for name in ("partitions", "publicPartitions"):
+        for held in _mappings(column.get(name)):
+            partition = {_bare(key): value for key, value in held.items()}
+            predicate = partition.get("predicate", partition)
+            if isinstance(predicate, Mapping):
+                values = {_bare(key): value for key, value in predicate.items()}
+                found += [text for text in (_text(values.get("partitionValue")),) if text]
+    return tuple(dict.fromkeys(found))
+
+
+def _smartnoise(databases: Told) -> DescribedTable | None:
+    """Return the first table of collections of databases, schemas and tables, however deep."""
+    for name, held in databases.items():
+        if not isinstance(held, Mapping):
+            continue
+        columns = {key: value for key, value in held.items() if isinstance(value, Mapping)}
+        if any("type" in column for column in columns.values()):
+            return _smartnoise_table(name, held, columns)
+        inner = _smartnoise(held)
+        if inner is not None:
+            return inner
+    return None
+
+
+def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> DescribedTable:
+    described = [
+        Described(
+            column,
+            _kind_of(told.get("type")),
+            _text(told.get("lower", told.get("min"))),
+            _text(told.get("upper", told.get("max"))),
+            is_unit=_flag(told.get("private_id")),
+        )
+        for column, told in columns.items()
+    ]
+    return DescribedTable(SMARTNOISE, name, tuple(described), None, _text(table.get("max_ids")))
+
+
+def _plain(table: Told) -> DescribedTable | None:
+    """Return a table of listed columns: a list of mappings with a name, or a mapping of them."""
+    columns = table["columns"]
+    if isinstance(columns, Mapping):
+        named = [
+            {"name": name, **(told if isinstance(told, Mapping) else {"type": told})}
+            for name, told in columns.items()
+        ]
+    else:
+        named = [dict(one) for one in _mappings(columns)]
+    unit = _text(table.get("privacy_unit", table.get("protected_change", table.get("id"))))
+    described = []
+    for told in named:
+        name = _text(told.get("name", told.get("column")))
+        bounds = told.get("bounds")
+        low, high = bounds if isinstance(bounds, list) and len(bounds) == 2 else (None, None)
+        kind = told.get("type", told.get("column_type", told.get("dtype")))
+        if name:
+            described.append(
+                Described(
+                    name,
+                    _kind_of(kind),
+                    _text(told.get("lower", told.get("min", low))),
+                    _text(told.get("upper", told.get("max", high))),
+                    _values({**told, "values": told.get("categories", told.get("values"))}),
+                    _text(told.get("label")) or "",
+                    name == unit,
+                )
+            )
+    name = _text(table.get("name", table.get("table"))) or "table"
+    return DescribedTable(COLUMNS, name, tuple(described))
+
+
+def _kind_of(written: object) -> str:
+    word = re.split(r"[.:#/]", str(written or "string"))[-1].strip().lower()
+    return _KIND.get(word, "text")
+
+
+def _mappings(values: object) -> Iterator[Told]:
+    return (one for one in (values if isinstance(values, list) else ()) if isinstance(one, Mapping))
+
+
+def _flag(value: object) -> bool:
+    return (_text(value) or "").lower() == "true"
+
+
+def _text(value: object) -> str | None:
+    """Return a scalar as text; of titles in several languages the first."""
+    if isinstance(value, Mapping):
+        value = next(iter(value.values()), None)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return value if isinstance(value, str) else None
