@@ -270,6 +270,14 @@ def numbers(whole: bool) -> Iterator[Case]:
             yield Case(f"{what}: {number[:12]}", change, PLAN, codes)
 
 
+LABELS = {
+    "plain": "A city",
+    "overridden": "A \u202ecity",
+    "a script": "<script>\x07",
+    "long": "x" * 201,
+}
+
+
 def declarations(whole: bool) -> Iterator[Case]:
     """Yield documents that are many, long or odd."""
     many, two = keys(60_000), ("DP-DECL-001", "DP-DECL-007")
@@ -325,6 +333,14 @@ def declarations(whole: bool) -> Iterator[Case]:
         listed = "city\n" + "".join(f"{i}\n" for i in range(n))
         codes = () if n < 1_000_000 else ("DP-SCHEMA-004",)
         yield Case(f"{n} values", put("cities.csv", listed), CHECK, codes)
+    labelled = edit("people.yaml", ("cities.csv", "{file: cities.csv, column: city, labels: name}"))
+    for what, label in LABELS.items():
+        n = 300_000 if len(label) < 100 else 1000
+        listed = "city,name\n" + "".join(f"{i},{label}\n" for i in range(n))
+        codes = () if what == "plain" else ("DP-LABEL-001",)
+        yield Case(f"labels: {what}", both(labelled, put("cities.csv", listed)), CHECK, codes)
+    said = edit("release.yaml", ("title:", f"about: {{languages: [{'a, ' * 10_000}a]}}\ntitle:"))
+    yield Case("languages", said, CHECK, ("DP-LABEL-004", "DP-DECL-003", "DP-DECL-007"))
 
 
 def sources(whole: bool) -> Iterator[Case]:

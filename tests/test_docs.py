@@ -14,6 +14,7 @@ import pytest
 from dprelease.cli import app
 from dprelease.ledger.account import largest_rho
 from dprelease.privacy.renyi import zcdp_epsilon
+from dprelease.schema.load import read_declaration
 from tests import processes
 from tests.signatures.keys import copied, public
 
@@ -181,3 +182,16 @@ def test_help_names_every_command() -> None:
     for command in [*commands, *groups]:
         assert command in text
         assert re.search(rf"dprelease {command}\b", README), command
+
+
+def test_what_readers_are_told(tmp_path: Path) -> None:
+    """The texts of the README can be declared as they stand there."""
+    section = README.split("## Labels and what else")[1].split("\n## ")[0]
+    shown = [line[4:] for line in section.splitlines() if line.startswith("    ")]
+    (tmp_path / "people.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    rest = ["tables: [people.yaml]", "budget: {epsilon: 1}", "output: out", ""]
+    path = tmp_path / "release.yaml"
+    path.write_text("\n".join([*shown, *rest]), encoding="utf-8")
+    declaration = read_declaration(path)
+    assert declaration.spec.about is not None
+    assert declaration.spec.about.languages == ("en", "fr")
