@@ -97,6 +97,7 @@ def _rows(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
         told: list[tuple[str, int | None]] = [("read", one.rows)]
         if one.lines is not None:
             told.insert(0, ("lines of the file", one.lines))
+        told += [("joined", one.asked if one.asked != one.rows else None)]
         told += [("not meeting the condition", one.condition or None)]
         told += [("without a declared cell", one.no_cell or None)]
         told += [(f"  by '{name}'", n) for name, n in one.keys.items() if n]
@@ -105,7 +106,7 @@ def _rows(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
         told += [("counted", one.counted)]
         for words, number in told:
             if number is not None:
-                lines.append((one.query, words, f"{number:,}", _part(number, one.rows)))
+                lines.append((one.query, words, f"{number:,}", _part(number, one.asked)))
     return lines
 
 
@@ -120,7 +121,7 @@ def _values(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
         ):
             for column, n in numbers.items():
                 if n:
-                    lines.append((one.query, column, words, f"{n:,}", _part(n, one.rows)))
+                    lines.append((one.query, column, words, f"{n:,}", _part(n, one.asked)))
     return lines
 
 

@@ -25,12 +25,16 @@ class Losses:
 
     Rows that don't meet the condition are left out first, then those without a cell (`keys` says
     in how many of them each key is the reason; several may be), then those without an id, then
-    what contribution bounds cut: `bounded`, None where no unit has several rows.
+    what contribution bounds cut: `bounded`, None where no unit has several rows, or keys that are
+    not public have yet to be selected.
     """
 
     query: str
     lines: int | None
     rows: int
+    asked: int
+    """Rows of the query: those that are read, or where a table about people is joined, all pairs of
+    rows that one person has in both."""
     condition: int
     keys: dict[str, int]
     no_cell: int
@@ -49,6 +53,7 @@ class Losses:
             query=query,
             lines=tallies.lines,
             rows=tallies.stored[ROWS, ""],
+            asked=asked[ROWS, ""],
             condition=asked[CONDITION, ""],
             keys=_by_column(asked, KEY),
             no_cell=asked[NO_CELL, ""],
@@ -62,8 +67,8 @@ class Losses:
 
     @property
     def counted(self) -> int:
-        """Return how many rows are counted in the end; joined rows may be more than those read."""
-        return self.rows - self.condition - self.no_cell - self.no_id - (self.bounded or 0)
+        """Return how many rows are counted in the end."""
+        return self.asked - self.condition - self.no_cell - self.no_id - (self.bounded or 0)
 
     def to_json(self) -> dict[str, Any]:
         """Return them as JSON values."""

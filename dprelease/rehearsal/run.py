@@ -30,6 +30,7 @@ from dprelease.rehearsal.comparison import beside_truth, compared, published_tab
 from dprelease.rehearsal.error_summary import rendered, summary
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
+from dprelease.release.disk import most_bytes
 from dprelease.release.execute import publishing
 from dprelease.release.family_run import publish_family
 from dprelease.release.own_source import refuse_own_source
@@ -40,6 +41,9 @@ from dprelease.tables import formats
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+BESIDE = 4
+"""How many times as large as the published tables those with the truth beside them may be."""
 
 ASIDE = "-rehearsal"
 """What follows the declared folder's name in that of its rehearsal."""
@@ -82,7 +86,14 @@ def rehearse(
     blank = dict.fromkeys((n for family in families for n in family.published), Written("", 0))
     draft = manifest.build(cast.unpaid, queries, plan, blank)
     with publishing(
-        cast.unpaid, queries, plan, output=target, overwrite=overwrite, state=state, draft=draft
+        cast.unpaid,
+        queries,
+        plan,
+        output=target,
+        overwrite=overwrite,
+        state=state,
+        draft=draft,
+        tables=most_bytes(families) * (1 + BESIDE),
     ) as release:
         _refuse_release(release.claim.target)
         release = replace(release, notes={NOTED: NOTE})

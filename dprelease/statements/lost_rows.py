@@ -15,6 +15,7 @@ from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
 from dprelease.statements.meanings import typed
+from dprelease.statements.partition_counts import key_text
 from dprelease.statements.physical import base_type
 
 ROWS, CONDITION, NO_CELL, NO_ID = "rows", "condition", "no cell", "no id"
@@ -78,19 +79,22 @@ def _asked(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
     Values are those of rows that are in a cell and have an id, before contribution bounds.
     """
     query, predicate = compiler.query, compiler.query.predicate
+    columns = query.table.columns
     meets = "true" if predicate is None else f"coalesce(({predicate.sql}), false)"
     codes = {key.column: compiler._code(key, compiler._raw_key(key)) for key in compiler.space.keys}
+    if query.private is not None:  # whatever has a text may be a key
+        codes = {name: key_text(name, columns[name]) for name, _ in query.private.columns}
     inside = " AND ".join([f"({code}) IS NOT NULL" for code in codes.values()]) or "true"
     known = "true"
     if query.unit.id is not None:
         known = f"{typed_column(query.unit.id)} IS NOT NULL"
+    yield (ROWS, ""), "count(*)"
     yield (CONDITION, ""), _count(f"NOT ({meets})")
     for name, code in codes.items():
         yield (KEY, name), _count(f"{meets} AND ({code}) IS NULL")
     yield (NO_CELL, ""), _count(f"{meets} AND NOT ({inside})")
     yield (NO_ID, ""), _count(f"{meets} AND {inside} AND NOT ({known})")
     counts = f"{meets} AND {inside} AND {known}"
-    columns = query.table.columns
     names = [m.aggregate.column for m in query.measurements if m.aggregate.lattice is not None]
     for name in dict.fromkeys(name for name in names if name is not None):
         value = typed_column(name)

@@ -19,12 +19,12 @@ def partition(query: Query) -> str:
     """
     if query.private is None:
         raise TypeError("the query has public keys")
-    texts = [_text(name, query.table.columns[name]) for name, _ in query.private.columns]
+    texts = [key_text(name, query.table.columns[name]) for name, _ in query.private.columns]
     parts = [f"CAST(length({text}) AS VARCHAR) || ':' || {text}" for text in texts]
     return " || ".join(parts) or "''"
 
 
-def _text(name: str, column: Column) -> str:
+def key_text(name: str, column: Column) -> str:
     """Return a key's value as a text; NULL drops the row."""
     value = typed_column(name)
     match column:

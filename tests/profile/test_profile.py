@@ -69,20 +69,45 @@ def invoked(*words: str) -> Result:
 
 
 def test_every_row_is_accounted_for(tmp_path: Path) -> None:
-    rows = [*ROWS, "f,Z\xfcrich,f,50,5", "g,Bern"]  # no UTF-8, too few fields
+    rows = [*ROWS, "f,Z\xfcrich,f,50,5", "g,Bern", "h,Rome,x,5,5"]  # no UTF-8, too few fields
     path = write(tmp_path, rows)
     (told,) = profile_of(read_declaration(path), {}).losses
-    assert (told.lines, told.rows) == (16, 14)
-    assert told.condition == 2  # 17, and an age that can't be read
+    assert (told.lines, told.rows) == (17, 15)
+    assert told.condition == 3  # 17 and 5, and an age that can't be read
     assert told.no_cell == 3
     assert told.keys == {"city": 2, "sex": 2}
     assert told.no_id == 1
     assert told.bounded == 1 + 2  # a second row of a in one cell, and two of four cells of a
-    assert told.counted == 14 - 2 - 3 - 1 - 3
+    assert told.counted == 15 - 3 - 3 - 1 - 3
     assert told.unread == {"person": 0, "city": 0, "sex": 0, "age": 1, "cost": 1}
     assert told.low == {"cost": 1, "age": 0}
     assert told.high == {"cost": 2, "age": 1}
     assert told.missing == {"cost": 2, "age": 0}
+
+
+def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
+    """Losses are of the rows that the query asks: of pairs of rows, and of rows with a key."""
+    rows = ["a,Bern,f,20,1", "a,Thun,f,20,1", "b,Bern,f,20,1", "c,,f,20,1", "d,Rome,f,20,1"]
+    release = RELEASE.replace("where: age >= 18\n    group_by: [city, sex]", "HOW").replace(
+        ", cost: {sum: cost}, middle: {median: age}", ""
+    )
+    found = "group_by: [city]\n    private_keys: true"
+    path = write(tmp_path, rows, release.replace("{epsilon: 1}", "{epsilon: 1, delta: 1e-9}"))
+    path.write_text(path.read_text().replace("HOW", found))
+    (told,) = profile_of(read_declaration(path), {}).losses
+    assert (told.asked, told.keys, told.no_cell) == (5, {"city": 2}, 2)  # one is not declared
+    assert (told.bounded, told.counted) == (None, 3)
+    stays = SCHEMA.replace("table: visits", "table: stays").replace("visits.csv", "stays.csv")
+    (tmp_path / "stays.yaml").write_text(
+        re.sub("  (city|sex|age|cost): .*\n", "", stays) + "  night: {type: integer}\n"
+    )
+    (tmp_path / "stays.csv").write_text("person,night\na,1\na,2\na,3\nb,1\n")
+    joined = "join: {table: stays, on_unit: true, max_groups: 2, max_rows_per_group: 2}\n    group_by: [city]"
+    path.write_text(
+        release.replace("[visits.yaml]", "[visits.yaml, stays.yaml]").replace("HOW", joined)
+    )
+    (told,) = profile_of(read_declaration(path), {}).losses
+    assert (told.rows, told.asked, told.bounded, told.counted) == (5, 7, 2, 5)
 
 
 def slow(frame: pd.DataFrame, max_groups: int, max_rows: int) -> int:

@@ -142,6 +142,24 @@ queries:
 output: out/agree
 """
 
+EXACT = """\
+title: Tables with exact totals
+tables: [homes.yaml, visits.yaml]
+budget: {epsilon: 2, neighbours: replace}
+mechanism: discrete_laplace
+queries:
+  agree:
+    from: visits
+    hierarchy: [state, city]
+    marginals: [[], [sex]]
+    columns: {n: {count: "*"}}
+    consistent:
+      non_negative: true
+      invariants: [{level: state}]
+      acknowledge: invariants are published exactly
+output: out/exact
+"""
+
 
 def write(folder: Path, release: str = RELEASE) -> Path:
     """Write the declarations into a folder, and return the release file; no source is there."""

@@ -31,7 +31,7 @@ from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from dprelease.verification.sealed import FORMS, read_sealed
-from tests.rehearsal.build import AGREEING, FOUND, write
+from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
 
 CANARY = "Xq7canaryZ"
@@ -159,6 +159,15 @@ def test_margins_cover_as_often_as_they_say(tmp_path: Path) -> None:
     assert 0.93 < told["covered"] < 0.98
     assert abs(told["mean_absolute_error"] / told["expected"] - 1) < 0.15
     assert sum(one["cells"] for one in told["classes"]) == 1600
+
+
+def test_invariants_are_those_of_the_invented_people(tmp_path: Path) -> None:
+    folder = rehearse(read_declaration(write(tmp_path, EXACT)), rows={"visits": 2_000})
+    for name in ("estimates/agree_state", "tables/agree_state", "tables/agree_total"):
+        found = truth(folder, name)
+        assert found["n"].tolist() == found["true_n"].tolist()
+    assert (truth(folder, "tables/agree_city_sex").eval("n != true_n")).any()
+    assert dprelease.verify(folder, rehearsal=True).ok
 
 
 # What is opened
