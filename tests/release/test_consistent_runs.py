@@ -41,9 +41,20 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_frames_give_what_files_give(tmp_path: Path) -> None:
-    one = published(tmp_path / "file", **ASKED)
-    declaration = declared(tmp_path / "frame", **ASKED)
+WAYS: dict[str, dict[str, Any]] = {
+    "noise": ASKED,
+    "invariants": {
+        "budget": "epsilon: 1, delta: 1e-6, neighbours: replace",
+        "consistent": "{non_negative: true, invariants: [{level: town}], "
+        "acknowledge: invariants are published exactly}",
+    },
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_frames_give_what_files_give(way: str, tmp_path: Path) -> None:
+    one = published(tmp_path / "file", **WAYS[way])
+    declaration = declared(tmp_path / "frame", **WAYS[way])
     frame = pd.read_csv(tmp_path / "frame/people.csv")
     (tmp_path / "frame/people.csv").unlink()
     other = run(declaration, bits=Keyed("family"), frames={"people": frame})
@@ -69,10 +80,11 @@ def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.audit
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
-def test_spark_publishes_the_same(tmp_path: Path) -> None:
-    one = published(tmp_path / "one", rows=100, **ASKED)
+@pytest.mark.parametrize("way", WAYS)
+def test_spark_publishes_the_same(way: str, tmp_path: Path) -> None:
+    one = published(tmp_path / "one", rows=100, **WAYS[way])
     with local_spark():
-        other = published(tmp_path / "other", rows=100, more="engine: spark\n", **ASKED)
+        other = published(tmp_path / "other", rows=100, more="engine: spark\n", **WAYS[way])
     assert files(one) == files(other)
     assert dprelease.verify(other).ok
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -15,10 +17,13 @@ from dprelease.errors import OutputError, State
 from dprelease.exact import duckdb
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
+from dprelease.query.keys import Key
 from dprelease.release import disk
 from dprelease.release.disk import in_words, most_bytes
 from dprelease.release.pipeline import run
 from dprelease.schema.load import Declaration
+from dprelease.tables.family_tables import ROWS
+from dprelease.tables.formats import write_table
 from tests.release.families_of_areas import declared, published
 from tests.release.test_consistent import CASES
 from tests.release.test_consistent_runs import charged
@@ -153,3 +158,46 @@ def test_plans_tell_the_disk(tmp_path: Path) -> None:
     assert "On the disk of 'out/pop': tables of at most" in done.stdout, done.output
     told = CliRunner().invoke(cli.app, ["plan", "--json", str(tmp_path / "release.yaml")])
     assert 1000 < json.loads(told.stdout)["tables_at_most"] < 10**6
+
+
+def column_of(kind: str, rows: int) -> pa.Array:
+    """Return values that no encoding makes smaller."""
+    rng = np.random.default_rng(rows)
+    if kind == "bool":
+        return pa.array(rng.integers(0, 2, rows).astype(bool))
+    if kind.startswith("decimal"):
+        words = rng.integers(-(2**62), 2**62, (rows, 2)) >> np.array([0, 3])
+        buffers = [None, pa.py_buffer(words.astype("<i8").tobytes())]
+        return pa.Array.from_buffers(pa.decimal128(38, 2), rows, buffers)
+    numbers = rng.integers(-(2**62), 2**62, rows)
+    return pa.array(numbers.view(np.float64) if kind == "double" else numbers)
+
+
+@pytest.mark.parametrize("rows", [1, 1_000, 200_000])
+@pytest.mark.parametrize("kind", ["int64", "double", "bool", "decimal128(38, 2)"])
+def test_no_value_takes_more_than_is_counted(kind: str, rows: int, tmp_path: Path) -> None:
+    """Random bits in every column, as the writer of releases encodes and cuts them."""
+    table = pa.table({f"c{i}": column_of(kind, rows) for i in range(3)})
+    path = tmp_path / "t.parquet"
+    write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
+    file = disk._File((), [(name, kind) for name in table.column_names], rows, dense=True)
+    assert path.stat().st_size <= disk._bytes(file)
+
+
+@pytest.mark.parametrize("length", [1, 40])
+@pytest.mark.parametrize(("size", "inner"), [(200, 1), (200, 900), (150_000, 1)])
+def test_no_key_takes_more_than_is_counted(
+    size: int, inner: int, length: int, tmp_path: Path
+) -> None:
+    """Texts without a pattern, each of them standing `inner` times in a row."""
+    rng = np.random.default_rng(size)
+    letters = rng.integers(33, 127, (size, length + 8)).astype(np.uint8)
+    texts = tuple(dict.fromkeys(bytes(row).decode() for row in letters))
+    keys = (Key("k", "text", texts), Key("n", "integer", range(inner)))
+    rows = len(texts) * inner
+    places = np.arange(rows) // inner
+    table = pa.table({"k": pa.array(texts).take(pa.array(places)), "n": np.arange(rows) % inner})
+    path = tmp_path / "t.parquet"
+    write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
+    file = disk._File(keys, [("k", "string"), ("n", "int64")], rows, dense=True)
+    assert path.stat().st_size <= disk._bytes(file)
