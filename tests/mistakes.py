@@ -127,7 +127,7 @@ DP-DECL-002  The key 'budget' is missing.
         """
 release.yaml:4  budget.Epsilon
 DP-DECL-001  There is no key 'Epsilon' here; did you mean 'epsilon'.
-  Fix    known keys are: delta, epsilon, neighbours, rho, tables.
+  Fix    known keys are: delta, epsilon, neighbours, rho, spend, tables.
 """,
     ),
     (

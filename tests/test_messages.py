@@ -88,7 +88,7 @@ DP-DECL-001  There is no key 'lowr' here; did you mean 'lower'.
         """
 release.yaml:4  budget.epsilom
 DP-DECL-001  There is no key 'epsilom' here; did you mean 'epsilon'.
-  Fix    known keys are: delta, epsilon, neighbours, rho, tables.
+  Fix    known keys are: delta, epsilon, neighbours, rho, spend, tables.
 """,
     ),
     (
@@ -643,7 +643,7 @@ DP-SCHEMA-010  The step of 'income' is not above zero, or a bound lies beyond 2^
         2,
         """
 people.yaml:6  columns.sex.values
-DP-SCHEMA-003  The list of values of 'sex' is empty or has a value twice.
+DP-SCHEMA-003  The list of values of 'sex' has 'F' twice.
   Fix    list every value once.
 """,
     ),
