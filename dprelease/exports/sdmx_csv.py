@@ -23,7 +23,7 @@ class SdmxCsv:
     extra = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield keys whose names the standard reserves, and a period that is none."""
+        """Yield the keys whose names the standard reserves."""
         for table in metadata.read:
             for key in table.keys:
                 if key.name.upper() in RESERVED:
@@ -33,9 +33,6 @@ class SdmxCsv:
                         table.name,
                         key.name,
                     )
-        period = metadata.about.period
-        if period and time_period(period) is None:
-            yield Problem(f"the reference period '{period}' is no year, month, day or two days")
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the structures, then the cubes; see `Export.write`."""

@@ -121,7 +121,7 @@ def test_parameters_are_on_the_safe_side() -> None:
     """Exactly: no less than the law's loss, and the nearest float but for the last digits."""
     for (name, _), event in EVENTS.items():
         (one,) = told([event])
-        scale, s = Fraction(dict(event.parameters).get("scale", "1")), event.sensitivity
+        scale, s = Fraction(float(dict(event.parameters)["scale"])), event.sensitivity
         if name == "gaussian":
             assert Fraction(one.fields["noise_multiplier"]) ** 2 * s.l2_squared <= scale**2
         elif name == "laplace":

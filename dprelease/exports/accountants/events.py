@@ -64,18 +64,19 @@ def told(events: Sequence[Event]) -> list[Told]:
 
 
 def _told(event: Event) -> Told:
-    parameters, sensitivity = dict(event.parameters), event.sensitivity
+    sensitivity = event.sensitivity
+    scale = Fraction(float(dict(event.parameters)["scale"]))  # the very float that was sampled
     if event.mechanism == "gaussian":
-        multiplier = _root_below(Fraction(parameters["scale"]) ** 2 / sensitivity.l2_squared)
+        multiplier = _root_below(scale**2 / sensitivity.l2_squared)
         words = "The law itself, then rounded to the lattice."
         return Told("GaussianDpEvent", {"noise_multiplier": multiplier}, words)
     if event.mechanism == "laplace":
-        multiplier = round_down(Fraction(parameters["scale"]) / sensitivity.l1)
+        multiplier = round_down(scale / sensitivity.l1)
         words = "The law itself, then rounded to the lattice."
         return Told("LaplaceDpEvent", {"noise_multiplier": multiplier}, words)
     if event.mechanism == "discrete_laplace":
         held = {
-            "noise_parameter": round_up(1 / Fraction(parameters["scale"])),
+            "noise_parameter": round_up(1 / scale),
             "sensitivity": sensitivity.l1,
         }
         return Told(DISCRETE_LAPLACE, held, "The law itself.")

@@ -3,7 +3,7 @@
 One observation is a number in a cell: the columns of a table that hold numbers are the codes of a
 dimension `MEASURE`, and `OBS_VALUE` is the number. So that each has a status of its own, and what
 reads SDMX 2.1 reads it too. A column of chosen labels, such as a mode, is a cube by itself, whose
-`OBS_VALUE` is a code. Tables without a column to be read, such as invented persons, are none.
+`OBS_VALUE` is a code. Invented persons are no cube.
 """
 
 from __future__ import annotations
@@ -91,12 +91,19 @@ class Cube:
 def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
     """Yield the cubes of all tables that are published to be read, in order."""
     for table in metadata.read:
+        if _is_of_records(table):
+            continue
         numbers = tuple(value for value in table.values if not is_label(value))
         if numbers:
             yield Cube(table, numbers, labels=False, time=time)
         for value in table.values:
             if is_label(value):
                 yield Cube(table, (value,), labels=True, time=time)
+
+
+def _is_of_records(table: TableMetadata) -> bool:
+    """Return whether rows are invented persons: any number of them, and nothing names a row."""
+    return not table.keys and table.rows != 1 and all(map(is_label, table.values))
 
 
 def is_label(value: ColumnMetadata) -> bool:
