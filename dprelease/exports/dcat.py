@@ -25,6 +25,7 @@ from dprelease.exports.catalogue.vocabularies import (
     language_of,
     types_of,
 )
+from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"
 SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
@@ -64,9 +65,8 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
     node: Node = {
         "@id": "./",
         "@type": "dcat:Dataset",
-        "dct:title": _texts({language: about.title}),
+        "dct:title": _texts(about.titles or {language: about.title}),
         "dct:description": _texts(described),
-        "dct:language": [_iri(language_of(tag)) for tag in metadata.languages],
         "dct:accessRights": {**_iri(PUBLIC), "@type": "dct:RightsStatement"},
         "dpv:hasTechnicalMeasure": _iri(DIFFERENTIAL_PRIVACY),
         "dct:provenance": {
@@ -75,6 +75,11 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
         },
         **_about(about, language),
     }
+    languages = [tag for tag in metadata.languages if tag != UNDETERMINED]
+    if languages:
+        node["dct:language"] = [
+            {**_iri(language_of(tag)), "@type": "dct:LinguisticSystem"} for tag in languages
+        ]
     if about.notes:
         node["skos:note"] = [text for note in about.notes for text in _texts(note)]
     node["dcat:distribution"] = list(_distributions(release, folder))
@@ -98,9 +103,11 @@ def _about(about: About, language: str) -> Node:
     if about.version:
         made["dcat:version"] = about.version
     if about.replaces:
-        made["dct:replaces"] = _named(about.replaces, "dcat:Dataset", "dct:identifier")
+        # No class: a dataset would need a title and a description of its own.
+        replaced = about.replaces
+        made["dct:replaces"] = _iri(replaced) if is_iri(replaced) else {"dct:identifier": replaced}
     if about.methodology:
-        made["foaf:page"] = _named(about.methodology, "foaf:Document", "rdfs:label")
+        made["foaf:page"] = {**_iri(about.methodology), "@type": "foaf:Document"}
     return made
 
 
@@ -129,11 +136,6 @@ def _place(area: str, language: str) -> Node:
     if is_iri(area):
         return {**_iri(area), "@type": "dct:Location"}
     return {"@type": "dct:Location", "skos:prefLabel": _text(language, area)}
-
-
-def _named(told: str, kind: str, label: str) -> Node:
-    """Return what a text names; with the text as its label if it is no address."""
-    return {"@type": kind, **(_iri(told) if is_iri(told) else {label: told})}
 
 
 def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
@@ -187,7 +189,8 @@ def _iri(address: str) -> Node:
 
 
 def _text(language: str, text: str) -> Node:
-    return {"@value": text, "@language": language}
+    told = {} if language == UNDETERMINED else {"@language": language}
+    return {"@value": text, **told}
 
 
 def _texts(texts: Texts) -> Sequence[Node]:
