@@ -28,6 +28,8 @@ from dprelease.exports.catalogue.vocabularies import (
 from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"
+PARQUET = "parquet"
+"""What the tables themselves are, among the formats that lie beside the record."""
 SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
 """How identifiers of SPDX look that end with a version, as those of licences for data do."""
 
@@ -40,8 +42,8 @@ class Dcat:
     Addresses are relative to the record's own, wherever it is published.
     """
 
-    name = "dcat"
-    extra = None
+    name: str = "dcat"
+    extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield nothing: what is mandatory, every release has."""
@@ -139,14 +141,12 @@ def _place(area: str, language: str) -> Node:
 
 
 def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
-    """Yield the tables and whatever lies beside them in other formats, with their digests."""
+    """Yield what lies in the same folder: the tables, and other formats, with their digests."""
     titles = {table.file: table.label for table in release.metadata.tables}
-    for told in release.record["files"]:
-        path = release.folder / told["name"]
-        yield _distribution(release, told["name"], titles.get(told["name"], {}), path)
     for name, files in release.beside.items():
-        for file in files if name != "parquet" else ():
-            yield _distribution(release, file, {}, folder / file)
+        home = release.folder if name == PARQUET else folder
+        for file in files:
+            yield _distribution(release, file, titles.get(file, {}), home / file)
 
 
 def _distribution(release: PublishedRelease, file: str, label: Texts, path: Path) -> Node:

@@ -51,8 +51,8 @@ ONCE_TOLD = {
 class DeploymentRegistry:
     """One record for the registry, to be completed by those who propose it."""
 
-    name = "registry"
-    extra = None
+    name: str = "registry"
+    extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield nothing: what is not known is left out."""

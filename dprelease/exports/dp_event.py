@@ -22,8 +22,8 @@ whole change that the release's relation allows, and this one adds nothing to it
 class DpEventTree:
     """The tree, and what each of its events stands for."""
 
-    name = "dp-event"
-    extra = None
+    name: str = "dp-event"
+    extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield nothing: what has no event is told as unsupported, which no accountant takes."""

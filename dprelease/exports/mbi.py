@@ -41,8 +41,8 @@ class _Group:
 class Marginals:
     """For each query and count an index, and a vector for each of its tables."""
 
-    name = "mbi"
-    extra = None
+    name: str = "mbi"
+    extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield nothing: what is no marginal is left out, with the reason."""

@@ -19,8 +19,8 @@ STRUCTURE = "structure.xml"
 class SdmxCsv:
     """A file of observations for each cube, and one message that describes all of them."""
 
-    name = "sdmx-csv"
-    extra = None
+    name: str = "sdmx-csv"
+    extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield the keys whose names the standard reserves."""

@@ -71,7 +71,8 @@ KNOWN_ELSEWHERE = {RDF.type, DPV.hasTechnicalMeasure}
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.published(tmp_path_factory.mktemp("dcat"))
+    found = made.published(tmp_path_factory.mktemp("dcat"))
+    return replace(found, beside={"parquet": [file["name"] for file in found.record["files"]]})
 
 
 def graph_of(release: PublishedRelease, folder: Path) -> Graph:
@@ -129,7 +130,7 @@ def test_every_file_is_a_distribution_with_its_size_and_digest(
 ) -> None:
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv/by_area.csv").write_text("a,b\n")
-    beside = {"parquet": ["by_area.parquet"], "csv": ["csv/by_area.csv"]}
+    beside = {**release.beside, "csv": ["csv/by_area.csv"]}
     graph = graph_of(replace(release, beside=beside), tmp_path)
     assert wrong(graph) == []
     found = {}
@@ -146,6 +147,14 @@ def test_every_file_is_a_distribution_with_its_size_and_digest(
     }
     recorded = {file["name"]: file["sha256"] for file in release.record["files"]}
     assert all(found[name][1] == digest for name, digest in recorded.items())
+
+
+def test_files_that_lie_elsewhere_are_no_distributions(
+    release: PublishedRelease, tmp_path: Path
+) -> None:
+    graph = graph_of(replace(release, beside={}), tmp_path)
+    assert wrong(graph) == []
+    assert (None, RDF.type, DCAT.Distribution) not in graph
 
 
 ABOUTS: dict[str, dict[str, Any]] = {
