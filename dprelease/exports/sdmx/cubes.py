@@ -14,6 +14,7 @@ from functools import cached_property
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.exports.sdmx.identifiers import cube_id
+from dprelease.postprocess.consistent.outputs import RECORDS
 
 NUMBERS = ("int64", "double", "decimal128")
 UNRELIABLE = "_unreliable"
@@ -91,19 +92,14 @@ class Cube:
 def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
     """Yield the cubes of all tables that are published to be read, in order."""
     for table in metadata.read:
-        if _is_of_records(table):
-            continue
+        if table.name.startswith(f"{RECORDS}/"):
+            continue  # invented persons: nothing names a row
         numbers = tuple(value for value in table.values if not is_label(value))
         if numbers:
             yield Cube(table, numbers, labels=False, time=time)
         for value in table.values:
             if is_label(value):
                 yield Cube(table, (value,), labels=True, time=time)
-
-
-def _is_of_records(table: TableMetadata) -> bool:
-    """Return whether rows are invented persons: any number of them, and nothing names a row."""
-    return not table.keys and table.rows != 1 and all(map(is_label, table.values))
 
 
 def is_label(value: ColumnMetadata) -> bool:
