@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,18 @@ class DpEventTree:
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the tree; see `Export.write`."""
-        text = json.dumps(event_record(release.record["measurements"]), indent=2) + "\n"
+        text = json.dumps(event_record(release.record), indent=2) + "\n"
         with (folder / FILE).open("x", encoding="utf-8", newline="") as file:
             file.write(text)
         return [FILE]
 
 
-def event_record(measurements: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the tree of recorded measurements, with what each event stands for in their order."""
+def event_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tree of a release's noise, with what each event stands for, in their order.
+
+    What is published without noise, outside of the guarantee, is in no event, and listed.
+    """
+    measurements = record["measurements"]
     several = told([Event.from_json(one) for one in measurements])
     kinds = {one.kind for one in several}
     accountant = "RdpAccountant" if "ZCDpEvent" in kinds else "PLDAccountant"
@@ -47,6 +51,7 @@ def event_record(measurements: list[dict[str, Any]]) -> dict[str, Any]:
         "accountant": None if "UnsupportedDpEvent" in kinds else accountant,
         "neighboring_relation": RELATION,
         "event": tree_of(several),
+        "outside_the_guarantee": [one["name"] for one in record.get("invariants", ())],
         "measurements": [
             {
                 "query": measurement["query"],

@@ -91,7 +91,7 @@ def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[
         of_steps = formula == STEPS_OF_NOISE
         told = measured.get(column.name if of_steps else formula[1:-1])
         if told is None or not (of_steps or formula == f"[{told['column']}]"):
-            yield column.name, {}, "it is computed from measurements, and is none itself"
+            yield column.name, {}, "it is no noised measurement, but computed or exact"
         elif told["aggregate"].split(",")[0] != Count().words:
             yield column.name, {}, f"it is no count of rows: {told['aggregate']}"
         elif file["post_processing"].get(column.name):

@@ -204,7 +204,15 @@ def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
 
 def test_what_has_no_event_is_told(tmp_path: Path) -> None:
     event = EVENTS["truncated_laplace", "one cell by one step"]
-    record = exported.event_record([event.to_json()])
+    record = exported.event_record({"measurements": [event.to_json()]})
     assert record["accountant"] is None
     assert record["measurements"][0]["words"].startswith("dp-accounting has no class")
     assert theirs(record["event"]) is None
+
+
+def test_what_is_published_without_noise_is_listed() -> None:
+    event = EVENTS["gaussian", "one cell by one step"].to_json()
+    invariants = [{"query": "q", "column": "n", "exact": "declared", "name": "q.n"}]
+    record = exported.event_record({"measurements": [event], "invariants": invariants})
+    assert record["outside_the_guarantee"] == ["q.n"]
+    assert exported.event_record({"measurements": [event]})["outside_the_guarantee"] == []

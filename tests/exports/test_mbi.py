@@ -100,16 +100,16 @@ def test_what_is_no_marginal_is_left_out_with_the_reason(folder: Path) -> None:
     left_out = {(one["table"], one["column"]): one["reason"] for one in index(folder)["left_out"]}
     wanted = {
         ("by_area", "n"): "finished for readers",
-        ("by_area", "paid"): "computed from measurements",
+        ("by_area", "paid"): "computed or exact",
         ("by_area", "coded"): "finished for readers",
-        ("by_kind", "job"): "computed from measurements",
+        ("by_kind", "job"): "computed or exact",
         ("cube_area", "pay"): "no count of rows: sum of",
         ("cube_area", "with_pay"): "no count of rows: count of rows in which",
         ("cube_area", "five"): "finished for readers",
         ("cube_area", "wild"): "no standard deviation",
         ("cube_area", "people"): "no count of rows: ",
-        ("estimates/agreed_old", "n"): "computed from measurements",
-        ("tables/agreed_old", "n"): "computed from measurements",
+        ("estimates/agreed_old", "n"): "computed or exact",
+        ("tables/agreed_old", "n"): "computed or exact",
     }
     assert {place: words in left_out[place] for place, words in wanted.items()} == dict.fromkeys(
         wanted, True

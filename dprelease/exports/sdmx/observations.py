@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Cells = Sequence[str | None]
 """A column as texts; None is missing."""
 
+CELLS = 1 << 15
+"""Cells that are held as texts at once."""
+
 INFORMATION = "I"
 """The action of a file that is there to be read, and changes nobody's data."""
 
@@ -36,7 +39,8 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
         file.write(_line(["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.header]))
         start = "".join(_field(text) + "," for text in fixed)
         for batch in release.batches(cube.table, rows.columns):
-            file.writelines(start + line for line in rows.lines(batch))
+            for first in range(0, batch.num_rows, CELLS):
+                file.writelines(start + line for line in rows.lines(batch.slice(first, CELLS)))
 
 
 class _Rows:
