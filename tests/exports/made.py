@@ -10,7 +10,7 @@ from dprelease.exports.base import PublishedRelease
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.pipeline import run
-from dprelease.schema.load import read_declaration
+from dprelease.schema.load import Declaration, read_declaration
 from tests.replay import Keyed
 
 AREAS = ["Bern Stadt", "65+", "NA", "_x0041_", "Zürich", "A,B", 'say "x"', "😀", "null", "-"]
@@ -111,7 +111,11 @@ def written(folder: Path, release: str = RELEASE) -> Path:
 
 def published(folder: Path, release: str = RELEASE) -> PublishedRelease:
     """Return such a release, drawn from a stream that repeats."""
-    declaration = read_declaration(written(folder, release))
+    return described(read_declaration(written(folder, release)))
+
+
+def described(declaration: Declaration) -> PublishedRelease:
+    """Publish a declared release; return it with what is said of it."""
     out = run(declaration, bits=Keyed("exports"))
     record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     queries, plan = prepare(declaration)

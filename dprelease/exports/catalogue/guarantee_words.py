@@ -17,9 +17,14 @@ def guarantee_words(record: Mapping[str, Any]) -> str:
     """Return what is protected, by how much, and by which tool, in English."""
     units = list(dict.fromkeys(unit["words"] for unit in record["privacy_unit"]))
     tool = record["tool"]
+    exact = record["guarantee"].get("invariants", [])
+    outside = (
+        [f"Published exactly, outside of this guarantee: {', '.join(exact)}."] if exact else []
+    )
     return " ".join(
         [
             f"Differentially private ({VARIANTS[record['dp_variant']]}): {parameters(record)}.",
+            *outside,
             *units,
             f"Made with {tool['name']} {tool['version']}; the manifest tells all noise.",
         ]
