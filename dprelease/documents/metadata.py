@@ -37,7 +37,8 @@ class ColumnMetadata:
 
     `kind`: its Arrow type as text, as the manifest has it. `of`: the column that a margin, a flag
     or another companion stands beside; its own name for others. `decimals`: how many a reader is
-    shown; the files hold all. `codes`: the values of a key, or of a chosen label.
+    shown; the files hold all. `codes`: the values of a key, or of a chosen label. `confidence`: of
+    a margin or an end of an interval, as a decimal text.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ColumnMetadata:
     description: Texts = field(default_factory=dict)
     footnotes: tuple[Texts, ...] = ()
     codes: CodeList | None = None
+    confidence: str = ""
 
     def title(self, language: str) -> str:
         """Return its label; its name, if none was declared."""

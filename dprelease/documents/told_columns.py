@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 from dprelease.documents.companion_words import label_beside
 from dprelease.documents.metadata import Code, CodeList, ColumnMetadata, Role
+from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.keys import Key, key_of
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
-from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.asked import DEFAULT_CONFIDENCE, ColumnSpec
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -39,6 +40,7 @@ OWN_UNIT = frozenset(("sum", "mean", "stddev", "quantile", "median", "min", "max
 BESIDE = {"moe": Role.MARGIN, "label": Role.LABEL, "unreliable": Role.FLAG}
 """What may stand beside a column that is published as it was noised, by the ending of its name."""
 
+AT_CONFIDENCE = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER))
 IN_ITS_UNIT = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER, Role.STANDARD_ERROR))
 
 
@@ -58,6 +60,11 @@ class Asked:
         if self.spec.decimals is not None or word not in OWN_UNIT:
             return self.spec.decimals
         return getattr(self.query.table.columns.get(str(column)), "decimals", None)
+
+    @property
+    def confidence(self) -> str:
+        """Return that of its margin and interval: declared, or the usual one."""
+        return plain_text(self.published.margin or DEFAULT_CONFIDENCE)
 
 
 def asked_columns(query: Query, spec: QuerySpec) -> dict[str, Asked]:
@@ -175,6 +182,7 @@ class Teller:
             unit=asked.published.unit if is_number else "",
             decimals=asked.decimals if is_number else None,
             label=label_beside(self.texts(asked.spec.label), name.removeprefix(f"{of}_")),
+            confidence=asked.confidence if role in AT_CONFIDENCE else "",
         )
 
     def _chosen(self, asked: Asked) -> CodeList | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,12 +19,15 @@ class PublishedRelease:
     """A release whose tables are written.
 
     `folder`: holds the Parquet files. `record`: its manifest, without what it says of exports and
-    without its digest, so that it is known before these are made.
+    without its digest, so that it is known before these are made. `beside`: by the name of each
+    format that is in the folder that is written into, its files, "parquet" among them where that
+    folder is, or will be, the release's own.
     """
 
     folder: Path
     record: Mapping[str, Any]
     metadata: Metadata
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str] | None = None

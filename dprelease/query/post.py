@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text
+
+LEFT_EMPTY = "are left empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class PostProcessing:
         """Yield what is done, for the manifest."""
         if self.suppress_below is not None:
             yield (
-                f"Noised values below {_of(self.suppress_below, unit)} are left empty; the true "
+                f"Noised values below {_of(self.suppress_below, unit)} {LEFT_EMPTY}; the true "
                 "value decides nothing."
             )
         if self.non_negative:
@@ -47,6 +49,11 @@ class PostProcessing:
                 "Cells are flagged whose margin of error is above "
                 f"{plain_text(100 * self.flag_above)} % of the noised value."
             )
+
+
+def leaves_empty(words: Iterable[str]) -> bool:
+    """Return whether the words of a manifest for a column say that small values are left out."""
+    return any(LEFT_EMPTY in told for told in words)
 
 
 def _of(number: Fraction, unit: str) -> str:

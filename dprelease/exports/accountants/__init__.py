@@ -1,0 +1,1 @@
+"""The noise of a release as the events of dp-accounting."""

@@ -1,0 +1,1 @@
+"""What data catalogues and registries are told of a release."""

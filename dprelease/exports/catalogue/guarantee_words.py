@@ -1,0 +1,42 @@
+"""The guarantee of a release in one paragraph, from its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+VARIANTS = {
+    "pure": "Pure DP",
+    "approximate": "Approximate DP",
+    "zero_concentrated": "Zero-concentrated DP",
+}
+"""Names of the registry of deployments, by those of the manifest."""
+
+
+def guarantee_words(record: Mapping[str, Any]) -> str:
+    """Return what is protected, by how much, and by which tool, in English."""
+    units = list(dict.fromkeys(unit["words"] for unit in record["privacy_unit"]))
+    tool = record["tool"]
+    exact = record["guarantee"].get("invariants", [])
+    outside = (
+        [f"Published exactly, outside of this guarantee: {', '.join(exact)}."] if exact else []
+    )
+    return " ".join(
+        [
+            f"Differentially private ({VARIANTS[record['dp_variant']]}): {parameters(record)}.",
+            *outside,
+            *units,
+            f"Made with {tool['name']} {tool['version']}; the manifest tells all noise.",
+        ]
+    )
+
+
+def parameters(record: Mapping[str, Any]) -> str:
+    """Return the parameters of the guarantee in words."""
+    held = record["guarantee"]
+    words = f"epsilon {held['epsilon']}"
+    if held["delta"] != "0":
+        words += f" at delta {held['delta']}"
+    if held["rho"] is not None:
+        words += f", rho {held['rho']}"
+    return words

@@ -1,0 +1,83 @@
+"""Terms of published vocabularies, by what a release calls them.
+
+Languages, access rights and types of files are those of the EU's authority tables, as DCAT-AP asks;
+types of media those of IANA.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+AUTHORITY = "http://publications.europa.eu/resource/authority"
+MEDIA = "https://www.iana.org/assignments/media-types"
+PUBLIC = f"{AUTHORITY}/access-right/PUBLIC"
+SHA256 = "http://spdx.org/rdf/terms#checksumAlgorithm_sha256"
+DIFFERENTIAL_PRIVACY = "https://w3id.org/dpv#DifferentialPrivacy"
+
+CONTEXT = {
+    "adms": "http://www.w3.org/ns/adms#",
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dct": "http://purl.org/dc/terms/",
+    "dpv": "https://w3id.org/dpv#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "spdx": "http://spdx.org/rdf/terms#",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+"""The prefixes of a record, which stand in it: nothing has to be fetched to read it."""
+
+FILES = {
+    ".parquet": ("application/vnd.apache.parquet", "PARQUET"),
+    ".csv": ("text/csv", "CSV"),
+    ".json": ("application/json", "JSON"),
+    ".jsonld": ("application/ld+json", "JSON_LD"),
+    ".xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "XLSX"),
+    ".xml": ("application/xml", "XML"),
+    ".yaml": ("application/yaml", "YAML"),
+    ".html": ("text/html", "HTML"),
+}
+"""Type of media and of file by extension."""
+
+LANGUAGES = {
+    "ar": "ARA", "bg": "BUL", "bs": "BOS", "ca": "CAT", "cs": "CES", "cy": "CYM", "da": "DAN",
+    "de": "DEU", "el": "ELL", "en": "ENG", "es": "SPA", "et": "EST", "eu": "EUS", "fa": "FAS",
+    "fi": "FIN", "fr": "FRA", "ga": "GLE", "gl": "GLG", "he": "HEB", "hi": "HIN", "hr": "HRV",
+    "hu": "HUN", "hy": "HYE", "id": "IND", "is": "ISL", "it": "ITA", "ja": "JPN", "ka": "KAT",
+    "ko": "KOR", "lb": "LTZ", "lt": "LIT", "lv": "LAV", "mk": "MKD", "mt": "MLT", "nb": "NOB",
+    "nl": "NLD", "nn": "NNO", "no": "NOR", "pl": "POL", "pt": "POR", "rm": "ROH", "ro": "RON",
+    "ru": "RUS", "sk": "SLK", "sl": "SLV", "sq": "SQI", "sr": "SRP", "sv": "SWE", "th": "THA",
+    "tr": "TUR", "uk": "UKR", "vi": "VIE", "zh": "ZHO",
+}  # fmt: skip
+"""Codes of ISO 639-3 that the authority table has, by those of ISO 639-1."""
+
+LICENCES = {
+    "CC0-1.0": f"{AUTHORITY}/licence/CC0",
+    "CC-BY-4.0": f"{AUTHORITY}/licence/CC_BY_4_0",
+    "CC-BY-SA-4.0": f"{AUTHORITY}/licence/CC_BYSA_4_0",
+}
+"""Licences that the authority table has, by their identifiers of SPDX; all others are of SPDX."""
+
+
+def language_of(tag: str) -> str:
+    """Return the term of a language of BCP 47: of the authority, or of the Library of Congress."""
+    first = tag.split("-")[0].lower()
+    if first in LANGUAGES:
+        return f"{AUTHORITY}/language/{LANGUAGES[first]}"
+    part = "iso639-1" if len(first) == 2 else "iso639-2"
+    return f"http://id.loc.gov/vocabulary/{part}/{first}"
+
+
+def types_of(file: str) -> tuple[str, str] | None:
+    """Return the terms of a file's type of media and of its format; None for an unknown one."""
+    found = FILES.get(PurePosixPath(file).suffix)
+    return found and (f"{MEDIA}/{found[0]}", f"{AUTHORITY}/file-type/{found[1]}")
+
+
+def is_iri(text: str) -> bool:
+    """Return whether a text names something on the web, or by a DOI, a URN or a handle."""
+    scheme, colon, rest = text.partition(":")
+    known = scheme.lower() in ("http", "https", "urn", "doi", "hdl", "mailto")
+    marks = '<>"{}|\\^` '
+    return bool(colon and rest) and known and not any(c in marks or c < "!" for c in text)

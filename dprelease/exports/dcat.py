@@ -1,0 +1,200 @@
+"""A record for data catalogues: DCAT-AP 3, as JSON-LD.
+
+Source     SEMIC, DCAT-AP 3.0.0 (14 June 2024); W3C, Data Catalog Vocabulary 3 (22 August 2024).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents.manifest import sha256_of
+from dprelease.documents.metadata import About, Metadata, Texts
+from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.catalogue.guarantee_words import guarantee_words
+from dprelease.exports.catalogue.vocabularies import (
+    CONTEXT,
+    DIFFERENTIAL_PRIVACY,
+    LICENCES,
+    PUBLIC,
+    SHA256,
+    is_iri,
+    language_of,
+    types_of,
+)
+from dprelease.schema.release_parts.about import UNDETERMINED
+
+FILE = "dcat.jsonld"
+PARQUET = "parquet"
+"""What the tables themselves are, among the formats that lie beside the record."""
+SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
+"""How identifiers of SPDX look that end with a version, as those of licences for data do."""
+
+Node = dict[str, Any]
+
+
+class Dcat:
+    """One record: the release as a dataset, each of its files as a distribution.
+
+    Addresses are relative to the record's own, wherever it is published.
+    """
+
+    name: str = "dcat"
+    extra: str | None = None
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """Yield nothing: what is mandatory, every release has."""
+        yield from ()
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """Write the record; see `Export.write`."""
+        record = {"@context": CONTEXT, **dataset(release, folder)}
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+        with (folder / FILE).open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        return [FILE]
+
+
+def dataset(release: PublishedRelease, folder: Path) -> Node:
+    """Return the release as a dataset."""
+    metadata = release.metadata
+    about = metadata.about
+    language = metadata.language
+    described = about.description or {language: guarantee_words(release.record)}
+    node: Node = {
+        "@id": "./",
+        "@type": "dcat:Dataset",
+        "dct:title": _texts(about.titles or {language: about.title}),
+        "dct:description": _texts(described),
+        "dct:accessRights": {**_iri(PUBLIC), "@type": "dct:RightsStatement"},
+        "dpv:hasTechnicalMeasure": _iri(DIFFERENTIAL_PRIVACY),
+        "dct:provenance": {
+            "@type": "dct:ProvenanceStatement",
+            "rdfs:label": _text("en", guarantee_words(release.record)),
+        },
+        **_about(about, language),
+    }
+    languages = [tag for tag in metadata.languages if tag != UNDETERMINED]
+    if languages:
+        node["dct:language"] = [
+            {**_iri(language_of(tag)), "@type": "dct:LinguisticSystem"} for tag in languages
+        ]
+    if about.notes:
+        node["skos:note"] = [text for note in about.notes for text in _texts(note)]
+    node["dcat:distribution"] = list(_distributions(release, folder))
+    return node
+
+
+def _about(about: About, language: str) -> Node:
+    """Return what was declared of the release as a whole, as far as it was."""
+    made: Node = {}
+    if about.publisher:
+        made["dct:publisher"] = {
+            "@type": "foaf:Agent",
+            "foaf:name": _text(language, about.publisher),
+        }
+    if about.contact:
+        made["dcat:contactPoint"] = _contact(about, language)
+    if about.period:
+        made["dct:temporal"] = _period(about.period)
+    if about.area:
+        made["dct:spatial"] = _place(about.area, language)
+    if about.version:
+        made["dcat:version"] = about.version
+    if about.replaces:
+        # No class: a dataset would need a title and a description of its own.
+        replaced = about.replaces
+        made["dct:replaces"] = _iri(replaced) if is_iri(replaced) else {"dct:identifier": replaced}
+    if about.methodology:
+        made["foaf:page"] = {**_iri(about.methodology), "@type": "foaf:Document"}
+    return made
+
+
+def _contact(about: About, language: str) -> Node:
+    name = about.publisher or about.contact
+    made: Node = {"@type": "vcard:Kind", "vcard:fn": _text(language, name)}
+    if is_iri(about.contact):
+        made["vcard:hasURL"] = _iri(about.contact)
+    elif "@" in about.contact and is_iri(f"mailto:{about.contact}"):
+        made["vcard:hasEmail"] = _iri(f"mailto:{about.contact}")
+    else:
+        made["vcard:note"] = _text(language, about.contact)
+    return made
+
+
+def _period(period: str) -> Node:
+    ends = period.split("/")
+    kinds = {4: "xsd:gYear", 7: "xsd:gYearMonth", 10: "xsd:date"}
+    first, last = (
+        {"@value": end, "@type": kinds.get(len(end), "xsd:string")} for end in (ends[0], ends[-1])
+    )
+    return {"@type": "dct:PeriodOfTime", "dcat:startDate": first, "dcat:endDate": last}
+
+
+def _place(area: str, language: str) -> Node:
+    if is_iri(area):
+        return {**_iri(area), "@type": "dct:Location"}
+    return {"@type": "dct:Location", "skos:prefLabel": _text(language, area)}
+
+
+def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
+    """Yield what lies in the same folder: the tables, and other formats, with their digests."""
+    titles = {table.file: table.label for table in release.metadata.tables}
+    for name, files in release.beside.items():
+        home = release.folder if name == PARQUET else folder
+        for file in files:
+            yield _distribution(release, file, titles.get(file, {}), home / file)
+
+
+def _distribution(release: PublishedRelease, file: str, label: Texts, path: Path) -> Node:
+    metadata = release.metadata
+    node: Node = {
+        "@type": "dcat:Distribution",
+        "dct:title": _texts(label or {metadata.language: file}),
+        "dcat:accessURL": _iri(file),
+        "dcat:downloadURL": _iri(file),
+        "dcat:byteSize": {"@value": str(path.stat().st_size), "@type": "xsd:nonNegativeInteger"},
+        "spdx:checksum": {
+            "@type": "spdx:Checksum",
+            "spdx:algorithm": _iri(SHA256),
+            "spdx:checksumValue": {"@value": sha256_of(path), "@type": "xsd:hexBinary"},
+        },
+    }
+    types = types_of(file)
+    if types is not None:
+        node["dcat:mediaType"] = {**_iri(types[0]), "@type": "dct:MediaType"}
+        node["dct:format"] = {**_iri(types[1]), "@type": "dct:MediaTypeOrExtent"}
+    if metadata.about.licence:
+        node["dct:license"] = licence_of(metadata.about.licence, metadata.language)
+    return node
+
+
+def licence_of(licence: str, language: str) -> Node:
+    """Return a licence: by its address, by its identifier of SPDX, or in words."""
+    made: Node = {"@type": "dct:LicenseDocument"}
+    if licence in LICENCES:
+        return {**_iri(LICENCES[licence]), **made}
+    if is_iri(licence):
+        return {**_iri(licence), **made}
+    if re.fullmatch(SPDX, licence):
+        return {**_iri(f"https://spdx.org/licenses/{licence}"), **made}
+    return {**made, "rdfs:label": _text(language, licence)}
+
+
+def _iri(address: str) -> Node:
+    return {"@id": address}
+
+
+def _text(language: str, text: str) -> Node:
+    told = {} if language == UNDETERMINED else {"@language": language}
+    return {"@value": text, **told}
+
+
+def _texts(texts: Texts) -> Sequence[Node]:
+    return [_text(language, text) for language, text in texts.items()]
+
+
+EXPORT = Dcat()

@@ -1,0 +1,251 @@
+"""The record of the public registry of deployments of differential privacy, tiers 1 to 3.
+
+What a release knows is filled in; what it can't know is left out, and told in a comment at the top:
+nobody's intentions are guessed. Texts are Markdown, as the registry's are.
+
+Source     OpenDP, deployments-registry-data, `schemas/deployments-schema.yaml` at 057e5d8;
+           Ghazi, Nanayakkara and Vadhan 2025, arXiv 2509.13509v2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dprelease.documents.metadata import About, Metadata
+from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.catalogue.guarantee_words import VARIANTS
+
+FILE = "registry.yaml"
+Part = dict[str, Any]
+
+STEWARDS = {
+    "deployment.basic.intended_use": "what the product is for",
+    "deployment.basic.publication_date": "the day of publication, as '2026-12-31'",
+    "deployment.basic.data_curators.data_curator_type": "Government, Industry or Nonprofit",
+    "deployment.basic.data_product_sector": "such as Government, Healthcare or Education",
+    "deployment.deployment_model.trust_assumptions": "who sees the data, and why they are trusted",
+    "deployment.deployment_model.actors": "who sees the data or the product",
+    "deployment.deployment_model.release_type": "One release or Many releases",
+    "deployment.deployment_model.data_source_type": "Static or Dynamic",
+    "deployment.implementation.preprocessing_and_hyperparameter_tuning": (
+        "what was done to the data before, and how budget and bounds were chosen"
+    ),
+    "deployment.implementation.justification": "why all of this was chosen",
+    "deployment.administrative.registry_authors": "who fills in this record",
+}
+"""Fields that no declaration tells, with what belongs there."""
+
+ONCE_TOLD = {
+    "deployment.basic.data_curators": "the publisher",
+    "deployment.basic.data_product_region": "the area that the data describe",
+    "deployment.basic.description": "what the product is",
+}
+"""Fields that `about` tells, where it is declared."""
+
+
+class DeploymentRegistry:
+    """One record for the registry, to be completed by those who propose it."""
+
+    name: str = "registry"
+    extra: str | None = None
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """Yield nothing: what is not known is left out."""
+        yield from ()
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """Write the record; see `Export.write`."""
+        record = registry_record(release)
+        lines = ["# A draft for the registry of deployments of differential privacy. Left out are:"]
+        lines += [f"#   {name}: {what}" for name, what in _missing(record)]
+        text = yaml.dump(
+            record, Dumper=_Blocks, allow_unicode=True, sort_keys=False, width=100,
+            default_flow_style=False,
+        )  # fmt: skip
+        with (folder / FILE).open("x", encoding="utf-8", newline="") as file:
+            file.write("\n".join(lines) + "\n" + text)
+        return [FILE]
+
+
+def registry_record(release: PublishedRelease) -> Part:
+    """Return the record, of what is known."""
+    record, about = release.record, release.metadata.about
+    deployment = {
+        "basic": _basic(about, release.metadata),
+        "dp_variant": _variant(record),
+        "privacy_loss": _privacy_loss(record),
+        "deployment_model": {"model_name": "Central", "access_type": "Non-interactive"},
+        "implementation": _implementation(record, about),
+        "administrative": {"status": "Draft", "tier": 3},
+    }
+    slug = re.sub("[^a-z0-9]+", "-", about.title.lower()).strip("-")
+    return ({"url_slug": slug} if slug else {}) | {"deployment": deployment}
+
+
+def _basic(about: About, metadata: Metadata) -> Part:
+    described = about.description.get("en") or about.description.get(metadata.language)
+    return _known(
+        name=about.title,
+        data_curators=[{"data_curator_name": about.publisher}] if about.publisher else None,
+        description=described,
+        data_product_type="Summary statistics",
+        data_product_region=about.area,
+    )
+
+
+def _variant(record: Mapping[str, Any]) -> Part:
+    return _known(
+        variant_name=VARIANTS[record["dp_variant"]],
+        data_domain=_points(_domains(record)),
+        unprotected_quantities=_points(record["unprotected_quantities"]),
+    )
+
+
+def _domains(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield of each table what is read of it, and what its missing and undeclared values become."""
+    treated = {told["query"]: told for told in record["treatments"]}
+    said = set()
+    for unit in record["privacy_unit"]:
+        told = treated.get(unit["query"], {})
+        columns = told.get("columns", {})
+        words = f"Rows of table '{unit['table']}'"
+        if columns:
+            words += ". " + "; ".join(f"{name}: {how}" for name, how in sorted(columns.items()))
+        if told.get("join"):
+            words += f". {told['join']}"
+        if words not in said:
+            said.add(words)
+            yield words
+
+
+def _privacy_loss(record: Mapping[str, Any]) -> Part:
+    held = record["guarantee"]
+    by_rho = record["dp_variant"] == "zero_concentrated" and held["rho"] is not None
+    parameters: Part = {} if by_rho else {"epsilon": float(held["epsilon"])}
+    if held["delta"] != "0":
+        parameters["delta"] = float(held["delta"])
+    if by_rho:
+        parameters["rho"] = float(held["rho"])
+    units = record["privacy_unit"]
+    ids = dict.fromkeys("record" if unit["id"] is None else unit["id"] for unit in units)
+    details = [*dict.fromkeys(unit["words"] for unit in units), _limits(units)]
+    return {
+        "privacy_unit": "; ".join(f"{name}-level" for name in ids),
+        "privacy_unit_details": _points(details),
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": _points(_readings(record)),
+    }
+
+
+def _limits(units: Iterable[Mapping[str, Any]]) -> str:
+    several = dict.fromkeys(
+        f"{unit['max_rows_per_group']} rows in each of {unit['max_groups']} groups"
+        for unit in units
+    )
+    return f"A unit contributes at most {' or '.join(several)} to one query."
+
+
+def _readings(record: Mapping[str, Any]) -> Iterator[str]:
+    held, reading = record["guarantee"], record["reading"]
+    yield f"Epsilon is {held['epsilon']} at delta {held['delta']}, rounded up."
+    if held["rho"] is not None:
+        yield f"rho is {held['rho']}, rounded up."
+    if held["pure_epsilon"] is not None:
+        yield f"The largest privacy loss of all is {held['pure_epsilon']}."
+    yield f"{reading['least_total_error_words']} Here: {reading['least_total_error']:.4f}."
+    if record.get("ledger") is not None:
+        yield "A ledger adds up what all releases about the same people cost."
+
+
+def _implementation(record: Mapping[str, Any], about: About) -> Part:
+    tool = record["tool"]
+    return _known(
+        mechanisms=_points(_mechanisms(record)),
+        composition=record["composition"],
+        post_processing=_points(_steps(record)),
+        utility=_points(_errors(record)),
+        additional_information=_points(
+            [
+                f"Made with {tool['name']} {tool['version']}. Beside the tables lies "
+                "`manifest.json`, which holds declarations, noise and digests; "
+                "`dprelease verify` checks it.",
+                *([f"Methodology: {about.methodology}"] if about.methodology else []),
+                *([f"Licence: {about.licence}"] if about.licence else []),
+                *([f"Contact: {about.contact}"] if about.contact else []),
+            ]
+        ),
+    )
+
+
+def _mechanisms(record: Mapping[str, Any]) -> Iterator[str]:
+    for one in record["measurements"]:
+        numbers = ", ".join(f"{name} {value}" for name, value in sorted(one["parameters"].items()))
+        yield (
+            f"{one['query']}, {one['column']} ({one['aggregate']}): `{one['mechanism']}`, "
+            f"{numbers}, in steps of {one['step']} {one['unit']}".strip()
+            + "."
+        )
+    yield (
+        "Answers are whole numbers on declared lattices, and noise is drawn from its law without "
+        "any error of floating point, by the operating system's random bits."
+    )
+
+
+def _steps(record: Mapping[str, Any]) -> Iterator[str]:
+    yield from record["post_processing"]
+    for family in record.get("families", ()):
+        yield from family["record"].get("words", ())
+    said = (
+        f"{told['name']}, {column}: {words}"
+        for told in record["files"]
+        for column, several in told["post_processing"].items()
+        for words in several
+    )
+    yield from dict.fromkeys(said)
+
+
+def _errors(record: Mapping[str, Any]) -> Iterator[str]:
+    for one in record["measurements"]:
+        yield (
+            f"{one['query']}, {one['column']}: margin of error {one['margin_95']} "
+            f"{one['error_unit']}".strip()
+            + " at 95 %."
+        )
+
+
+def _points(texts: Iterable[str]) -> str | None:
+    """Return a list in Markdown; None for none."""
+    return "".join(f"- {text}\n" for text in texts) or None
+
+
+def _known(**fields: Any) -> Part:
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def _missing(record: Part) -> Iterator[tuple[str, str]]:
+    for name, what in (ONCE_TOLD | STEWARDS).items():
+        held: Any = record
+        for part in name.split("."):
+            held = held[0] if isinstance(held, list) else held
+            held = held.get(part) if isinstance(held, dict) else None
+        if held is None:
+            yield name, what
+
+
+class _Blocks(yaml.SafeDumper):
+    """Writes texts of several lines as they are."""
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Blocks.add_representer(str, _block)
+
+EXPORT = DeploymentRegistry()

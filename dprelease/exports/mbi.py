@@ -1,0 +1,159 @@
+"""Noised marginals with their standard deviations, for private-pgm (the package `mbi`).
+
+For each declared query whose tables are counts of rows: the domain of its keys, and of each table
+the noised counts as a vector in the order of `Factor.datavector`, with the standard deviation of
+its noise. Counts are taken as they were drawn: what was finished for readers (rounded, coded, left
+empty, made to agree) is no measurement, nor are means or sums a marginal; each of these is told
+with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dprelease.documents.file_records import STEPS_OF_NOISE
+from dprelease.documents.metadata import Metadata, Role, TableMetadata
+from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.numerics.lattice import Floats
+from dprelease.query.aggregates.count import Count
+
+FORMAT = "dprelease-mbi/1"
+Told = Mapping[str, Any]
+
+
+@dataclass
+class _Group:
+    """The measurements of one column of one declared query, and the domain of their keys."""
+
+    query: str
+    column: str
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    measurements: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Marginals:
+    """For each query and count an index, and a vector for each of its tables."""
+
+    name: str = "mbi"
+    extra: str | None = None
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """Yield nothing: what is no marginal is left out, with the reason."""
+        yield from ()
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """Write all groups and one list of what is left out; see `Export.write`."""
+        (folder / self.name).mkdir()
+        groups: dict[tuple[str, str], _Group] = {}
+        left_out, files = [], []
+        for table in release.metadata.tables:
+            for column, told, reason in _columns(release, table):
+                keys = {} if reason else _values(release, table)
+                declared = all(key.codes is not None for key in table.keys)
+                full = declared and prod(map(len, keys.values())) == _rows(release, table)
+                if not reason and not full:
+                    reason = "its keys are not all combinations of declared values"
+                if reason:
+                    left_out.append({"table": table.name, "column": column, "reason": reason})
+                    continue
+                group = groups.setdefault((table.query, column), _Group(table.query, column))
+                group.values |= keys
+                vector = f"{self.name}/{table.name.replace('/', '-')}-{column}.npy"
+                group.measurements.append(_measurement(vector, list(keys), told))
+                np.save(folder / vector, _vector(release, table, column), allow_pickle=False)
+                files.append(vector)
+        index = f"{self.name}/index.json"
+        record = {
+            "format": FORMAT,
+            "groups": [_group_record(group) for group in groups.values()],
+            "left_out": left_out,
+        }
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+        (folder / index).write_text(text, encoding="utf-8", newline="")
+        return [index, *files]
+
+
+def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[str, Told, str]]:
+    """Yield each column with numbers: its measurement, or nothing and why it is left out."""
+    file = _file(release, table)
+    measured = {
+        m["column"]: m for m in release.record["measurements"] if m["query"] == file["query"]
+    }
+    for column in table.of_role(Role.VALUE, Role.MEASUREMENT):
+        formula = file["computed"].get(column.name, "")
+        of_steps = formula == STEPS_OF_NOISE
+        told = measured.get(column.name if of_steps else formula[1:-1])
+        if told is None or not (of_steps or formula == f"[{told['column']}]"):
+            yield column.name, {}, "it is no noised measurement, but computed or exact"
+        elif told["aggregate"].split(",")[0] != Count().words:
+            yield column.name, {}, f"it is no count of rows: {told['aggregate']}"
+        elif file["post_processing"].get(column.name):
+            yield column.name, {}, "it was finished for readers, and its noise has another law"
+        elif told["standard_deviation"] is None:
+            yield column.name, {}, f"{told['mechanism']} noise has no standard deviation"
+        else:
+            yield column.name, told, ""
+
+
+def _file(release: PublishedRelease, table: TableMetadata) -> Told:
+    file: Told = next(one for one in release.record["files"] if one["name"] == table.file)
+    return file
+
+
+def _rows(release: PublishedRelease, table: TableMetadata) -> int:
+    rows: int = _file(release, table)["rows"]
+    return rows
+
+
+def _values(release: PublishedRelease, table: TableMetadata) -> dict[str, list[Any]]:
+    """Return the values of each key, in the order in which the table's cells have them."""
+    keys = [key.name for key in table.keys]
+    found: dict[str, dict[Any, None]] = {key: {} for key in keys}
+    for batch in release.batches(table, keys) if keys else ():
+        for key in keys:
+            found[key].update(dict.fromkeys(batch.column(key).unique().to_pylist()))
+    return {key: [_json(value) for value in values] for key, values in found.items()}
+
+
+def _json(value: Any) -> str | int | bool:
+    return value if isinstance(value, (str, int)) else str(value)
+
+
+def _measurement(file: str, clique: list[str], told: Told) -> dict[str, Any]:
+    return {
+        "file": file.rpartition("/")[2],
+        "clique": clique,
+        "stddev": told["standard_deviation"],
+        "mechanism": told["mechanism"],
+        "parameters": told["parameters"],
+    }
+
+
+def _vector(release: PublishedRelease, table: TableMetadata, column: str) -> Floats:
+    """Return the noised counts of a table's cells, in order."""
+    parts = [batch.column(0).to_numpy() for batch in release.batches(table, [column])]
+    vector: Floats = np.concatenate(parts).astype(np.float64)
+    return vector
+
+
+def _group_record(group: _Group) -> dict[str, Any]:
+    return {
+        "query": group.query,
+        "column": group.column,
+        "domain": {
+            "attributes": list(group.values),
+            "shape": [len(values) for values in group.values.values()],
+            "values": group.values,
+        },
+        "measurements": group.measurements,
+    }
+
+
+EXPORT = Marginals()

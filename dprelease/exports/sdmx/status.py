@@ -1,0 +1,50 @@
+"""What is said of an observation beside its number: status, and whether it is for publication.
+
+Codes are those of the cross-domain lists CL_OBS_STATUS 2.2 and CL_CONF_STATUS 1.3 of SDMX, with
+their meaning; only those that a release needs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NORMAL, UNRELIABLE, SUPPRESSED, MISSING = "A", "U", "Q", "O"
+FREE, WITHHELD = "F", "N"
+
+OBS_STATUS: Final = {
+    NORMAL: ("Normal value", "The noised value, as the release declares it."),
+    UNRELIABLE: (
+        "Low reliability",
+        "The margin of error is larger than the part of the value that the release declares.",
+    ),
+    SUPPRESSED: (
+        "Missing value; suppressed",
+        "Left empty because the noised value is below what the release declares, or there is none; "
+        "the true value decides nothing.",
+    ),
+    MISSING: (
+        "Missing value",
+        "There is none, as there is no mean where the noised count is below 1.",
+    ),
+}
+"""Name and meaning of each status of an observation."""
+
+CONF_STATUS: Final = {
+    FREE: ("Free (free for publication)", "Published."),
+    WITHHELD: (
+        "Not for publication, restricted for internal use only",
+        "Withheld by the rule that the release declares; no other table may tell it.",
+    ),
+}
+"""Name and meaning of each status of confidentiality."""
+
+
+def status_of(value: str | None, unreliable: bool, may_be_empty: bool) -> tuple[str, str]:
+    """Return the two statuses of an observation.
+
+    `value`: as it is written; None if the cell is empty. `may_be_empty`: whether the release
+    declares that small values of the column are left empty.
+    """
+    if value is None:
+        return (SUPPRESSED, WITHHELD) if may_be_empty else (MISSING, FREE)
+    return (UNRELIABLE if unreliable else NORMAL), FREE

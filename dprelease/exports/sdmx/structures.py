@@ -1,0 +1,220 @@
+"""The structures of all cubes of a release: concepts, code lists, data structures, dataflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeVar
+
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, written
+from dprelease.exports.sdmx.cubes import Cube, cubes
+from dprelease.exports.sdmx.identifiers import (
+    agency_id,
+    code_id,
+    component_id,
+    time_period,
+    version_of,
+)
+from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
+
+Content = TypeVar("Content")
+
+CONCEPTS = "CONCEPTS"
+TEXT_TYPES = {"int64": "Long", "date32[day]": "GregorianDay", "bool": "Boolean"}
+"""How keys without a list of codes are written, by their Arrow types; all others as texts."""
+
+OWN = {
+    "MEASURE": ("Measure", "Which of the table's columns the number is."),
+    "TIME_PERIOD": ("Time period", "The reference period of the release."),
+    "OBS_VALUE": ("Observation value", "The noised value."),
+    "OBS_STATUS": ("Observation status", "Whether there is a value, and a reliable one."),
+    "CONF_STATUS": ("Confidentiality status", "Whether the value is for publication."),
+    "UNIT_MEASURE": ("Unit of measure", "The unit of the value and of what stands beside it."),
+    "DECIMALS": ("Decimals", "How many decimals a reader is shown."),
+    "CONFIDENCE_LEVEL": ("Level of confidence", "That of the margin of error and the interval."),
+    "MARGIN_OF_ERROR": ("Margin of error", "The value errs by no more, at the confidence level."),
+    "STANDARD_ERROR": ("Standard error", "The standard deviation of the value's error."),
+    "LOWER_BOUND": ("Lower bound", "Lower end of the interval around the truth."),
+    "UPPER_BOUND": ("Upper bound", "Upper end of the interval around the truth."),
+    "VALUE_LABEL": ("Label of the value", "The value as a text, where its ends are coded."),
+    "ADJUSTED": ("Adjusted", "Whether the value had to leave its interval."),
+}
+"""Concepts that every release has in common, with their meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A concept, a code, or what has a name otherwise: its texts by language."""
+
+    id: str
+    name: Texts
+    description: Texts = field(default_factory=dict)
+    footnotes: tuple[Texts, ...] = ()
+    value: str = ""
+    """The declared value of a code whose identifier is another text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a data structure.
+
+    `codes`: the identifier of its code list; empty for what is not coded, which is a `text_type`.
+    `level`: of an attribute, "observation" or the dimension that it belongs to.
+    """
+
+    id: str
+    concept: str
+    codes: str = ""
+    text_type: str = ""
+    level: str = ""
+    mandatory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The data structure of a cube, and the dataflow of the same identifier."""
+
+    item: Item
+    dimensions: tuple[Component, ...]
+    attributes: tuple[Component, ...]
+    measure: Component
+
+
+@dataclass
+class Structures:
+    """All structures of a release."""
+
+    agency: str
+    agency_name: str
+    version: str
+    languages: tuple[str, ...]
+    title: str
+    concepts: dict[str, Item] = field(default_factory=dict)
+    code_lists: dict[str, tuple[Item, tuple[Item, ...]]] = field(default_factory=dict)
+    cubes: list[Structure] = field(default_factory=list)
+
+    def concept(self, column: ColumnMetadata) -> str:
+        """Return the concept of a column: one for all tables that say the same of it."""
+        item = _item(component_id(column.name), column, self.languages[0])
+        return _shared(self.concepts, item.id, item)
+
+    def code_list(self, column: ColumnMetadata) -> str:
+        """Return the list of a column's codes: one for all tables in which it has the same."""
+        if column.codes is None:
+            return ""
+        own = component_id(column.name)
+        codes = tuple(
+            Item(
+                code_id(text := written(value)),
+                column.codes.labels.get(value) or {self.languages[0]: text or '""'},
+                value="" if code_id(text) == text else text,
+            )
+            for value in column.codes.values
+        )
+        name = column.label or {self.languages[0]: column.name}
+        return _shared(self.code_lists, f"CL_{own}", (Item("", name), codes))
+
+
+def structures_of(metadata: Metadata) -> Structures:
+    """Return the structures of a release, in the order of its tables."""
+    about = metadata.about
+    made = Structures(
+        agency=agency_id(about.publisher),
+        agency_name=about.publisher or "Not told",
+        version=version_of(about.version),
+        languages=metadata.languages,
+        title=about.title,
+    )
+    for name, (title, meaning) in OWN.items():
+        made.concepts[name] = Item(name, {"en": title}, {"en": meaning})
+    for name, codes in (("OBS_STATUS", OBS_STATUS), ("CONF_STATUS", CONF_STATUS)):
+        items = tuple(Item(code, {"en": a}, {"en": b}) for code, (a, b) in codes.items())
+        made.code_lists[f"CL_{name}"] = (Item("", {"en": OWN[name][0]}), items)
+    for cube in cubes(metadata, time_period(about.period)):
+        made.cubes.append(_structure(made, cube))
+    return made
+
+
+def _structure(made: Structures, cube: Cube) -> Structure:
+    table = cube.table
+    dimensions = [_dimension(made, key) for key in table.keys]
+    language = made.languages[0]
+    codes = tuple(_item(component_id(value.name), value, language) for value in cube.values)
+    several = (Item("", {"en": f"Measures of {table.name}"}), codes)
+    measures = _shared(made.code_lists, f"CL_{cube.id}-MEASURE", several)
+    dimensions.append(Component("MEASURE", "MEASURE", codes=measures))
+    if cube.time is not None:
+        dimensions.append(
+            Component("TIME_PERIOD", "TIME_PERIOD", text_type="ObservationalTimePeriod")
+        )
+    return Structure(
+        Item(
+            cube.id,
+            table.label or {language: table.name},
+            table.description,
+            table.footnotes,
+        ),
+        tuple(dimensions),
+        tuple(_attributes(cube)),
+        _measure(made, cube),
+    )
+
+
+def _dimension(made: Structures, key: ColumnMetadata) -> Component:
+    concept = made.concept(key)
+    codes = made.code_list(key) if is_coded(key) else ""
+    text_type = "" if codes else TEXT_TYPES.get(key.kind, "String")
+    return Component(component_id(key.name), concept, codes, text_type)
+
+
+def is_coded(key: ColumnMetadata) -> bool:
+    """Return whether a key has a code list: texts and what has labels, whose values are declared.
+
+    Whole numbers and days may be as many as cells, and mean what they are.
+    """
+    return key.codes is not None and (key.kind == "string" or bool(key.codes.labels))
+
+
+def _measure(made: Structures, cube: Cube) -> Component:
+    if cube.labels:
+        codes = made.code_list(cube.values[0])
+        return Component("OBS_VALUE", "OBS_VALUE", codes, "" if codes else "String")
+    kinds = {value.kind for value in cube.values}
+    text_type = "Double" if "double" in kinds else "Decimal"
+    return Component("OBS_VALUE", "OBS_VALUE", "", "Long" if kinds == {"int64"} else text_type)
+
+
+def _attributes(cube: Cube) -> Iterator[Component]:
+    for status in ("OBS_STATUS", "CONF_STATUS"):
+        yield Component(status, status, f"CL_{status}", level="observation", mandatory=True)
+    for name, columns in cube.beside.items():
+        yield Component(name, name, "", _text_type(columns.values()), "observation")
+    if cube.confidence:
+        yield Component("CONFIDENCE_LEVEL", "CONFIDENCE_LEVEL", "", "Decimal", "MEASURE")
+    if cube.units:
+        yield Component("UNIT_MEASURE", "UNIT_MEASURE", "", "String", "MEASURE")
+    if cube.decimals:
+        yield Component("DECIMALS", "DECIMALS", "", "Integer", "MEASURE")
+
+
+def _text_type(columns: Iterable[ColumnMetadata]) -> str:
+    kinds = {column.kind for column in columns}
+    if kinds <= {"bool"}:
+        return "Boolean"
+    if "string" in kinds:
+        return "String"
+    return "Double" if "double" in kinds else "Decimal"
+
+
+def _item(own: str, column: ColumnMetadata, language: str) -> Item:
+    name = column.label or {language: column.name}
+    return Item(own, name, column.description, column.footnotes)
+
+
+def _shared(held: dict[str, Content], own: str, content: Content) -> str:
+    """Return an identifier of some content: its own, or with a number if that is another's."""
+    if held.setdefault(own, content) == content:
+        return own
+    names = (f"{own}-{number}" for number in count(2))
+    return next(name for name in names if held.setdefault(name, content) == content)

@@ -1,0 +1,123 @@
+"""A release with everything that a format has to carry, and all that can be said of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from dprelease.documents.described import metadata_of
+from dprelease.exports.base import PublishedRelease
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.prepare import prepare
+from dprelease.release.pipeline import run
+from dprelease.schema.load import Declaration, read_declaration
+from tests.replay import Keyed
+
+AREAS = ["Bern Stadt", "65+", "NA", "_x0041_", "Zürich", "A,B", 'say "x"', "😀", "null", "-"]
+"""Values that CSV, pandas or SDMX could take for something else."""
+
+
+def both(text: str) -> str:
+    """Return a label in two languages."""
+    return json.dumps(
+        {"en": f"{text} <en> & 'it'", "de": f"{text} auf Deutsch"}, ensure_ascii=False
+    )
+
+
+SCHEMA = f"""\
+table: people
+source: people.csv
+privacy_unit: {{id: person, max_groups: 2, max_rows_per_group: 2}}
+columns:
+  person: {{type: integer}}
+  area:
+    type: category
+    label: {both("Area")}
+    description: {both("Where they live")}
+    footnotes: [{both("As of January")}]
+    values: {{{", ".join(f"{json.dumps(area, ensure_ascii=False)}: {both(area)}" for area in AREAS)}}}
+  Größe: {{type: category, values: {{klein: {both("small")}, groß: {both("tall")}}}}}
+  old: {{type: boolean, label: {both("Old")}, labels: {{"true": {both("yes")}, "false": {both("no")}}}}}
+  year: {{type: integer, lower: -1, upper: 2}}
+  day: {{type: date, lower: 2024-01-01, upper: 2024-01-03}}
+  job: {{type: category, values: {{cook: {both("Cook")}, "sea man": {both("Sailor")}}}}}
+  pay: {{type: number, lower: 0, upper: 50, step: 0.5, unit: EUR}}
+"""
+ABOUT = f"""\
+about:
+  languages: [en, de]
+  title: {both("People & pay")}
+  description: {both("People by area.")}
+  publisher: Office of Statistics
+  contact: data@office.example
+  licence: CC-BY-4.0
+  period: 2024
+  area: Switzerland
+  version: "1.2"
+  replaces: https://office.example/people/2023
+  methodology: https://office.example/methods
+  notes: [{both("Invented people.")}]
+"""
+QUERIES = f"""\
+title: People & pay
+tables: [people.yaml]
+budget: {{epsilon: 8, delta: 1e-8}}
+mechanism: laplace
+queries:
+  by_area:
+    label: {both("People by area")}
+    description: {both("Of all ages")}
+    footnotes: [{both("Rounded by nobody")}]
+    from: people
+    group_by: [area, Größe]
+    columns:
+      n: {{count: "*", margin: 0.9, suppress_below: 2, flag_above: 50 %, weight: 9, label: {both("People")}}}
+      pay: {{sum: pay, margin: true, weight: 9, label: {both("Pay")}}}
+      paid: {{mean: pay, margin: true, decimals: 1, label: {both("Mean pay")}}}
+      coded: {{count: "*", bottom_code: 1, top_code: 4, labels: true, non_negative: true, label: {both("Coded")}}}
+  by_kind:
+    from: people
+    group_by: [old, year, day]
+    columns:
+      n: {{count: "*", label: {both("People")}}}
+      job: {{mode: job, mechanism: permute_and_flip, label: {both("Job")}}}
+  total:
+    from: people
+    columns: {{n: {{count: "*", label: {both("All people")}}}}}
+  agreed:
+    from: people
+    cube: [Größe, old]
+    columns: {{n: {{count: "*", margin: 0.9, mechanism: discrete_gaussian}}}}
+    consistent: {{non_negative: true, publish: {{records: true}}}}
+output: out
+"""
+RELEASE = QUERIES + ABOUT
+
+
+def written(folder: Path, release: str = RELEASE) -> Path:
+    """Return the release file, written with its table and invented people."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["person,area,Größe,old,year,day,job,pay"]
+    for i in range(120):
+        area = AREAS[i * i % 7].replace('"', '""')
+        row = [i, f'"{area}"', ("klein", "groß")[i % 2], str(i % 3 == 0).lower(), i % 4 - 1]
+        row += [f"2024-01-0{i % 3 + 1}", ("cook", "sea man")[i % 5 == 0], i % 100 / 2]
+        lines.append(",".join(map(str, row)))
+    (folder / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "people.yaml").write_text(SCHEMA, encoding="utf-8")
+    (folder / "release.yaml").write_text(release, encoding="utf-8")
+    return folder / "release.yaml"
+
+
+def published(folder: Path, release: str = RELEASE) -> PublishedRelease:
+    """Return such a release, drawn from a stream that repeats."""
+    return described(read_declaration(written(folder, release)))
+
+
+def described(declaration: Declaration) -> PublishedRelease:
+    """Publish a declared release; return it with what is said of it."""
+    out = run(declaration, bits=Keyed("exports"))
+    record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    queries, plan = prepare(declaration)
+    families = families_of(declaration.spec, plan.columns)
+    return PublishedRelease(out, record, metadata_of(declaration, queries, families))

@@ -1,0 +1,59 @@
+"""Releases with true totals: every format that tells of privacy says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dprelease.exports import dcat, deployment_registry, dp_event, mbi
+from dprelease.exports.base import PublishedRelease
+from tests.exports import made
+from tests.release.families_of_areas import declared
+
+ASKED = {
+    "budget": "epsilon: 1, delta: 1e-6, neighbours: replace",
+    "columns": '{n: {count: "*"}}',
+    "consistent": (
+        "{non_negative: true, invariants: [{level: state}], "
+        "acknowledge: invariants are published exactly}"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
+    return made.described(declared(tmp_path_factory.mktemp("invariants"), **ASKED))
+
+
+def test_each_tells_what_is_published_exactly(release: PublishedRelease, tmp_path: Path) -> None:
+    names = release.record["guarantee"]["invariants"]
+    assert names
+    for export in (dcat, deployment_registry):
+        (file,) = export.EXPORT.write(release, tmp_path)
+        text = (tmp_path / file).read_text(encoding="utf-8")
+        assert all(name in text for name in names), file
+        assert "ublished exactly, outside" in text
+
+
+def test_no_event_stands_for_them(release: PublishedRelease, tmp_path: Path) -> None:
+    (file,) = dp_event.EXPORT.write(release, tmp_path)
+    record = json.loads((tmp_path / file).read_text())
+    exact = [(one["query"], one["column"]) for one in release.record["invariants"]]
+    assert exact
+    assert len(record["outside_the_guarantee"]) == len(exact)
+    assert not {(one["query"], one["column"]) for one in record["measurements"]} & set(exact)
+
+
+def test_they_are_no_measurements(release: PublishedRelease, tmp_path: Path) -> None:
+    mbi.EXPORT.write(release, tmp_path)
+    record = json.loads((tmp_path / "mbi/index.json").read_text(encoding="utf-8"))
+    left_out = {(one["table"], one["column"]): one["reason"] for one in record["left_out"]}
+    for one in release.record["invariants"]:
+        place = (f"measurements/{one['query']}", one["column"])
+        assert left_out[place] == "it is no noised measurement, but computed or exact"
+    told = [one for group in record["groups"] for one in group["measurements"]]
+    assert told
+    assert all(np.load(tmp_path / "mbi" / one["file"]).size and one["stddev"] > 0 for one in told)

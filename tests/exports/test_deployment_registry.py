@@ -1,0 +1,173 @@
+"""The record of the registry: only fields that it has, with values that it admits, none made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dprelease.documents.metadata import About, Metadata
+from dprelease.exports.base import PublishedRelease
+from dprelease.exports.deployment_registry import EXPORT, ONCE_TOLD, STEWARDS
+from tests.exports import made
+
+TEXT = str
+ADMITTED: dict[str, Any] = {
+    "url_slug": TEXT,
+    "deployment.basic.name": TEXT,
+    "deployment.basic.data_curators.data_curator_name": TEXT,
+    "deployment.basic.data_curators.data_curator_type": {"Government", "Industry", "Nonprofit"},
+    "deployment.basic.description": TEXT,
+    "deployment.basic.intended_use": TEXT,
+    "deployment.basic.data_product_type": {
+        "Summary statistics", "Machine learning model", "Dataset", "Synthetic data",
+        "Interactive API", "SQL queries",
+    },
+    "deployment.basic.data_product_region": TEXT,
+    "deployment.basic.data_product_sector": TEXT,
+    "deployment.basic.publication_date": TEXT,
+    "deployment.dp_variant.variant_name": {
+        "Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom",
+    },
+    "deployment.dp_variant.data_domain": TEXT,
+    "deployment.dp_variant.unprotected_quantities": TEXT,
+    "deployment.privacy_loss.privacy_unit": TEXT,
+    "deployment.privacy_loss.privacy_unit_details": TEXT,
+    "deployment.privacy_loss.number_of_privacy_units": int,
+    "deployment.privacy_loss.privacy_parameters.epsilon": float,
+    "deployment.privacy_loss.privacy_parameters.delta": float,
+    "deployment.privacy_loss.privacy_parameters.rho": float,
+    "deployment.privacy_loss.privacy_parameters_details": TEXT,
+    "deployment.deployment_model.model_name": {"Local", "Central", "Shuffle", "Federated"},
+    "deployment.deployment_model.trust_assumptions": TEXT,
+    "deployment.deployment_model.actors": TEXT,
+    "deployment.deployment_model.release_type": {"One release", "Many releases"},
+    "deployment.deployment_model.data_source_type": {"Static", "Dynamic"},
+    "deployment.deployment_model.access_type": {"Interactive", "Non-interactive"},
+    "deployment.implementation.preprocessing_and_hyperparameter_tuning": TEXT,
+    "deployment.implementation.mechanisms": TEXT,
+    "deployment.implementation.composition": TEXT,
+    "deployment.implementation.post_processing": TEXT,
+    "deployment.implementation.justification": TEXT,
+    "deployment.implementation.utility": TEXT,
+    "deployment.implementation.additional_information": TEXT,
+    "deployment.administrative.status": {"Draft"},
+    "deployment.administrative.registry_authors": TEXT,
+    "deployment.administrative.tier": {1, 2, 3},
+}  # fmt: skip
+"""The registry's fields, by their paths: a type, or the values that they admit."""
+
+
+def leaves(held: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(held, dict):
+        for name, value in held.items():
+            yield from leaves(value, f"{path}.{name}".strip("."))
+    elif isinstance(held, list):
+        for value in held:
+            yield from leaves(value, path)
+    else:
+        yield path, held
+
+
+def written(release: PublishedRelease, folder: Path) -> tuple[str, dict[str, Any]]:
+    assert EXPORT.write(release, folder) == ["registry.yaml"]
+    text = (folder / "registry.yaml").read_text(encoding="utf-8")
+    return text, yaml.safe_load(text)
+
+
+def check(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the leaves of a record, all of which the registry has and admits."""
+    found = dict(leaves(record))
+    for path, value in found.items():
+        admitted = ADMITTED[path]
+        assert value in admitted if isinstance(admitted, set) else type(value) is admitted, path
+        assert value not in ("", None)
+    return found
+
+
+BUDGETS = {
+    "pure": ("{epsilon: 1}", "laplace", "Pure DP", {"epsilon"}),
+    "approximate": (
+        "{epsilon: 1, delta: 1e-8}",
+        "gaussian",
+        "Approximate DP",
+        {"epsilon", "delta"},
+    ),
+    "rho": ("{rho: 0.1, delta: 1e-8}", "gaussian", "Zero-concentrated DP", {"delta", "rho"}),
+}
+SMALL = """\
+title: "People: all of them"
+about: {{languages: [en, de]}}
+tables: [people.yaml]
+budget: {budget}
+mechanism: {mechanism}
+queries:
+  total: {{from: people, columns: {{n: {{count: "*", round_to: 5}}}}}}
+output: out
+"""
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_each_variant_of_privacy(tmp_path: Path, budget: str) -> None:
+    amount, mechanism, name, parameters = BUDGETS[budget]
+    release = made.published(tmp_path, SMALL.format(budget=amount, mechanism=mechanism))
+    text, record = written(release, tmp_path)
+    found = check(record)
+    of = "deployment.privacy_loss.privacy_parameters."
+    assert found["deployment.dp_variant.variant_name"] == name
+    assert {path.removeprefix(of) for path in found if path.startswith(of)} == parameters
+    guarantee = release.record["guarantee"]
+    for parameter in parameters:
+        assert found[of + parameter] == float(guarantee[parameter])
+    assert "multiples of 5" in found["deployment.implementation.post_processing"]
+    assert f"`{mechanism}`" in found["deployment.implementation.mechanisms"]
+    assert found["url_slug"] == "people-all-of-them"
+    # Nothing was declared about it, so what only a declaration could tell is left out, and told.
+    assert not set(found) & (set(ONCE_TOLD) | set(STEWARDS))
+    assert all(f"#   {path}:" in text for path in (*ONCE_TOLD, *STEWARDS))
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
+    return made.published(tmp_path_factory.mktemp("registry"))
+
+
+def test_all_that_is_declared_is_there(release: PublishedRelease, tmp_path: Path) -> None:
+    text, record = written(release, tmp_path)
+    found = check(record)
+    assert found["deployment.basic.data_curators.data_curator_name"] == "Office of Statistics"
+    assert found["deployment.basic.data_product_region"] == "Switzerland"
+    assert found["deployment.basic.description"] == "People by area. <en> & 'it'"
+    assert not any(f"#   {path}:" in text for path in ONCE_TOLD)
+    assert all(f"#   {path}:" in text for path in STEWARDS)
+    for words in release.record["unprotected_quantities"]:
+        assert f"- {words}\n" in found["deployment.dp_variant.unprotected_quantities"]
+    told = found["deployment.implementation.mechanisms"]
+    for measurement in release.record["measurements"]:
+        assert f"{measurement['query']}, {measurement['column']} (" in told
+        assert all(value in told for value in measurement["parameters"].values())
+    additional = found["deployment.implementation.additional_information"]
+    assert "https://office.example/methods" in additional
+    assert "CC-BY-4.0" in additional
+
+
+def test_fields_that_are_left_out_are_the_registry_s() -> None:
+    known = {*ADMITTED, *(path.rpartition(".")[0] for path in ADMITTED)}
+    assert set(ONCE_TOLD) | set(STEWARDS) <= known
+
+
+@pytest.mark.parametrize("text", ["a: b # c", "yes", "| x", "- y", "'\"", "\u202e{[", "123", "~"])
+def test_texts_are_texts_whatever_they_look_like(
+    release: PublishedRelease, tmp_path: Path, text: str
+) -> None:
+    about = About(text, publisher=text, area=text, description={"en": text})
+    _, record = written(
+        replace(release, metadata=Metadata(about, ("en",), release.metadata.tables)), tmp_path
+    )
+    basic = record["deployment"]["basic"]
+    assert basic["name"] == basic["data_product_region"] == basic["description"] == text
+    assert basic["data_curators"] == [{"data_curator_name": text}]

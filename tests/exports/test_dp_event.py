@@ -1,0 +1,218 @@
+"""The events of dp-accounting: its own classes, no cheaper than the release, never less than told."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dp_accounting import NeighboringRelation, dp_event
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+
+from dprelease.exports import dp_event as exported
+from dprelease.exports.accountants.events import dp_event as event_of
+from dprelease.exports.accountants.events import told, tree_of
+from dprelease.ledger.account import vectors_of
+from dprelease.mechanisms import registry
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
+from dprelease.privacy.event import Event
+from dprelease.privacy.unit import Move, Sensitivity
+from tests.exports import made
+
+DELTA = Fraction(1, 10**6)
+ONE = Sensitivity(1, (Move(1, 1),))
+SENSITIVITIES = {
+    "one cell by one step": ONE,
+    "two cells by three": Sensitivity(1, (Move(3, 2),)),
+    "three parts": Sensitivity(3, (Move(2, 1), Move(1, 2))),
+    "parts that meet": Sensitivity(2, (Move(1, 1),), meeting=2),
+}
+ITSELF = {
+    "gaussian": "GaussianDpEvent",
+    "laplace": "LaplaceDpEvent",
+    "discrete_laplace": "DiscreteLaplaceDpEvent",
+}
+SAME_PRICE = {("gaussian", name) for name in SENSITIVITIES} | {
+    (name, "one cell by one step") for name in ("laplace", "discrete_laplace")
+}
+"""Where the event is the law itself, and no other law of the same norms costs more."""
+
+
+def events() -> dict[tuple[str, str], Event]:
+    """Return an event of every law that a release may have, at every sensitivity it takes."""
+    found = {}
+    for name in (*registry.names(), *registry.selection_names()):
+        kind = registry.randomizer(name)
+        for words, sensitivity in SENSITIVITIES.items():
+            shape = kind.examples[0] if name in registry.names() else {"candidates": 8}
+            if not kind.admits(4.0, sensitivity, **shape):
+                continue
+            law = kind.design(4.0, sensitivity, **shape)
+            found[name, words] = Event("q", "n", law.name, law.parameters, sensitivity)
+    selection = {"scale": "1.0", "delta": "1e-07"}
+    held = tuple(sorted(selection.items()))
+    found["partition_selection", "keys"] = Event("q", "n", "partition_selection", held, ONE)
+    return found
+
+
+EVENTS = events()
+
+
+def theirs(tree: dict[str, Any], delta: Fraction = DELTA) -> float | None:
+    """Return the epsilon that dp-accounting finds; None if no accountant takes the event."""
+    event = event_of(json.loads(json.dumps(tree)))
+    relation = NeighboringRelation[exported.RELATION]
+    found = [
+        accountant.compose(event).get_epsilon(float(delta))
+        for accountant in (PLDAccountant(relation), RdpAccountant(neighboring_relation=relation))
+        if accountant.supports(event)
+    ]
+    return min(found) if found else None
+
+
+def test_every_law_is_there() -> None:
+    assert {name for name, _ in EVENTS} >= set(registry.names()) | set(registry.selection_names())
+
+
+@pytest.mark.parametrize(("name", "words"), list(EVENTS))
+def test_no_event_costs_less_than_its_law(name: str, words: str) -> None:
+    """And the classes of the laws themselves cost the same; what has no event no accountant takes."""
+    event = EVENTS[name, words]
+    (one,) = told([event])
+    vectors = vectors_of([event])
+    found = theirs(tree_of([one]))
+    if one.kind == "UnsupportedDpEvent":
+        assert found is None
+        assert pure_epsilon(vectors) is None
+        return
+    ours = epsilon_at(vectors, DELTA)
+    assert one.kind == ITSELF.get(name, one.kind)
+    assert found is not None
+    assert found >= ours * (1 - 2e-3)
+    if (name, words) in SAME_PRICE:
+        assert found <= ours * (1 + 2e-3)
+
+
+def test_which_events_laws_have() -> None:
+    kinds = {name: told([event])[0].kind for (name, _), event in reversed(EVENTS.items())}
+    assert kinds == {
+        "asymmetric_laplace": "DiscreteLaplaceDpEvent",
+        "discrete_gaussian": "ZCDpEvent",
+        "discrete_laplace": "DiscreteLaplaceDpEvent",
+        "discrete_offset_symmetric_gaussian": "ZCDpEvent",
+        "exponential": "DiscreteLaplaceDpEvent",
+        "gaussian": "GaussianDpEvent",
+        "generalized_gaussian": "UnsupportedDpEvent",
+        "laplace": "LaplaceDpEvent",
+        "offset_symmetric_gaussian": "ZCDpEvent",
+        "optimal": "UnsupportedDpEvent",
+        "partition_selection": "UnsupportedDpEvent",
+        "permute_and_flip": "DiscreteLaplaceDpEvent",
+        "staircase": "DiscreteLaplaceDpEvent",
+        "symmetric_alpha_stable": "DiscreteLaplaceDpEvent",
+        "truncated_laplace": "UnsupportedDpEvent",
+    }
+
+
+def test_parameters_are_on_the_safe_side() -> None:
+    """Exactly: no less than the law's loss, and the nearest float but for the last digits."""
+    for (name, _), event in EVENTS.items():
+        (one,) = told([event])
+        scale, s = Fraction(float(dict(event.parameters)["scale"])), event.sensitivity
+        if name == "gaussian":
+            assert Fraction(one.fields["noise_multiplier"]) ** 2 * s.l2_squared <= scale**2
+        elif name == "laplace":
+            assert Fraction(one.fields["noise_multiplier"]) * s.l1 <= scale
+        elif name == "discrete_laplace":
+            assert Fraction(one.fields["noise_parameter"]) * scale >= 1
+            assert one.fields["sensitivity"] == s.l1
+
+
+@pytest.mark.parametrize("name", list(ITSELF))
+def test_they_are_at_many_scales(name: str) -> None:
+    """Where the last digit of a root or a quotient is rounded either way."""
+    for step in range(1, 300):
+        scale = step * 0.37
+        event = Event("q", "n", name, (("scale", repr(scale)),), Sensitivity(3, (Move(5, 2),)))
+        ((_, first), *_) = told([event])[0].fields.items()
+        exact = Fraction(scale)
+        if name == "gaussian":
+            assert 0 <= exact**2 - Fraction(first) ** 2 * 150 < exact**2 / 2**49
+        elif name == "laplace":
+            assert 0 <= exact - Fraction(first) * 30 < exact / 2**50
+        else:
+            assert 0 <= Fraction(first) * exact - 1 < Fraction(1, 2**50)
+
+
+def test_the_tree_is_dp_accounting_s_own() -> None:
+    """What `to_named_tuple` holds, so that its reader gives equal events."""
+    several = told([event for (name, _), event in EVENTS.items() if name in ITSELF])
+    event = event_of(tree_of(several))
+    classes = [getattr(dp_event, one.kind)(**one.fields) for one in several]
+    assert event == dp_event.ComposedDpEvent(classes)
+    named = event.to_named_tuple()
+    assert as_json(named) == tree_of(several)
+
+
+def as_json(named: Any) -> Any:
+    if isinstance(named, list):
+        return [as_json(one) for one in named]
+    if hasattr(named, "_asdict"):
+        return {name: as_json(value) for name, value in named._asdict().items()}
+    return named
+
+
+def test_a_tree_loads_no_other_module() -> None:
+    with pytest.raises(ValueError, match="dp-accounting alone"):
+        event_of({"module_name": "subprocess", "class_name": "Popen", "args": "true"})
+
+
+def test_discrete_laplace_beside_a_rho_is_told_so_that_one_accountant_takes_both() -> None:
+    both = [
+        EVENTS[name, "one cell by one step"] for name in ("discrete_laplace", "discrete_gaussian")
+    ]
+    assert [one.kind for one in told(both)] == ["ZCDpEvent", "ZCDpEvent"]
+    found = theirs(tree_of(told(both)))
+    assert found is not None
+    assert found >= epsilon_at(vectors_of(both), DELTA) * (1 - 2e-3)
+
+
+def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
+    release = made.published(tmp_path)
+    (name,) = exported.EXPORT.write(release, tmp_path)
+    record = json.loads((tmp_path / name).read_text())
+    assert record["accountant"] == "RdpAccountant"
+    assert [(m["query"], m["column"], m["mechanism"]) for m in record["measurements"]] == [
+        (m["query"], m["column"], m["mechanism"]) for m in release.record["measurements"]
+    ]
+    kinds = [m["class_name"] for m in record["measurements"]]
+    assert [one["class_name"] for one in record["event"]["events"]] == kinds
+    delta = Fraction(release.record["guarantee"]["delta"])
+    every = [Event.from_json(m) for m in release.record["measurements"]]
+    apart = [event for event in every if event.sensitivity.meeting == 1]
+    assert 4 < len(apart) < len(every)
+    found, of_these = theirs(record["event"], delta), theirs(tree_of(told(apart)), delta)
+    assert found is not None
+    assert of_these is not None
+    # Of parts that meet a rho is all that is known, and then our price of the whole may be higher.
+    assert found >= of_these >= epsilon_at(vectors_of(apart), delta) * (1 - 2e-3)
+    assert found <= float(release.record["guarantee"]["epsilon"]) * 1.2
+
+
+def test_what_has_no_event_is_told(tmp_path: Path) -> None:
+    event = EVENTS["truncated_laplace", "one cell by one step"]
+    record = exported.event_record({"measurements": [event.to_json()]})
+    assert record["accountant"] is None
+    assert record["measurements"][0]["words"].startswith("dp-accounting has no class")
+    assert theirs(record["event"]) is None
+
+
+def test_what_is_published_without_noise_is_listed() -> None:
+    event = EVENTS["gaussian", "one cell by one step"].to_json()
+    invariants = [{"query": "q", "column": "n", "exact": "declared", "name": "q.n"}]
+    record = exported.event_record({"measurements": [event], "invariants": invariants})
+    assert record["outside_the_guarantee"] == ["q.n"]
+    assert exported.event_record({"measurements": [event]})["outside_the_guarantee"] == []

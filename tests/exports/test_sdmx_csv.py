@@ -1,0 +1,313 @@
+"""SDMX-CSV and its structures: pysdmx, DuckDB and pandas read them, and every value is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from pysdmx.io import get_datasets, read_sdmx
+from pysdmx.model import Codelist, DataStructureDefinition
+
+from dprelease.documents.metadata import (
+    About,
+    CodeList,
+    ColumnMetadata,
+    Metadata,
+    Role,
+    TableMetadata,
+)
+from dprelease.documents.metadata import written as plain
+from dprelease.exports.base import PublishedRelease
+from dprelease.exports.sdmx.cubes import cubes
+from dprelease.exports.sdmx.identifiers import RESERVED, component_id, value_of
+from dprelease.exports.sdmx_csv import EXPORT
+from dprelease.tables import formats
+from tests.exports import made
+
+Row = Mapping[str, Any]
+STRUCTURE = "sdmx-csv/structure.xml"
+NAMES = {
+    "str": "http://www.sdmx.org/resources/sdmxml/schemas/v3_0/structure",
+    "com": "http://www.sdmx.org/resources/sdmxml/schemas/v3_0/common",
+}
+LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+BESIDE = {
+    "MARGIN_OF_ERROR": "_moe",
+    "STANDARD_ERROR": "_se",
+    "LOWER_BOUND": "_lower",
+    "UPPER_BOUND": "_upper",
+    "VALUE_LABEL": "_label",
+    "ADJUSTED": "_adjusted",
+}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
+    return made.published(tmp_path_factory.mktemp("sdmx"))
+
+
+@pytest.fixture(scope="module")
+def folder(release: PublishedRelease, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sdmx written")
+    files = EXPORT.write(release, out)
+    assert sorted(files) == sorted(str(p.relative_to(out)) for p in out.rglob("*.*"))
+    return out
+
+
+def by_duckdb(path: Path, _structure: Path) -> list[Row]:
+    found = duckdb.sql(f"FROM read_csv('{path}', all_varchar = true, header = true)")
+    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+
+def by_pandas(path: Path, _structure: Path) -> list[Row]:
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    rows = frame.to_dict("records")
+    return [{name: text or None for name, text in row.items()} for row in rows]
+
+
+def by_pysdmx(path: Path, structure: Path) -> list[Row]:
+    (found,) = get_datasets(path, structure)
+    rows = found.data.to_dict("records")
+    return [{name: _text(value) for name, value in row.items()} for row in rows]
+
+
+def _text(value: Any) -> str | None:
+    """Return a cell as text; codes of truth values are taken for such by pysdmx (1.21)."""
+    if pd.isna(value) or value == "":
+        return None
+    return plain(value).lower() if value in ("True", "False") else plain(value)
+
+
+READERS = [by_duckdb, by_pandas, by_pysdmx]
+
+
+def observations(release: PublishedRelease) -> Iterator[tuple[str, dict[tuple[str, ...], Row]]]:
+    """Yield each cube with its cells as the Parquet tables have them, one by one."""
+    for cube in cubes(release.metadata, None):
+        table = pq.read_table(release.folder / cube.table.file).to_pylist()
+        cells = {}
+        for row in table:
+            keys = [plain(row[key.name]) for key in cube.table.keys]
+            for value in cube.values:
+                cells[*keys, value.name] = {"column": value.name, **row}
+        yield cube.id, cells
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_every_value_is_read_back(
+    read: Callable[[Path, Path], list[Row]], release: PublishedRelease, folder: Path
+) -> None:
+    close = rounded if read is by_pysdmx else lambda x: x
+    several = 0
+    for name, cells in observations(release):
+        rows = read(folder / "sdmx-csv" / f"{name}.csv", folder / STRUCTURE)
+        (table,) = [cube.table for cube in cubes(release.metadata, None) if cube.id == name]
+        keys = [component_id(key.name) for key in table.keys]
+        found = {(*(value_of(row[key]) for key in keys), row["MEASURE"]): row for row in rows}
+        assert list(found) == list(cells)
+        assert len(rows) == len(cells)
+        for place, row in found.items():
+            there = cells[place]
+            column = there["column"]
+            assert number(row["OBS_VALUE"], there[column]) == close(there[column])
+            for attribute, end in BESIDE.items():
+                wanted = there.get(column + end)
+                assert number(row.get(attribute), wanted) == close(wanted)
+            several += 1
+    assert several > 140
+
+
+def rounded(value: Any) -> Any:
+    """Return what a reader that parses floats quickly may make of a value."""
+    return pytest.approx(value, rel=1e-15) if isinstance(value, float) else value
+
+
+def number(text: str | None, like: Any) -> Any:
+    """Return a text as a value of the kind of another one; None for None."""
+    if text is None or like is None:
+        return text
+    if isinstance(like, bool):
+        return {"true": True, "false": False}[text]
+    if isinstance(like, str):
+        return value_of(text)
+    return int(float(text)) if isinstance(like, int) else type(like)(text)
+
+
+def test_statuses_tell_empty_and_unreliable_cells(release: PublishedRelease, folder: Path) -> None:
+    """Left empty by the rule, missing without one, unreliable, and all others."""
+    seen = set()
+    for name, cells in observations(release):
+        rows = by_duckdb(folder / "sdmx-csv" / f"{name}.csv", folder / STRUCTURE)
+        for (place, there), row in zip(cells.items(), rows, strict=True):
+            column = there["column"]
+            unreliable = there.get(f"{column}_unreliable", False)
+            wanted = ("U" if unreliable else "A", "F")
+            if there[column] is None:
+                wanted = ("Q", "N") if column == "n" else ("O", "F")
+            assert (row["OBS_STATUS"], row["CONF_STATUS"]) == wanted, place
+            seen.add(wanted)
+    assert seen == {("A", "F"), ("U", "F"), ("Q", "N"), ("O", "F")}
+
+
+def test_constants_of_a_measure(release: PublishedRelease, folder: Path) -> None:
+    rows = by_duckdb(folder / "sdmx-csv/by_area.csv", folder / STRUCTURE)
+    names = ("MEASURE", "CONFIDENCE_LEVEL", "UNIT_MEASURE", "DECIMALS")
+    assert {tuple(row[name] for name in names) for row in rows} == {
+        ("n", "0.9", "rows", None),
+        ("pay", "0.95", "EUR", None),
+        ("paid", "0.95", "EUR", "1"),
+        ("coded", None, "rows", None),
+    }
+    first = [rows[0][name] for name in ("STRUCTURE", "STRUCTURE_ID", "ACTION", "TIME_PERIOD")]
+    assert first == ["dataflow", "Office_of_Statistics:by_area(1.2.0)", "I", "2024"]
+
+
+def test_the_structures_are_valid_and_complete(release: PublishedRelease, folder: Path) -> None:
+    """By the standard's own XML Schema; columns of the files are components, their values codes."""
+    message = read_sdmx(folder / STRUCTURE, validate=True)
+    definitions = [s for s in message.structures if isinstance(s, DataStructureDefinition)]
+    lists = {s.id: {c.id for c in s.items} for s in message.structures if isinstance(s, Codelist)}
+    assert len(definitions) == len(list(cubes(release.metadata, None)))
+    coded = 0
+    for definition in definitions:
+        rows = by_duckdb(folder / "sdmx-csv" / f"{definition.id}.csv", folder / STRUCTURE)
+        names = [component.id for component in definition.components]
+        assert sorted(names) == sorted(set(rows[0]) - {"STRUCTURE", "STRUCTURE_ID", "ACTION"})
+        for component in definition.components:
+            if component.local_codes is not None:
+                coded += 1
+                there = {row[component.id] for row in rows} - {None}
+                assert there <= lists[component.local_codes.id]
+    assert coded > 40
+
+
+def test_labels_are_there_in_every_language(release: PublishedRelease, folder: Path) -> None:
+    root = ElementTree.parse(folder / STRUCTURE).getroot()
+    told = {(found.get(LANG), found.text) for found in root.iter() if found.get(LANG)}
+    wanted = set()
+    for table in release.metadata.read:
+        if table.values:
+            wanted |= {told for note in table.footnotes for told in note.items()}
+            wanted |= {*table.label.items(), *table.description.items()}
+            for column in (*table.keys, *table.values):
+                wanted |= set(column.label.items())
+                labels = column.codes.labels.values() if column.codes else ()
+                wanted |= {told for label in labels for told in label.items()}
+    assert len(wanted) > 50
+    assert wanted <= told
+
+
+def test_codes_keep_the_values_that_they_stand_for(folder: Path) -> None:
+    root = ElementTree.parse(folder / STRUCTURE).getroot()
+    codes = root.findall(".//str:Codelist[@id='CL_area']/str:Code", NAMES)
+    title = "com:Annotations/com:Annotation[com:AnnotationType='VALUE']/com:AnnotationTitle"
+    values = [code.findtext(title, code.get("id"), NAMES) for code in codes]
+    assert values == made.AREAS
+
+
+def test_the_same_bytes_whatever_the_batches(
+    release: PublishedRelease, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "BATCH", 3)
+    for file in EXPORT.write(release, tmp_path):
+        assert (tmp_path / file).read_bytes() == (folder / file).read_bytes()
+
+
+def changed(metadata: Metadata, name: str, change: Callable[[ColumnMetadata], Any]) -> Metadata:
+    """Return metadata in which one column of the first table is another."""
+    first, *others = metadata.tables
+    columns = tuple(change(c) if c.name == name else c for c in first.columns)
+    return replace(metadata, tables=(replace(first, columns=columns), *others))
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+@pytest.mark.parametrize("writing", [str.lower, str.upper, str.title])
+def test_reserved_names_of_keys_are_refused_with_their_place(
+    release: PublishedRelease, name: str, writing: Callable[[str], str]
+) -> None:
+    other = changed(release.metadata, "area", lambda c: replace(c, name=writing(name)))
+    (found,) = EXPORT.problems(other)
+    assert (found.table, found.column) == ("by_area", writing(name))
+
+
+@pytest.mark.parametrize("name", ["n", "action", "measure", "OBS_VALUE"])
+def test_values_may_have_any_name(release: PublishedRelease, name: str) -> None:
+    """They are codes of MEASURE, which reserves none."""
+    other = changed(release.metadata, "n", lambda c: replace(c, name=name))
+    assert list(EXPORT.problems(other)) == []
+
+
+def test_nothing_else_is_refused(release: PublishedRelease) -> None:
+    assert list(EXPORT.problems(release.metadata)) == []
+
+
+def test_what_tables_say_differently_of_a_key_is_kept_apart(
+    release: PublishedRelease, tmp_path: Path
+) -> None:
+    """Two tables with other labels of one key, or other codes, have concepts and lists of their own."""
+    other = changed(
+        release.metadata,
+        "Größe",
+        lambda c: replace(c, label={"en": "Height"}, codes=CodeList(("klein", "groß", "?"))),
+    )
+    EXPORT.write(replace(release, metadata=other), tmp_path)
+    message = read_sdmx(tmp_path / STRUCTURE, validate=True)
+    told = {}
+    for definition in message.structures:
+        if isinstance(definition, DataStructureDefinition):
+            for component in definition.components:
+                if component.id.startswith("Gr_"):
+                    codes = [code.name for code in component.local_codes.items]
+                    told[definition.id] = (component.concept.name, codes)
+    assert told.pop("by_area") == ("Height", ["klein", "groß", "?"])
+    assert set(map(str, told.values())) == {
+        str(("Größe", ["small <en> & 'it'", "tall <en> & 'it'"]))
+    }
+
+
+HOSTILE = "]]><script>alert(1)</script> & \"q\" 'p' \x01\x0b\ufffe =HYPERLINK() \u202e"
+
+
+def test_hostile_labels_are_text(release: PublishedRelease, tmp_path: Path) -> None:
+    other = changed(
+        release.metadata,
+        "area",
+        lambda c: replace(c, label={"en": HOSTILE}, codes=CodeList((HOSTILE, *made.AREAS))),
+    )
+    EXPORT.write(replace(release, metadata=other), tmp_path)
+    read_sdmx(tmp_path / STRUCTURE, validate=True)
+    root = ElementTree.parse(tmp_path / STRUCTURE).getroot()
+    shown = HOSTILE.replace("\x01", "\ufffd").replace("\x0b", "\ufffd").replace("\ufffe", "\ufffd")
+    assert root.findtext(".//str:Concept[@id='area']/com:Name", None, NAMES) == shown
+    code = root.find(".//str:Codelist[@id='CL_area']/str:Code", NAMES)
+    assert value_of(code.get("id")) == HOSTILE
+
+
+def test_a_release_of_which_nothing_is_said(release: PublishedRelease, tmp_path: Path) -> None:
+    """No agency, period, label or unit: still valid, and no field is made up."""
+    tables = tuple(
+        TableMetadata(t.name, t.file, t.query, tuple(map(bare, t.columns)), t.rows, t.measured)
+        for t in release.metadata.tables
+    )
+    about = About("A title")
+    said = Metadata(about, ("en",), tables)
+    EXPORT.write(replace(release, metadata=said), tmp_path)
+    message = read_sdmx(tmp_path / STRUCTURE, validate=True)
+    assert {s.agency for s in message.structures} == {"SDMX", "UNSPECIFIED"}
+    header = (tmp_path / "sdmx-csv/by_area.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert "TIME_PERIOD" not in header
+    assert "UNIT_MEASURE" not in header
+    (found,) = get_datasets(tmp_path / "sdmx-csv/by_area.csv", tmp_path / STRUCTURE)
+    assert set(found.data["area"]) == set(made.AREAS)
+
+
+def bare(column: ColumnMetadata) -> ColumnMetadata:
+    codes = column.codes if column.role is Role.VALUE else None
+    return ColumnMetadata(column.name, column.kind, column.role, column.of, codes=codes)
