@@ -36,8 +36,8 @@ def _below(law: Mechanism, true: int, spread: float) -> float:
     piece = max(1, math.ceil(FARTHEST * spread / PIECES))
     added, j = 0.0, 1
     while j <= FARTHEST * spread + 1:
-        middle = j + (piece - 1) // 2
-        part = float(law.tail(-true - middle, False).mid()) * piece
+        ends = (float(law.tail(-true - k, False).mid()) for k in (j, j + piece - 1))
+        part = piece * sum(ends) / 2.0
         added += part
         if part <= 1e-9 * added:
             break

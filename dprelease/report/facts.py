@@ -14,9 +14,11 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
+from dprelease.planning.family_plan import families_of
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin
+from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query, resolve
@@ -151,6 +153,11 @@ class Facts:
             return False
         centred = is_computed(asked)  # its first part is counted from the middle of the bounds
         return not centred and asked.parts[0].aggregate.least >= 0
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """Return the tables of each query together, with the step that publishes them."""
+        return families_of(self.declaration.spec, list(self.planned()))
 
     @cached_property
     def pairs(self) -> Pairs:

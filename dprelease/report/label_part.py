@@ -14,7 +14,8 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts, exact_of
 from dprelease.report.named import Names
 from dprelease.report.pictures import Gallery, Picture, belief, trade_off
-from dprelease.report.spoken import SPACE, Words, three_up
+from dprelease.report.safe import SPACE
+from dprelease.report.spoken import Words, three_up
 
 MOST_UNITS = 12
 """Privacy units that are told by themselves; a release has one for each table of people."""

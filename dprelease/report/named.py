@@ -18,35 +18,10 @@ from dprelease.documents.metadata import (
     Texts,
     written,
 )
-from dprelease.errors.printable import one_line
-from dprelease.report.spoken import SPACE
+from dprelease.report.safe import LONGEST, shown
 
-LONGEST = 200
-"""Letters of a label in a page; a longer one is cut, and says so."""
-
-JOINERS = {"\u200c": "\ue000", "\u200d": "\ue001"}
-"""Letters of some scripts are joined or kept apart by these; they hide nothing."""
-
-
-def shown(text: str, longest: int = LONGEST) -> str:
-    """Return a text as a page may have it, cut to a length."""
-    text = text.replace(SPACE, " ")
-    for joiner, private in JOINERS.items():
-        text = text.replace(private, "\ufffd").replace(joiner, private)
-    safe = "".join(part if part in JOINERS.values() else one_line(part) for part in _parts(text))
-    for joiner, private in JOINERS.items():
-        safe = safe.replace(private, joiner)
-    return safe if len(safe) <= longest else f"{safe[: longest - 1]}\u2026"
-
-
-def _parts(text: str) -> list[str]:
-    """Return a text in parts: each joiner by itself, and what stands between."""
-    parts, begun = [], 0
-    for i, sign in enumerate(text):
-        if sign in JOINERS.values():
-            parts += [text[begun:i], sign]
-            begun = i + 1
-    return [*parts, text[begun:]]
+UNDETERMINED = "und"
+"""The language of texts of which none was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +63,6 @@ class Names:
         return shown(fallback, longest)
 
     def _isolated(self, text: str, language: str = "", longest: int = LONGEST) -> Markup:
-        if not language:
+        if language in ("", UNDETERMINED):
             return Markup("<bdi>{}</bdi>").format(shown(text, longest))
         return Markup('<bdi lang="{}">{}</bdi>').format(language, shown(text, longest))

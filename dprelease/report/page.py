@@ -22,6 +22,7 @@ from dprelease.report.quality import quality_of
 from dprelease.report.quality_part import Told, quality_part
 from dprelease.report.source import Checks, Published, Truth
 from dprelease.report.spoken import Words, words_in
+from dprelease.report.svg import same_everywhere
 from dprelease.report.totals import disagreements
 from dprelease.report.truth import simulated
 
@@ -60,32 +61,32 @@ def page_of(
     """
     asked = language or release.metadata.language
     words, names = words_in(asked), Names(release.metadata, asked)
-    facts = Facts(release.record)
+    facts, about = Facts(release.record), release.metadata.about
     columns = list(quality_of(release, facts))
     totals = disagreements(release, facts)
     errors = None if truth is None else simulated(release, truth, columns)
-    for most in ROWS:
-        gallery = Gallery(words)
-        told = Told(facts, words, names, gallery, most)
-        page = _rendered(
-            words,
-            {
-                "record": release.record,
-                "about": release.metadata.about,
-                "title": names.name(release.metadata.about.title),
-                "plain_title": names.plain({}, release.metadata.about.title),
-                "names": names,
-                "label": label_of(facts, words, names, gallery),
-                "example": example_of(release, facts, words, names, gallery),
-                "quality": quality_part(told, columns, totals, errors),
-                "made": made_part(told, checks),
-                "tables": words.number(sum(1 for _ in release.metadata.read)),
-                "shortened": len(columns) > most,
-                "rehearsed": truth is not None,
-            },
-        )
-        if len(page) <= LARGEST:
-            return page
+    with same_everywhere():
+        for most in ROWS:
+            told = Told(facts, words, names, Gallery(words), most)
+            page = _rendered(
+                words,
+                {
+                    "record": release.record,
+                    "about": about,
+                    "title": names.text(about.titles, about.title),
+                    "plain_title": names.plain(about.titles, about.title),
+                    "names": names,
+                    "label": label_of(facts, words, names, told.gallery),
+                    "example": example_of(release, facts, words, names, told.gallery),
+                    "quality": quality_part(told, columns, totals, errors),
+                    "made": made_part(told, checks),
+                    "tables": words.number(sum(1 for _ in release.metadata.read)),
+                    "shortened": len(columns) > most,
+                    "rehearsed": truth is not None,
+                },
+            )
+            if len(page) <= LARGEST:
+                return page
     raise InternalError("DP-INTERNAL-001", check=f"a report is at most {LARGEST} bytes")
 
 

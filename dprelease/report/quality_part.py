@@ -18,6 +18,7 @@ from dprelease.report.quality_pictures import (
     simulated_pictures,
     size_pictures,
 )
+from dprelease.report.safe import shown
 from dprelease.report.spoken import Words, three, three_up
 from dprelease.report.totals import Disagreement
 from dprelease.report.truth import Simulated
@@ -65,7 +66,9 @@ class Told:
 
     def cells(self, *texts: object) -> list[Markup]:
         """Return a row of a table."""
-        return [text if isinstance(text, Markup) else Markup.escape(text) for text in texts]
+        return [
+            text if isinstance(text, Markup) else Markup.escape(shown(str(text))) for text in texts
+        ]
 
 
 def quality_part(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.report.dots import Row, Scale, is_drawn
-from dprelease.report.named import shown
 from dprelease.report.pictures import Picture
 from dprelease.report.quality import CLASSES, ColumnQuality, ends_of
+from dprelease.report.safe import shown
 from dprelease.report.sheet import ticks_between
 from dprelease.report.spoken import three, three_up
 

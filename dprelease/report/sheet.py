@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from dprelease.report.svg import SETTINGS, inlined
+from dprelease.report.svg import inlined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,14 +34,12 @@ class Sheet:
     def __init__(
         self, height: float, *, left: float = LEFT, right: float = RIGHT, above: float = ABOVE
     ) -> None:
-        from matplotlib import rc_context
         from matplotlib.figure import Figure
 
         whole = height + above + BELOW
-        with rc_context(SETTINGS):
-            self._figure = Figure(figsize=(WIDTH, whole))
-            field = (left / WIDTH, BELOW / whole, 1 - (left + right) / WIDTH, height / whole)
-            self.axes: Axes = self._figure.add_axes(field)
+        self._figure = Figure(figsize=(WIDTH, whole))
+        field = (left / WIDTH, BELOW / whole, 1 - (left + right) / WIDTH, height / whole)
+        self.axes: Axes = self._figure.add_axes(field)
         self.axes.set_axis_off()
         self._figure.patch.set_visible(False)
         self._words: list[str] = []

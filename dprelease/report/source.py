@@ -32,10 +32,6 @@ class Published(Protocol):
 class Truth(Protocol):
     """What a rehearsal knows: the true values of invented people, never those of real ones."""
 
-    @property
-    def invented(self) -> bool:
-        """Return whether the people were made up; else they are those of a public table."""
-
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:

@@ -17,11 +17,9 @@ from markupsafe import Markup
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.report import words
+from dprelease.report.safe import SPACE, shown
 
 DEFAULT = "en"
-SPACE = "\u00a0"
-"""Between a number and its unit, where no line may break."""
-
 NOTHING = "\u2013"
 """Stands where there is no number."""
 
@@ -36,8 +34,12 @@ class Words:
     thousands: str
 
     def say(self, name: str, /, **values: object) -> Markup:
-        """Return a sentence with values in it, each escaped unless it is HTML of our own."""
-        return Markup(self.sentences[name]).format(**values)
+        """Return a sentence with values in it, each safe unless it is HTML of our own."""
+        safe = {
+            place: value if isinstance(value, Markup) else shown(str(value), None)
+            for place, value in values.items()
+        }
+        return Markup(self.sentences[name]).format(**safe)
 
     def plain(self, name: str, /, **values: object) -> str:
         """Return a sentence as plain text, for pictures and their descriptions."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from dprelease.errors.printable import one_line
-from dprelease.report.spoken import SPACE
+from dprelease.report.safe import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ SETTINGS: Any = {
     "path.simplify": False,
     "axes.unicode_minus": False,
 }
-"""What a picture depends on, whatever a user's own settings are."""
+"""What is not as Matplotlib has it: texts stay texts, and ids depend on what they name."""
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
@@ -40,6 +40,17 @@ KEPT = {
     "fill-opacity", "stroke-opacity", "text-anchor",
 }  # fmt: skip
 """Properties that are kept; fonts are those of the page."""
+
+
+@contextmanager
+def same_everywhere() -> Iterator[None]:
+    """Draw with the same settings wherever it is, and leave a user's own as they were."""
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    with rc_context():
+        rcdefaults()
+        rcParams.update(SETTINGS)
+        yield
 
 
 def inlined(figure: Figure, words: Sequence[str], name: str, title: str, told: str) -> Markup:
@@ -57,19 +68,16 @@ def inlined(figure: Figure, words: Sequence[str], name: str, title: str, told: s
     title, told
         What the picture is, and what it shows, for those who don't see it.
     """
-    from matplotlib import rc_context
-
     held = StringIO()
-    with rc_context(SETTINGS):
-        figure.savefig(held, format="svg", metadata={"Date": None})
+    figure.savefig(held, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(held.getvalue())
     width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
     box = f"0 0 {width:g} {height:g}"
     named = {"aria-labelledby": f"{name}-t {name}-d", "role": "img", "class": "picture"}
     sizes = {"width": f"{width * 4 / 3:.0f}", "height": f"{height * 4 / 3:.0f}"}
     page = ElementTree.Element("svg", {**named, "viewBox": box, **sizes})
-    ElementTree.SubElement(page, "title", {"id": f"{name}-t"}).text = _told(title)
-    ElementTree.SubElement(page, "desc", {"id": f"{name}-d"}).text = _told(told)
+    ElementTree.SubElement(page, "title", {"id": f"{name}-t"}).text = shown(title, None)
+    ElementTree.SubElement(page, "desc", {"id": f"{name}-d"}).text = shown(told, None)
     marks: dict[str, str] = {}
     for element in _shapes(root, marks, name):
         if element.tag == "text":
@@ -79,11 +87,7 @@ def inlined(figure: Figure, words: Sequence[str], name: str, title: str, told: s
 
 
 def _said(text: str, words: Sequence[str]) -> str:
-    return _told(words[int(text.strip().removeprefix("T"))])
-
-
-def _told(text: str) -> str:
-    return one_line(text.replace(SPACE, " "))
+    return shown(words[int(text.strip().removeprefix("T"))], None)
 
 
 def _shapes(

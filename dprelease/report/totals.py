@@ -21,7 +21,7 @@ from dprelease.report.facts import Facts
 from dprelease.report.quality import floats, is_number
 from dprelease.report.source import Published
 
-MOST_PAIRS = 60
+MOST_PAIRS = 200
 """Pairs of tables that are compared; a release with more tells how many it left out."""
 
 MOST_ROWS = 2_000_000

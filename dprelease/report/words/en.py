@@ -23,6 +23,10 @@ SENTENCES: dict[str, str] = {
         "Made by {tool} {version} from the release’s published files and its manifest, SHA-256 "
         "{digest}. No value in this page comes from anywhere else."
     ),
+    "page.made.here": (
+        "Made by {tool} {version} from the published files beside it and their manifest. No value "
+        "in this page comes from anywhere else."
+    ),
     "page.rehearsed_from": (
         "Simulated errors come from a rehearsal, whose true values are those of invented people "
         "or of a public table."
