@@ -6,7 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dprelease.report.sheet import BLUE, GRID, INK, ORANGE, PALE, Sheet, cut, ticks_between
+from dprelease.report.sheet import (
+    BLUE,
+    GRID,
+    INK,
+    LETTERS,
+    ORANGE,
+    PALE,
+    Sheet,
+    cut,
+    ticks_between,
+)
 
 ROW = 0.32
 """Inches of a row: its name above, its dots below."""
@@ -87,7 +97,7 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def _draw(sheet: Sheet, row: Row, top: float, ends: tuple[float, float]) -> None:
-    room = 52 - len(row.told)
+    room = LETTERS - len(row.told)
     line = top + 0.235
     sheet.write(ends[0], top + 0.1, cut(row.name, room), ha="left", va="center")
     sheet.write(ends[1], top + 0.1, row.told, ha="right", va="center", color=PALE)

@@ -113,6 +113,12 @@ class ColumnQuality:
         return counted.flagged / counted.cells
 
     @property
+    def expected_error(self) -> float | None:
+        """Return the mean error that was expected of a value, in its unit; None in any other."""
+        fixed = self.expected
+        return fixed.error if fixed is not None and fixed.unit == self.column.unit else None
+
+    @property
     def wide(self) -> float | None:
         """Return the part of cells whose margin is larger than the value; None without margins."""
         known = self.counted.with_margin

@@ -376,8 +376,7 @@ def _compared(told: Told, columns: Sequence[ColumnQuality], simulated: Simulated
         if errors is None or errors.error is None or len(rows) >= told.most:
             continue
         bias = max((errors.bias_in(size) for size in errors.classes), key=abs, default=0.0)
-        known = one.expected is not None and one.expected.error is not None
-        expected = one.expected.error if known and one.expected is not None else None
+        expected = one.expected_error
         rows.append(
             told.cells(
                 names.table(one.table),

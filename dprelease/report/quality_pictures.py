@@ -176,9 +176,9 @@ def simulated_pictures(
             cells = sum(number for _, number in of_class)
             error = sum(float(one.sizes[size]) for one in errors) / cells
             known = [
-                (one.expected.error, number)
+                (one.expected_error, number)
                 for one, number in of_class
-                if one.expected is not None and one.expected.error is not None
+                if one.expected_error is not None
             ]
             marks = [(error, "dot")] if is_drawn(error) else []
             if len(known) == len(of_class):

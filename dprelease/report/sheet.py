@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from dprelease.report.safe import shown
 from dprelease.report.svg import inlined
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ INK, PALE, GRID = "#1a1a1a", "#5c5c5c", "#d9d9d9"
 BLUE, ORANGE = "#0b5394", "#a34700"
 """Dark on white, apart for who can't tell red from green; for a printer, shapes differ as well."""
 
-LETTERS = 52
+LETTERS = 46
 """Letters that fit beside each other, of those as wide as Latin ones."""
 
 
@@ -71,7 +72,7 @@ class Sheet:
                 place, bottom, text, beside=(0, -3), ha=side, va="top", color=PALE, fontsize=7.5
             )
         middle = math.sqrt(low * high) if self.axes.get_xscale() == "log" else (low + high) / 2
-        self.write(middle, bottom, name, beside=(0, -17), ha="center", va="top")
+        self.write(middle, bottom, cut(shown(name)), beside=(0, -17), ha="center", va="top")
 
     def _side(self, place: float) -> str:
         """Return how a number stands to its tick, so that it does not leave the drawing."""
