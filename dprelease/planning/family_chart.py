@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 WIDTH, ROW, FRAME = 7.5, 0.21, 1.1
 """Inches: of the chart, of a row, of what is above and below the rows."""
 
+ROOM = 0.17
+"""Part of the scale that the name of a mark takes."""
+
 ALONE, TOGETHER = "0.4", "C0"
 """Colours of what a single table says, and of the estimates."""
 
@@ -67,7 +70,8 @@ def draw_family_errors(
     axes = figure.add_subplot()
     of_unit = f" ({unit})" if unit else ""
     axes.set(xscale="log", xlabel=f"standard error of a cell{of_unit}", yticks=[])
-    at, labelled = 0.0, False
+    at = 0.0
+    labelled: tuple[float, ...] = ()
     for level, rows in groups:
         number = rows[0].areas
         of = f"{levels[level]} ({number:,} area{'s' if number > 1 else ''})"
@@ -77,10 +81,10 @@ def draw_family_errors(
             _draw_row(axes, at, row, step)
             beside(axes, at, tables[row.table])
             if not labelled and _alone(row) and is_drawn(row.standard_error.median):
-                _name_marks(axes, at, row, step)
-                labelled = True
+                labelled = _name_marks(axes, at, row, step)
         at += 1.5
     axes.set_ylim(at - 0.7, -0.8)  # from the top
+    _make_room(axes, labelled)
     finish_log_axis(axes)
     save(figure, path)
 
@@ -102,8 +106,19 @@ def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
     beside(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
 
 
-def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
-    """Say beside the first pair of marks what they are, on the sides that look away."""
+def _make_room(axes: Axes, places: Sequence[float]) -> None:
+    """Move the ends of the scale so far from marks that have names that these don't leave it."""
+    low, high = (math.log(end) for end in axes.get_xlim())
+    for place in map(math.log, places):
+        if place - low < ROOM * (high - low):
+            low = (place - ROOM * high) / (1 - ROOM)
+        if high - place < ROOM * (high - low):
+            high = (place - ROOM * low) / (1 - ROOM)
+    axes.set_xlim(math.exp(low), math.exp(high))
+
+
+def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> tuple[float, ...]:
+    """Say beside the first marks what they are, on sides that look away; return their places."""
     first = row.standard_error.median < _alone(row)
     for x, words, color, left in (
         (row.standard_error.median, "least squares", TOGETHER, first),
@@ -119,3 +134,4 @@ def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
             fontsize=7,
             color=color,
         )
+    return step * row.standard_error.median, step * _alone(row)
