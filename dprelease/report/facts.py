@@ -15,6 +15,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
 from dprelease.planning.family_plan import families_of
+from dprelease.planning.invariants import AS_IT_IS, CHOSEN_BY, noised
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin
@@ -163,13 +164,16 @@ class Facts:
     def pairs(self) -> Pairs:
         """Return epsilons at several deltas, of all noise together."""
         pure = self.record["guarantee"]["pure_epsilon"]
-        vectors = [column.priced for column in self.planned()]
+        vectors = [column.priced for column in noised(list(self.planned()))]
         return pairs_of(vectors, math.inf if pure is None else float(pure))
 
     def planned(self) -> Iterator[PlannedColumn]:
-        """Yield every noisy vector with its query and its noise."""
+        """Yield every vector with its query and its noise; an invariant has none."""
         for query in self.queries.values():
             for measurement in query.measurements:
+                if measurement.exact:
+                    yield PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY)
+                    continue
                 name = (query.name, measurement.name)
                 chosen = self.measured[name]["chosen_by"]
                 yield PlannedColumn(query, measurement, self.laws[name], chosen)

@@ -27,6 +27,7 @@ class Label:
 
     units: list[Markup]
     promised: Markup
+    exact: Markup
     cuts: list[Markup]
     epsilon: str
     epsilon_words: Markup
@@ -53,6 +54,7 @@ def label_of(facts: Facts, words: Words, names: Names, gallery: Gallery) -> Labe
     return Label(
         units=list(_units(record, words, names)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
+        exact=names.name(guarantee.get("holds", ""), 600),
         cuts=list(_cuts(record, names, words)),
         epsilon=words.number(three_up(epsilon)),
         epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.invariants import noised
 from dprelease.planning.plan import PlannedColumn
 from dprelease.report.pictures import Picture, noise
 from dprelease.report.quality_part import Rows, Told
@@ -146,7 +147,7 @@ Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
 def _laws(told: Told) -> Laws:
     """Return noisy vectors by what is the same of them: noise, step, what one unit moves."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
-    for column in told.facts.planned():
+    for column in noised(list(told.facts.planned())):
         measurement = column.measurement
         key = (
             column.mechanism,

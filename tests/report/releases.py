@@ -59,7 +59,7 @@ QUERIES = {
     from: people
     cube: [city, sex, old]
     columns:
-      rows: {count: "*", suppress_below: 5}
+      everybody: {count: "*", suppress_below: 5}
       clipped: {count: age, non_negative: true}
 """,
     "family": """\
@@ -69,6 +69,17 @@ QUERIES = {
     marginals: [[], [sex], [sex, old]]
     columns: {persons: {count: "*"}}
     consistent: {non_negative: true}
+""",
+    "exact": """\
+  population:
+    from: people
+    hierarchy: [side, area]
+    marginals: [[], [sex]]
+    columns: {persons: {count: "*", margin: true}}
+    consistent:
+      non_negative: true
+      invariants: [{level: side}]
+      acknowledge: invariants are published exactly
 """,
     "chosen": "  work: {from: people, columns: {usual: {median: age}, work: {mode: job}}}\n",
     "wide": "".join(
@@ -93,6 +104,7 @@ class Kind:
 KINDS = {
     "several": Kind("several"),
     "family": Kind("family", "{rho: 0.5, delta: 1e-8}", rows=True),
+    "exact": Kind("exact", "{epsilon: 1, delta: 1e-8, neighbours: replace}", rows=True),
     "chosen": Kind("chosen", "{epsilon: 0.5}"),
     "wide": Kind("wide", "{epsilon: 8}", rows=True),
     "paid": Kind("single", "{epsilon: 0.25}", "ledger: ledger.sqlite\n"),

@@ -132,3 +132,28 @@ def test_the_report_as_a_file_of_a_release(folder: Path, tmp_path: Path) -> None
     assert (target / "report.html").read_bytes() == page_of(release)
     record = {name: part for name, part in release.record.items() if name != "digest"}
     parsed(page_of(type(release)(folder, record, release.metadata)))
+
+
+def test_a_rehearsal_is_told_as_one_with_its_true_errors(tmp_path: Path) -> None:
+    """Its page compares what was published with what is true of invented people."""
+    path = write(tmp_path, "several")
+    (tmp_path / "people.csv").unlink()
+    words = ["rehearse", str(path), "--output", str(tmp_path / "rehearsed"), "--rows", "500"]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    target = dprelease.write_report(tmp_path / "rehearsed")
+    root = parsed(target.read_bytes())
+    told = text_of(root)
+    assert "This is a rehearsal." in told
+    captions = [text_of(one) for one in root.iter(f"{HTML}caption")]
+    assert "Simulated error" in captions
+    assert any(
+        "Error by size, simulated: rows" in text_of(one) for one in root.iter(f"{HTML}figcaption")
+    )
+    table = next(one for one in root.iter(f"{HTML}table") if "Simulated error" in text_of(one[0]))
+    rows = [[text_of(cell) for cell in row] for row in table.iter(f"{HTML}tr")]
+    counts = next(row for row in rows if row[:2] == ["by_city", "people"])
+    assert float(counts[3]) < 20 * float(counts[2])
+    assert counts[4].endswith("%")
+    ranks = next(row for row in rows if row[:2] == ["by_city", "usual"])
+    assert ranks[2] == "\u2013"  # an error in rows is none in years
