@@ -54,7 +54,9 @@ def label_of(facts: Facts, words: Words, names: Names, gallery: Gallery) -> Labe
     return Label(
         units=list(_units(record, words, names)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
-        exact=names.name(guarantee.get("holds", ""), 600),
+        exact=words.say("label.exact", holds=guarantee["holds"])
+        if "holds" in guarantee
+        else Markup(""),
         cuts=list(_cuts(record, names, words)),
         epsilon=words.number(three_up(epsilon)),
         epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),

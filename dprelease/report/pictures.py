@@ -106,11 +106,11 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     axes.plot([0, 1], [1, 0], color=PALE, linewidth=1.0, linestyle=(0, (4, 3)))
     axes.plot(alarms, missed, color=BLUE, linewidth=1.8)
     sheet.write(0.62, 0.41, words.plain("trade.blind"), ha="left", va="bottom", color=PALE)
-    at = float(missed[20])
-    inside = at > 0.55  # beside the line, on the side that has room
-    place, side = ((0.19, at - 0.03), "right") if inside else ((0.03, 0.06), "left")
-    sheet.write(*place, words.plain("trade.this"), ha=side, va="top" if inside else "bottom",
-                color=BLUE, fontweight="bold")  # fmt: skip
+    # Below the line where there is room, else between it and the dashed one.
+    roomy = float(missed[20]) > 0.25
+    place = (0.04, 0.06) if roomy else (0.35, (float(missed[35]) + 0.65) / 2.0)
+    look = {"ha": "left", "va": "bottom", "color": BLUE, "fontweight": "bold"}
+    sheet.write(*place, words.plain("trade.this"), **look)
     sheet.write(0.0, 1.0, words.plain("trade.y"), beside=(-28, 7), ha="left", va="bottom")
     told = " ".join(
         words.plain("trade.alt", alarms=percent(part), missed=percent(share))

@@ -57,6 +57,10 @@ SENTENCES: dict[str, str] = {
     "label.replace": (
         "everything that they say. That they are there, and how many there are, is not protected"
     ),
+    "label.exact": (
+        "Some totals are published exactly, outside of what is promised here. What is promised "
+        "holds so: {holds}"
+    ),
     "label.against": "Protected against",
     "label.against.words": (
         "Anybody who sees the release, whatever they know from elsewhere: even everything about "
