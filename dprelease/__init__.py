@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import signing_key
     from dprelease.verification.areas import areas
     from dprelease.verification.estimates import local_estimate
+    from dprelease.verification.reporting import write_report
     from dprelease.verification.signing import sign
     from dprelease.verification.total import federated_sum
     from dprelease.verification.verify import verify
@@ -43,6 +44,7 @@ __all__ = [
     "signing_key",
     "sql",
     "verify",
+    "write_report",
 ]
 
 _HOMES = {
@@ -59,6 +61,7 @@ _HOMES = {
     "signing_key": "dprelease.signatures.keys",
     "sql": "dprelease.release.question",
     "verify": "dprelease.verification.verify",
+    "write_report": "dprelease.verification.reporting",
 }
 
 

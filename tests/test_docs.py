@@ -68,12 +68,14 @@ def test_the_five_minutes(folder: Path) -> None:
         "sql",
         "mechanisms",
         "ledger",
+        "report",
         "sign",
         "verify",
     ]
     for words in shown[:-2]:
         run(folder, "-m", "dprelease", *words)
     assert (folder / "out/by_state/by_state_sex.parquet").exists()
+    assert (folder / "out/by_state_report.html").exists()
     key = copied(folder)
     key.rename(folder / "steward")
     (folder / "allowed_signers").write_text(f'steward@office namespaces="dprelease-*" {public()}\n')

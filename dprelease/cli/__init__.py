@@ -18,6 +18,7 @@ from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential
 from dprelease.cli import rehearsal_command as rehearsal
+from dprelease.cli import report_command as reports
 from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.process_setup import whole_process
@@ -31,6 +32,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "profile": confidential.profile,
     "run": releases.run,
     "verify": releases.verify,
+    "report": reports.report,
     "sign": signing.sign,
     "sql": question.ask,
     "init": init_command.init,

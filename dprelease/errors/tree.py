@@ -26,6 +26,7 @@ from dprelease.errors.words import output_words as output
 from dprelease.errors.words import profile_words as profile
 from dprelease.errors.words import query_words as query
 from dprelease.errors.words import rehearsal_words as rehearsal
+from dprelease.errors.words import report_words as report
 from dprelease.errors.words import session_words as session
 from dprelease.errors.words import signature_words as signature
 from dprelease.errors.words import spark_words as spark
@@ -152,7 +153,7 @@ class FrameError(DataError, TypeError):
 class OutputError(DpReleaseError):
     """The release can't be written where the release file says."""
 
-    templates = output.TEMPLATES | rehearsal.WRITTEN | profile.TEMPLATES
+    templates = output.TEMPLATES | rehearsal.WRITTEN | profile.TEMPLATES | report.TEMPLATES
     exit_code = EXIT_INPUT
 
 

@@ -33,8 +33,14 @@ def check_target(path: Path) -> None:
         raise OutputError("DP-OUTPUT-004", place=Place(key="plot"), name=path.name)
 
 
+MARKS = (("mean", "o", "C0"), ("95 %", "o", "white"), ("99.9 %", "|", "0.1"))
+"""The errors of a comparison, and what each is drawn as: told apart by form, not by colour."""
+
+
 def draw_comparison(rows: Sequence[Compared], path: Path) -> None:
-    """Write bars of the mean, 95 % and 99.9 % errors of every mechanism, on a logarithmic axis.
+    """Write dots of the mean, 95 % and 99.9 % errors of every mechanism, on a logarithmic axis.
+
+    Lengths of bars would mean nothing there: such an axis has no 0 for them to begin at.
 
     Raises
     ------
@@ -43,22 +49,78 @@ def draw_comparison(rows: Sequence[Compared], path: Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 1.2 + 0.5 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(7.5, 1.2 + 0.3 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
-    series = (
-        ("mean", [row.mechanism.mean_absolute_error for row in rows]),
-        ("95 %", [float(row.mechanism.half_width(0.95)) for row in rows]),
-        ("99.9 %", [float(row.mechanism.half_width(0.999)) for row in rows]),
-    )
-    for i, (label, values) in enumerate(series):
-        _bars(axes, i - 1.0, label, values)
-    axes.set_yticks(range(len(rows)), [row.mechanism.name for row in rows])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlim(left=min(value for value in series[0][1] if value > 0) / 2)
-    axes.set_xlabel("error of one answer, lattice steps")
-    axes.legend(title="error")
+    axes.set(xscale="log", xlabel="error of one answer, lattice steps", yticks=[])
+    named = False
+    for at, row in enumerate(rows):
+        errors = _errors(row)
+        drawn = [error for error in errors if is_drawn(error)]
+        axes.plot([min(drawn, default=1), max(drawn, default=1)], [at, at], color="0.75", zorder=1)
+        for error, (_, marker, face) in zip(errors, MARKS, strict=True):
+            if is_drawn(error):
+                look = {"marker": marker, "mfc": face, "mec": "0.1" if marker == "|" else "C0"}
+                axes.plot([error], [at], linestyle="", markersize=6, zorder=2, **look)  # type: ignore[arg-type]
+        beside(axes, at, row.mechanism.name)
+        beside(axes, at, f"{errors[0]:.3g}" if is_drawn(errors[0]) else "no mean", right=True)
+        if not named and len(drawn) == len(MARKS):
+            _name_marks(axes, at, errors)
+            named = True
+    axes.set_ylim(len(rows) - 0.4, -0.9)  # from the top
+    finish_log_axis(axes)
     save(figure, path)
+
+
+def _errors(row: Compared) -> list[float]:
+    law = row.mechanism
+    return [law.mean_absolute_error, float(law.half_width(0.95)), float(law.half_width(0.999))]
+
+
+def _name_marks(axes: Axes, at: float, errors: Sequence[float]) -> None:
+    """Say above the first row's marks what they are."""
+    for error, (words, _, _) in zip(errors, MARKS, strict=True):
+        axes.annotate(
+            words, (error, at), xytext=(0, 6), textcoords="offset points",
+            ha="center", va="bottom", fontsize=7, color="0.3",
+        )  # fmt: skip
+
+
+def is_drawn(error: float) -> bool:
+    """Return whether a logarithmic axis has a place for an error."""
+    return 0.0 < error < math.inf
+
+
+def beside(
+    axes: Axes, at: float, words: str, *, right: bool = False, weight: str = "normal"
+) -> None:
+    """Write beside a row; as text, not as the label of a tick, so that nothing is a formula."""
+    axes.text(
+        1.01 if right else -0.01,
+        at,
+        words,
+        transform=axes.get_yaxis_transform(),
+        ha="left" if right else "right",
+        va="center",
+        fontsize=8,
+        weight=weight,
+    )
+
+
+def finish_log_axis(axes: Axes) -> None:
+    """Give a logarithmic axis below rows its ticks, and take away what says nothing."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+    low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly a tick
+    if high < 10 * low:
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+    else:
+        subs = (1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="x", color="0.92")
+    axes.set_axisbelow(True)
+    axes.spines[["left", "right", "top"]].set_visible(False)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -85,9 +147,3 @@ def _tick_labels(axes: Axes) -> list[Text]:
     return [
         label for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels(which="both")
     ]
-
-
-def _bars(axes: Axes, offset: float, label: str, values: Sequence[float]) -> None:
-    places = [row + 0.25 * offset for row in range(len(values))]
-    widths = [value if math.isfinite(value) else 0.0 for value in values]
-    axes.barh(places, widths, height=0.23, label=label)

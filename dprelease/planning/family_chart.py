@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.expected import ExpectedError, Spread
-from dprelease.planning.charts import save
+from dprelease.planning.charts import beside, finish_log_axis, is_drawn, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 WIDTH, ROW, FRAME = 7.5, 0.21, 1.1
 """Inches: of the chart, of a row, of what is above and below the rows."""
 
-ALONE, TOGETHER = "0.55", "C0"
+ROOM = 0.17
+"""Part of the scale that the name of a mark takes."""
+
+ALONE, TOGETHER = "0.4", "C0"
 """Colours of what a single table says, and of the estimates."""
 
 GONE = {0.0: "exact", math.inf: "not estimable"}
@@ -60,7 +63,6 @@ def draw_family_errors(
         DP-OUTPUT-002 if the file can't be written.
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     groups = [(level, list(rows)) for level, rows in groupby(errors, lambda row: row.level)]
     height = FRAME + ROW * (len(errors) + 1.5 * len(groups))
@@ -68,33 +70,23 @@ def draw_family_errors(
     axes = figure.add_subplot()
     of_unit = f" ({unit})" if unit else ""
     axes.set(xscale="log", xlabel=f"standard error of a cell{of_unit}", yticks=[])
-    at, labelled = 0.0, False
+    at = 0.0
+    labelled: tuple[float, ...] = ()
     for level, rows in groups:
         number = rows[0].areas
         of = f"{levels[level]} ({number:,} area{'s' if number > 1 else ''})"
-        _beside(axes, at, of, weight="bold")
+        beside(axes, at, of, weight="bold")
         for row in rows:
             at += 1.0
             _draw_row(axes, at, row, step)
-            _beside(axes, at, tables[row.table])
-            if not labelled and _alone(row) and _drawn(row.standard_error.median):
-                _name_marks(axes, at, row, step)
-                labelled = True
+            beside(axes, at, tables[row.table])
+            if not labelled and _alone(row) and is_drawn(row.standard_error.median):
+                labelled = _name_marks(axes, at, row, step)
         at += 1.5
     axes.set_ylim(at - 0.7, -0.8)  # from the top
-    low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly a tick
-    near = high < 10 * low
-    axes.xaxis.set_major_locator(MaxNLocator(6) if near else LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.grid(axis="x", color="0.92")
-    axes.set_axisbelow(True)
-    axes.spines[["left", "right", "top"]].set_visible(False)
+    _make_room(axes, labelled)
+    finish_log_axis(axes)
     save(figure, path)
-
-
-def _drawn(error: float) -> bool:
-    return 0.0 < error < math.inf
 
 
 def _alone(row: ExpectedError) -> float:
@@ -105,17 +97,28 @@ def _alone(row: ExpectedError) -> float:
 def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
     error = Spread(*(step * part for part in row.standard_error.all()))
     alone = step * _alone(row)
-    if _drawn(error.least) and _drawn(error.greatest):
+    if is_drawn(error.least) and is_drawn(error.greatest):
         axes.plot([error.least, error.greatest], [at, at], color=TOGETHER, linewidth=1.2)
     if alone:
         axes.plot([alone], [at], marker="o", linestyle="", mfc="white", mec=ALONE, markersize=5)
-    if _drawn(error.median):
+    if is_drawn(error.median):
         axes.plot([error.median], [at], marker="o", linestyle="", color=TOGETHER, markersize=4)
-    _beside(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
+    beside(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
 
 
-def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
-    """Say beside the first pair of marks what they are, on the sides that look away."""
+def _make_room(axes: Axes, places: Sequence[float]) -> None:
+    """Move the ends of the scale so far from marks that have names that these don't leave it."""
+    low, high = (math.log(end) for end in axes.get_xlim())
+    for place in map(math.log, places):
+        if place - low < ROOM * (high - low):
+            low = (place - ROOM * high) / (1 - ROOM)
+        if high - place < ROOM * (high - low):
+            high = (place - ROOM * low) / (1 - ROOM)
+    axes.set_xlim(math.exp(low), math.exp(high))
+
+
+def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> tuple[float, ...]:
+    """Say beside the first marks what they are, on sides that look away; return their places."""
     first = row.standard_error.median < _alone(row)
     for x, words, color, left in (
         (row.standard_error.median, "least squares", TOGETHER, first),
@@ -131,19 +134,4 @@ def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
             fontsize=7,
             color=color,
         )
-
-
-def _beside(
-    axes: Axes, at: float, words: str, *, right: bool = False, weight: str = "normal"
-) -> None:
-    """Write beside a row; as text, not as the label of a tick, so that nothing is a formula."""
-    axes.text(
-        1.01 if right else -0.01,
-        at,
-        words,
-        transform=axes.get_yaxis_transform(),
-        ha="left" if right else "right",
-        va="center",
-        fontsize=8,
-        weight=weight,
-    )
+    return step * row.standard_error.median, step * _alone(row)

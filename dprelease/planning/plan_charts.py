@@ -14,10 +14,10 @@ import numpy as np
 
 from dprelease.errors import DpReleaseError
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.charts import save
+from dprelease.planning.charts import is_drawn, save
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.planning.prepare import prepare
-from dprelease.privacy.accounting import epsilon_at
+from dprelease.planning.trade_off import least_missed, pairs_of
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import Declaration
 
@@ -25,24 +25,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-DELTAS = tuple(Fraction(1, 10**i) for i in range(1, 10))
-MOST_LINES = 8
+MOST_LINES = 4
 """Lines of one chart; there are as many charts of a unit as its columns need."""
 
-LABEL = 46
-"""Letters of a line of a legend."""
+LABEL = 34
+"""Letters of a line of a name."""
 
 APART = 0.02
 """Part of a chart's height by which lines have to be apart, somewhere, to be told apart."""
 
-WIDTH, HEIGHT, LINE = 4.6, 3.1, 0.17
-"""Inches of a chart, and of a line of its legend."""
+WIDTH, NAMES, HEIGHT, FRAME, LINE = 3.2, 2.2, 3.1, 0.9, 0.13
+"""Inches of a chart: its field, names beside it; its height, the part without lines, a name."""
 
-START = "-"
-"""Begins every label, for matplotlib leaves out those that begin with an underscore."""
-
-STYLES = ("-", "--", "-.", ":")
-MARKERS = "osD^vPX*"
+LINES = "C0"
+"""The colour of lines: names stand beside them, so none is told by its colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class Chart:
     lines: tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]
 
     def labels(self) -> list[str]:
-        """Return what the legend says of each line: the names of all of its columns."""
+        """Return what stands beside each line: the names of all of its columns."""
         return [_label(names, values) for names, values in self.lines]
 
 
@@ -65,16 +61,20 @@ def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
     charts = charts_of(plan, errors)
     across = 2 if len(charts) + 1 in (2, 4) else 3
     rows = [charts[i : i + across] for i in range(0, len(charts) + 1, across)]
-    longest = [max((_legend_lines(chart) for chart in row), default=0) for row in rows]
-    height = len(rows) * HEIGHT + LINE * sum(longest)
-    figure = Figure(figsize=(WIDTH * across, height), layout="constrained")
-    axes = list(figure.subplots(len(rows), across, squeeze=False).flat)
+    tall = [max(map(_height, row), default=HEIGHT) for row in rows]
+    figure = Figure(figsize=((WIDTH + NAMES) * across, sum(tall)), layout="constrained")
+    axes = list(figure.subplots(len(rows), across, squeeze=False, height_ratios=tall).flat)
     for place, chart in zip(axes, charts, strict=False):
         _draw_errors(place, chart, counted, amounts)
     _draw_trade_off(axes[len(charts)], plan)
     for place in axes[len(charts) + 1 :]:
         place.remove()
     save(figure, path)
+
+
+def _height(chart: Chart) -> float:
+    """Return the inches of a chart beside which all of its names have room."""
+    return max(HEIGHT, LINE * _name_lines(chart) + FRAME)
 
 
 def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[Chart]:
@@ -97,7 +97,7 @@ def _lines_apart(
     columns: Mapping[str, tuple[float, ...]],
 ) -> tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]:
     """Return names and errors of lines that can be told apart on a logarithmic axis."""
-    drawn = [math.log(v) for values in columns.values() for v in values if _is_drawn(v)]
+    drawn = [math.log(v) for values in columns.values() for v in values if is_drawn(v)]
     near = APART * (max(drawn) - min(drawn)) if drawn else 0.0
     lines: list[tuple[tuple[str, ...], tuple[float, ...]]] = []
     for name, values in sorted(columns.items(), key=lambda item: item[1], reverse=True):
@@ -110,56 +110,120 @@ def _lines_apart(
     return tuple(lines)
 
 
-def _is_drawn(error: float) -> bool:
-    return 0.0 < error < math.inf
-
-
 def _distance(one: float, other: float) -> float:
     """Return how far apart two errors are on a logarithmic axis; those that are not on it, 0."""
-    if _is_drawn(one) and _is_drawn(other):
+    if is_drawn(one) and is_drawn(other):
         return abs(math.log(one / other))
     return 0.0 if one == other else math.inf
 
 
 def _label(names: Sequence[str], values: Sequence[float]) -> str:
-    missing = "" if any(map(_is_drawn, values)) else ": no mean error"
+    missing = "" if any(map(is_drawn, values)) else ": no mean error"
     return textwrap.fill(", ".join(names) + missing, LABEL, subsequent_indent="  ")
 
 
-def _legend_lines(chart: Chart) -> int:
+def _name_lines(chart: Chart) -> int:
     return sum(label.count("\n") + 1 for label in chart.labels())
 
 
 def _draw_errors(axes: Axes, chart: Chart, counted: str, amounts: Sequence[float]) -> None:
-    for i, (label, (_, values)) in enumerate(zip(chart.labels(), chart.lines, strict=True)):
-        axes.plot(
-            amounts,
-            [value if _is_drawn(value) else math.nan for value in values],
-            marker=MARKERS[i % len(MARKERS)],
-            linestyle=STYLES[i % len(STYLES)],
-            markersize=4,
-            linewidth=1.2,
-            label=f"{START}{label}",
-        )
+    for _, values in chart.lines:
+        drawn = [value if is_drawn(value) else math.nan for value in values]
+        axes.plot(amounts, drawn, marker="o", markersize=3.5, linewidth=1.2, color=LINES)
     axes.set(xscale="log", yscale="log", xlabel=counted, ylabel="mean error")
     axes.set_title(chart.title, parse_math=False)  # a unit may hold what stands for a formula
     axes.set_xticks(amounts, [f"{amount:g}" for amount in amounts], minor=False)
     axes.set_xticks([], minor=True)
-    legend = axes.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(0.0, -0.22))
-    for text in legend.get_texts():
-        text.set_text(text.get_text().removeprefix(START))
+    _plain_numbers(axes)
+    axes.spines[["right", "top"]].set_visible(False)
+    _name_lines_beside(axes, chart, amounts)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """Let the numbers of a logarithmic scale be written in full, and be few."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = axes.get_ylim()
+    subs = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(subs=subs))
+    axes.yaxis.set_major_formatter("{x:,.10g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _name_lines_beside(axes: Axes, chart: Chart, amounts: Sequence[float]) -> None:
+    """Write each name beside the end of its line, with a fine line to it where it had to move."""
+    low, high = (math.log(end) for end in axes.get_ylim())
+    lines = []
+    for label, (_, values) in zip(chart.labels(), chart.lines, strict=True):
+        last = next(((a, v) for a, v in zip(amounts[::-1], values[::-1], strict=True)
+                     if is_drawn(v)), None)  # fmt: skip
+        at = 0.0 if last is None else (math.log(last[1]) - low) / (high - low)
+        lines.append((at, label, last))
+    lines.sort(key=lambda line: line[0])
+    line_height = LINE / (_height(chart) - FRAME)
+    heights = [line_height * (label.count("\n") + 1) for _, label, _ in lines]
+    for place, (_, label, last) in zip(
+        spread([at for at, _, _ in lines], heights), lines, strict=True
+    ):
+        axes.annotate(
+            label,
+            (amounts[-1], 1.0) if last is None else last,
+            xycoords="data",
+            xytext=(1.06, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=7,
+            annotation_clip=False,
+            arrowprops=None
+            if last is None
+            else {
+                "arrowstyle": "-",
+                "color": "0.6",
+                "linewidth": 0.6,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
+def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Return places near some rising ones, so that texts of these heights don't overlap.
+
+    Texts that meet move apart together, around the middle of where they wanted to be; all stay
+    within 0 and 1 if they have room there.
+    """
+    blocks: list[tuple[float, float, int]] = []  # the middle, the height, how many texts
+    for place, height in zip(places, heights, strict=True):
+        block = (place, height, 1)
+        while blocks and blocks[-1][0] + blocks[-1][1] / 2 > block[0] - block[1] / 2:
+            middle, tall, several = blocks.pop()
+            number = several + block[2]
+            block = ((middle * several + block[0] * block[2]) / number, tall + block[1], number)
+        tall = block[1]
+        block = (min(max(block[0], tall / 2), max(1.0 - tall / 2, tall / 2)), tall, block[2])
+        blocks.append(block)
+    found, at = [], 0
+    for middle, tall, several in blocks:
+        bottom = middle - tall / 2
+        for height in heights[at : at + several]:
+            found.append(bottom + height / 2)
+            bottom += height
+        at += several
+    return found
 
 
 def _draw_trade_off(axes: Axes, plan: Plan) -> None:
     missed, false_alarms = trade_off(plan)
-    axes.plot(false_alarms, missed)
-    axes.plot([0, 1], [1, 0], linestyle=":", color="gray")
+    axes.plot([0, 1], [1, 0], linestyle="--", color="0.4", linewidth=1.0)
+    axes.plot(false_alarms, missed, color=LINES)
+    axes.text(0.62, 0.4, "blind guessing", fontsize=7, color="0.3")
     axes.set(
         xlabel="false alarms of an attacker",
         ylabel="least share of units missed",
         title="whether one unit is in the data",
         aspect="equal",
     )
+    axes.spines[["right", "top"]].set_visible(False)
 
 
 def errors_by_budget(
@@ -202,20 +266,8 @@ def _planned(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
 
 
 def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:
-    """Return the least shares of misses, and the shares of false alarms that go with them.
-
-    The largest of the curves of all (epsilon, delta) that the release has (Wasserman and Zhou 2010;
-    Dong, Roth and Su 2022, arXiv 1905.02383v3, Proposition 2.5).
-    """
+    """Return the least shares of misses, and the shares of false alarms that go with them."""
     vectors = [column.priced for column in plan.noised]
-    pairs = [(epsilon_at(vectors, delta), float(delta)) for delta in DELTAS]
-    pairs.append((plan.guarantee.pure_epsilon, 0.0))
     alarms = np.linspace(0.0, 1.0, 401)
-    missed = np.zeros_like(alarms)
-    for epsilon, delta in pairs:
-        if math.isinf(epsilon):
-            continue
-        first = 1.0 - delta - np.exp(min(epsilon, 700.0)) * alarms
-        second = math.exp(-epsilon) * (1.0 - delta - alarms)
-        missed = np.maximum(missed, np.maximum(first, second))
+    missed = least_missed(pairs_of(vectors, plan.guarantee.pure_epsilon), alarms)
     return missed.tolist(), alarms.tolist()

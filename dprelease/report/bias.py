@@ -1,0 +1,45 @@
+"""What publishing no number below 0 does to small ones: the mean error by the true size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dprelease.mechanisms.base import Mechanism
+
+SPREADS = (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+"""True values for which it is told, in standard deviations of the noise."""
+
+PIECES = 400
+"""Parts in which what lies below 0 is added up."""
+
+FARTHEST = 40.0
+"""Standard deviations below which nothing is added any more."""
+
+
+def bias_at_zero(law: Mechanism) -> Sequence[tuple[int, float]]:
+    """Return (true value, mean error) in lattice steps, if what is below 0 is published as 0.
+
+    E max(t + K, 0) - t - E K is the sum of P(K <= -t - j) over j >= 1. Nothing where the noise has
+    no standard deviation.
+    """
+    spread = law.standard_deviation
+    if not math.isfinite(spread):
+        return ()
+    places = dict.fromkeys(round(float(part) * spread) for part in SPREADS)
+    return [(true, _below(law, true, spread)) for true in places]
+
+
+def _below(law: Mechanism, true: int, spread: float) -> float:
+    """Return the sum of P(K <= -t - j) over j >= 1, in pieces of several steps where it is wide."""
+    piece = max(1, math.ceil(FARTHEST * spread / PIECES))
+    added, j = 0.0, 1
+    while j <= FARTHEST * spread + 1:
+        ends = (float(law.tail(-true - k, False).mid()) for k in (j, j + piece - 1))
+        part = piece * sum(ends) / 2.0
+        added += part
+        if part <= 1e-9 * added:
+            break
+        j += piece
+    return added

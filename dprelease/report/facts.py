@@ -1,0 +1,190 @@
+"""What a manifest declares and records, by table and column, as a report needs it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dprelease.documents.metadata import ColumnMetadata, TableMetadata
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.rounding import exact
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.invariants import AS_IT_IS, CHOSEN_BY, noised
+from dprelease.planning.plan import PlannedColumn
+from dprelease.planning.trade_off import Pairs, pairs_of
+from dprelease.postprocess.derived_values import is_computed, typical_margin
+from dprelease.postprocess.families import Family
+from dprelease.privacy.event import Event
+from dprelease.query.measurement import Published
+from dprelease.query.resolve import Query, resolve
+from dprelease.schema.load import Declaration, declaration_from_texts
+
+Measured = Mapping[str, Any]
+"""What a manifest records of one noisy vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The error that a column was expected to have before any row was read.
+
+    `margin`: of a cell at `confidence`; of tables that agree the middle of all areas, from `least`
+    to `largest`. `error`: the mean absolute error, where the noise tells it. `rows`: how many rows
+    an evenly filled cell has that the margin was computed for; None if it holds for every cell.
+    """
+
+    margin: float
+    confidence: float
+    least: float
+    largest: float
+    unit: str
+    error: float | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A verified manifest, read: its declaration resolved, its noise by query and column."""
+
+    record: Mapping[str, Any]
+
+    @cached_property
+    def declaration(self) -> Declaration:
+        """Return what was declared."""
+        held = self.record["declaration"]
+        return declaration_from_texts(held["texts"], held["release"], held.get("variables"))
+
+    @cached_property
+    def queries(self) -> Mapping[str, Query]:
+        """Return every table that was asked for, by name."""
+        return {query.name: query for query in resolve(self.declaration)}
+
+    @cached_property
+    def measured(self) -> Mapping[tuple[str, str], Measured]:
+        """Return what is recorded of each noisy vector, by names of its table and its own."""
+        return {(held["query"], held["column"]): held for held in self.record["measurements"]}
+
+    @cached_property
+    def laws(self) -> Mapping[tuple[str, str], Randomizer]:
+        """Return the noise of each vector."""
+        return {
+            name: registry.law_of(Event.from_json(held)) for name, held in self.measured.items()
+        }
+
+    @cached_property
+    def _agreed(self) -> Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """Return standard errors of tables that agree, by names of table and column."""
+        return {
+            (errors["table"], column["name"]): (column, errors)
+            for family in self.record.get("families", ())
+            for column in family["record"].get("columns", ())
+            for errors in column["standard_errors"]
+        }
+
+    def query_of(self, table: TableMetadata) -> Query | None:
+        """Return what was asked for in a table; None for one that holds no cells."""
+        return self.queries.get(_own_name(table))
+
+    def is_agreed(self, table: TableMetadata) -> bool:
+        """Return whether a table was made from several measurements that had to agree."""
+        return "/" in table.name
+
+    def published(self, table: TableMetadata, column: ColumnMetadata) -> Published | None:
+        """Return how a column was asked for; None if it is not one of the query's own."""
+        query = self.query_of(table)
+        columns = () if query is None else query.columns
+        return next((one for one in columns if one.name == column.name), None)
+
+    def expected(self, table: TableMetadata, column: ColumnMetadata) -> Expected | None:
+        """Return the error that a column was expected to have; None where no number tells it."""
+        asked = self.published(table, column)
+        if asked is None:
+            return None
+        if self.is_agreed(table):
+            return self._of_agreed(table, column, asked)
+        name = _own_name(table)
+        laws = {part.name: self.laws[name, part.name] for part in asked.parts}
+        if is_computed(asked):
+            margin = typical_margin(asked, laws, 0.95)
+            rows = None if asked.form.on_lattice else 1000
+            if margin is None:
+                return None
+            return Expected(margin, 0.95, margin, margin, asked.unit, rows=rows)
+        held = self.measured[name, asked.parts[0].name]
+        margin = float(exact_of(held["margin_95"]))
+        error = held["expected_absolute_error"]
+        return Expected(margin, 0.95, margin, margin, held["error_unit"], error)
+
+    def _of_agreed(
+        self, table: TableMetadata, column: ColumnMetadata, asked: Published
+    ) -> Expected | None:
+        column_record, errors = self._agreed.get((_own_name(table), column.name), ({}, {}))
+        if not errors or None in (errors["least"], errors["median"], errors["largest"]):
+            return None
+        margins = column_record["standard_errors_in_a_margin"]
+        confidence = float(column_record["confidence"])
+        least, middle, largest = (margins * errors[k] for k in ("least", "median", "largest"))
+        return Expected(middle, confidence, least, largest, asked.unit)
+
+    def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
+        """Return the noise of a column that shows one noised number and nothing else."""
+        asked = self.published(table, column)
+        if asked is None or self.is_agreed(table) or is_computed(asked):
+            return None
+        law = self.laws[_own_name(table), asked.parts[0].name]
+        return law if isinstance(law, Mechanism) and asked.parts[0].is_vector else None
+
+    def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
+        """Return whether cells of a column may be added up: counts of rows, and sums."""
+        asked = self.published(table, column)
+        if asked is None or not asked.form.on_lattice:
+            return False
+        part = asked.parts[0]
+        return part.is_vector and part.aggregate.adds_up
+
+    def is_never_negative(self, table: TableMetadata, column: ColumnMetadata) -> bool:
+        """Return whether no table of any people could have a number below 0 in a column."""
+        asked = self.published(table, column)
+        if asked is None or not asked.parts[0].is_vector:
+            return False
+        centred = is_computed(asked)  # its first part is counted from the middle of the bounds
+        return not centred and asked.parts[0].aggregate.least >= 0
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """Return the tables of each query together, with the step that publishes them."""
+        return families_of(self.declaration.spec, list(self.planned()))
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Return epsilons at several deltas, of all noise together."""
+        pure = self.record["guarantee"]["pure_epsilon"]
+        vectors = [column.priced for column in noised(list(self.planned()))]
+        return pairs_of(vectors, math.inf if pure is None else float(pure))
+
+    def planned(self) -> Iterator[PlannedColumn]:
+        """Yield every vector with its query and its noise; an invariant has none."""
+        for query in self.queries.values():
+            for measurement in query.measurements:
+                if measurement.exact:
+                    yield PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY)
+                    continue
+                name = (query.name, measurement.name)
+                chosen = self.measured[name]["chosen_by"]
+                yield PlannedColumn(query, measurement, self.laws[name], chosen)
+
+
+def _own_name(table: TableMetadata) -> str:
+    """Return the name of a table without the folder that says what was made of it."""
+    return table.name.rpartition("/")[2]
+
+
+def exact_of(text: str) -> Fraction:
+    """Return the number that a manifest writes, as a decimal or as p/q."""
+    over, _, under = text.partition("/")
+    return exact(over) / exact(under) if under else exact(over)

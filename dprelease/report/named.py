@@ -1,0 +1,68 @@
+"""Labels in one language, safe to stand in a page: escaped, of bounded length, and by themselves.
+
+Whoever wrote a label may have meant harm or may write from right to left: each stands isolated, and
+has none of the characters that would turn around, or hide, what comes after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dprelease.documents.metadata import (
+    Code,
+    ColumnMetadata,
+    Metadata,
+    TableMetadata,
+    Texts,
+    written,
+)
+from dprelease.report.safe import LONGEST, shown
+
+UNDETERMINED = "und"
+"""The language of texts of which none was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The labels of a release in one language, and its first one where that has none."""
+
+    metadata: Metadata
+    language: str
+
+    def text(self, texts: Texts, fallback: str = "") -> Markup:
+        """Return a declared text, marked with its language; else what stands in for it."""
+        for language in (self.language, self.metadata.language):
+            if texts.get(language):
+                return self._isolated(texts[language], language)
+        return self._isolated(fallback) if fallback else Markup("")
+
+    def name(self, text: str, longest: int = LONGEST) -> Markup:
+        """Return a text that is no label: a name, a code, what another has written."""
+        return self._isolated(text, longest=longest)
+
+    def table(self, table: TableMetadata) -> Markup:
+        """Return the title of a table."""
+        return self.text(table.label, table.name)
+
+    def column(self, column: ColumnMetadata) -> Markup:
+        """Return the title of a column."""
+        return self.text(column.label, column.name)
+
+    def value(self, column: ColumnMetadata, code: Code) -> Markup:
+        """Return the label of a value of a key."""
+        labels = {} if column.codes is None else column.codes.labels.get(code, {})
+        return self.text(labels, written(code))
+
+    def plain(self, texts: Texts, fallback: str, longest: int = LONGEST) -> str:
+        """Return a label as plain text, for a picture."""
+        for language in (self.language, self.metadata.language):
+            if texts.get(language):
+                return shown(texts[language], longest)
+        return shown(fallback, longest)
+
+    def _isolated(self, text: str, language: str = "", longest: int = LONGEST) -> Markup:
+        if language in ("", UNDETERMINED):
+            return Markup("<bdi>{}</bdi>").format(shown(text, longest))
+        return Markup('<bdi lang="{}">{}</bdi>').format(language, shown(text, longest))

@@ -1,0 +1,172 @@
+"""The pictures of a report: a drawing, words below it, words for those who don't see it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.planning.trade_off import Pairs, least_missed
+from dprelease.report.dots import Row, Scale, rows_of_dots
+from dprelease.report.safe import shown
+from dprelease.report.sheet import BLUE, GRID, PALE, Sheet
+from dprelease.report.spoken import Words, three_up
+
+ALARMS = (0.01, 0.05, 0.1)
+"""False alarms for which it is told in words what is missed."""
+
+UPRIGHT = 1.9
+"""Inches of a drawing that is no list of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing as an element of the page, and the words below it."""
+
+    svg: Markup
+    caption: Markup
+
+
+@dataclass
+class Gallery:
+    """Pictures with names that are theirs alone in a page."""
+
+    words: Words
+    drawn: int = 0
+
+    def picture(
+        self, sheet: Sheet, kind: str, alt: str, title: Mapping[str, Any] | None = None
+    ) -> Picture:
+        """Return a drawing with the words of its kind."""
+        self.drawn += 1
+        name = self.words.plain(f"{kind}.title", **(title or {}))
+        svg = sheet.svg(f"p{self.drawn}", name, alt)
+        said = self.words.say(f"{kind}.caption")
+        caption = Markup("<strong>{}.</strong> {}").format(shown(name), said)
+        return Picture(svg, caption)
+
+    def rows(
+        self,
+        kind: str,
+        rows: Sequence[Row],
+        scale: Scale,
+        key: Sequence[tuple[str, str]] = (),
+        title: Mapping[str, Any] | None = None,
+    ) -> Picture:
+        """Return a drawing of rows, which its alternative text tells one by one."""
+        told = ". ".join(
+            self.words.plain("errors.alt.row", name=row.name, told=row.told) for row in rows
+        )
+        alt = self.words.plain("errors.alt", rows=told)
+        return self.picture(rows_of_dots(rows, scale, key), kind, alt, title)
+
+
+def belief(gallery: Gallery, reading: Mapping[str, Any]) -> Picture:
+    """Return how far beliefs can rise."""
+    words, percent = gallery.words, gallery.words.percent
+    rows, alt = [], []
+    for row in reading["largest_posterior"]:
+        prior, posterior = row["prior"], row["posterior"]
+        says = {"prior": percent(prior), "posterior": percent(posterior, up=True)}
+        rows.append(
+            Row(
+                words.plain("belief.row", **says),
+                words.plain("belief.told", **says),
+                ((prior, "ring"), (posterior, "dot")),
+                (prior, posterior),
+            )
+        )
+        alt.append(words.plain("belief.alt", **says))
+    scale = Scale(words.plain("belief.axis"), percent, (0.0, 1.0), (0.0, 0.25, 0.5, 0.75, 1.0))
+    key = (
+        ("ring", words.plain("belief.before")),
+        ("dot", words.plain("belief.after")),
+    )
+    return gallery.picture(rows_of_dots(rows, scale, key), "belief", " ".join(alt))
+
+
+def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
+    """Return what an attacker misses, by false alarms; `pairs`: all that the release has."""
+    words, percent = gallery.words, gallery.words.percent
+    sheet = Sheet(UPRIGHT, left=0.5, above=0.26)
+    axes = sheet.axes
+    axes.set_ylim(0.0, 1.0)
+    ticks = [(part, percent(part)) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    sheet.scale(0.0, 1.0, ticks, words.plain("trade.x"))
+    for part, text in ticks:
+        axes.plot([0, 1], [part, part], color=GRID, linewidth=0.6, zorder=0)
+        sheet.write(0.0, part, text, beside=(-3, 0), ha="right", va="center", color=PALE)
+    alarms = np.linspace(0.0, 1.0, 101)
+    missed = least_missed(pairs, alarms)
+    axes.plot([0, 1], [1, 0], color=PALE, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.plot(alarms, missed, color=BLUE, linewidth=1.8)
+    sheet.write(0.62, 0.41, words.plain("trade.blind"), ha="left", va="bottom", color=PALE)
+    # Below the line where there is room, else between it and the dashed one.
+    roomy = float(missed[20]) > 0.25
+    place = (0.04, 0.06) if roomy else (0.35, (float(missed[35]) + 0.65) / 2.0)
+    look = {"ha": "left", "va": "bottom", "color": BLUE, "fontweight": "bold"}
+    sheet.write(*place, words.plain("trade.this"), **look)
+    sheet.write(0.0, 1.0, words.plain("trade.y"), beside=(-28, 7), ha="left", va="bottom")
+    told = " ".join(
+        words.plain("trade.alt", alarms=percent(part), missed=percent(share))
+        for part, share in zip(ALARMS, least_missed(pairs, np.array(ALARMS)).tolist(), strict=True)
+    )
+    return gallery.picture(sheet, "trade_replace" if replace else "trade", told)
+
+
+def interval(
+    gallery: Gallery, name: str, value: float, ends: tuple[float, float], number: Callable[..., str]
+) -> Picture:
+    """Return one number and its margin, on a scale that has both ends."""
+    words = gallery.words
+    low, high = ends
+    room = 0.18 * ((high - low) or max(abs(value), 1.0))
+    sheet = Sheet(0.42, left=0.1, right=0.1)
+    sheet.axes.set_ylim(0.0, 1.0)
+    sheet.scale(low - room, high + room, [(low, number(low)), (high, number(high))], name)
+    sheet.axes.plot([low, high], [0.38, 0.38], color=BLUE, linewidth=1.8)
+    for end in ends:
+        sheet.axes.plot([end, end], [0.24, 0.52], color=BLUE, linewidth=1.8)
+    sheet.axes.plot([value], [0.38], marker="o", markersize=7, color=BLUE)
+    sheet.write(value, 0.6, number(value), ha="center", va="bottom", fontweight="bold", fontsize=10)
+    said = {"value": number(value), "low": number(low), "high": number(high)}
+    return gallery.picture(sheet, "margin", words.plain("margin.alt", **said))
+
+
+PARTS = (0.5, 0.2, 0.05, 0.02, 0.01, 0.005, 0.002)
+"""Shares of cells with a larger error, where a law is looked at."""
+
+
+def noise(gallery: Gallery, law: Mechanism, step: float, name: str, unit: str) -> Picture | None:
+    """Return how many cells have larger errors; None where no finite number tells."""
+    words, percent, number = gallery.words, gallery.words.percent, gallery.words.number
+    widths = [(part, three_up(law.half_width(1.0 - part) * step)) for part in PARTS]
+    farthest = widths[-1][1]
+    if not 0.0 < farthest < math.inf:
+        return None
+    sheet = Sheet(1.25, left=0.5, right=0.12, above=0.26)
+    axes = sheet.axes
+    axes.set_yscale("log")
+    axes.set_ylim(PARTS[-1], 1.0)
+    shown = dict(widths)
+    ticks = [(0.0, number(0)), (shown[0.5], number(shown[0.5]))]
+    ticks += [(shown[part], number(shown[part])) for part in (0.05, 0.005)]
+    sheet.scale(0.0, farthest, ticks, words.plain("noise.axis", unit=unit))
+    for part in (1.0, 0.5, 0.05, 0.005):
+        axes.plot([0, farthest], [part, part], color=GRID, linewidth=0.6, zorder=0)
+        sheet.write(0.0, part, percent(part), beside=(-3, 0), ha="right", va="center", color=PALE)
+    places = [0.0, *(width for _, width in widths)]
+    axes.plot(places, [1.0, *(part for part, _ in widths)], color=BLUE, linewidth=1.6)
+    dots = [(shown[part], part) for part in (0.5, 0.05, 0.005)]
+    axes.plot(*zip(*dots, strict=True), color=BLUE, linestyle="", marker="o", markersize=5)
+    sheet.write(0.0, 1.0, words.plain("noise.axis.y"), beside=(-28, 7), ha="left", va="bottom")
+    alt = words.plain(
+        "noise.alt", half=number(shown[0.5]), margin=number(shown[0.05]), far=number(shown[0.01])
+    )
+    title = {"mechanism": name, "margin": number(shown[0.05]), "unit": unit}
+    return gallery.picture(sheet, "noise", alt, title)

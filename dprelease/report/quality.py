@@ -1,0 +1,234 @@
+"""How good the published numbers are: counted from the published tables, a batch at a time.
+
+Nothing here is about people: every number comes from noised values that are published, from the
+declaration, or from the law of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.report.facts import Expected, Facts
+from dprelease.report.source import Published
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CLASSES = 16
+"""Classes of size: below 10, to 100, and so on; the last one is of all that is larger."""
+
+NUMBERS = ("int", "uint", "float", "double", "decimal")
+"""How names of Arrow types begin that are numbers."""
+
+Z95 = 1.959964
+"""Standard errors of a margin where a table publishes errors and no margin."""
+
+
+def class_of(values: Floats) -> Integers:
+    """Return the class of size of each value: its digits before the point, less one."""
+    digits = np.log10(np.maximum(np.abs(values), 1.0))
+    return np.minimum(digits, CLASSES - 1).astype(np.int64)
+
+
+def by_class(classes: Integers, weights: Floats) -> Floats:
+    """Return the sum of weights in each class of size."""
+    return np.bincount(classes, weights, CLASSES).astype(np.float64)
+
+
+def ends_of(size: int) -> tuple[int, int]:
+    """Return where a class of size begins and ends: 0 to 10, 10 to 100, ..."""
+    return (0 if size == 0 else 10**size), 10 ** (size + 1)
+
+
+def _zeros() -> Floats:
+    return np.zeros(CLASSES)
+
+
+@dataclass
+class Counted:
+    """What a column's published cells are, all together and by class of size.
+
+    `empty`: cells without a value. `wide`: cells whose margin is larger than the value. `above`:
+    cells whose margin is above a declared limit. `by_class`, `sizes` and `margins` are of cells
+    with a value and a margin: how many, and the sums of both.
+    """
+
+    cells: int = 0
+    empty: int = 0
+    negative: int = 0
+    fractional: int = 0
+    flagged: int = 0
+    wide: int = 0
+    above: int = 0
+    by_class: Floats = field(default_factory=_zeros)
+    sizes: Floats = field(default_factory=_zeros)
+    margins: Floats = field(default_factory=_zeros)
+
+    @property
+    def with_margin(self) -> int:
+        """Return how many cells have a value and a margin."""
+        return int(self.by_class.sum())
+
+
+@dataclass(frozen=True)
+class ColumnQuality:
+    """One published column: what was expected of it, and what is published.
+
+    `limit`: the declared limit of margins, a part of the value or, if `absolute`, in its unit.
+    `never_negative`, `whole`: what every true value is.
+    """
+
+    table: TableMetadata
+    column: ColumnMetadata
+    expected: Expected | None
+    never_negative: bool = False
+    whole: bool = False
+    limit: Fraction | None = None
+    absolute: bool = False
+    counted: Counted = field(default_factory=Counted)
+
+    @property
+    def above_limit(self) -> float | None:
+        """Return the part of cells above the declared limit; None without one."""
+        counted = self.counted
+        if self.limit is None or not counted.cells:
+            return None
+        flagged = self._flag is not None and not self.absolute
+        return (counted.flagged if flagged else counted.above) / counted.cells
+
+    @property
+    def adjusted(self) -> float | None:
+        """Return the part of cells of a whole table that left their interval; None elsewhere."""
+        counted = self.counted
+        if self.limit is not None or self._flag is None or not counted.cells:
+            return None
+        return counted.flagged / counted.cells
+
+    @property
+    def expected_error(self) -> float | None:
+        """Return the mean error that was expected of a value, in its unit; None in any other."""
+        fixed = self.expected
+        return fixed.error if fixed is not None and fixed.unit == self.column.unit else None
+
+    @property
+    def wide(self) -> float | None:
+        """Return the part of cells whose margin is larger than the value; None without margins."""
+        known = self.counted.with_margin
+        return self.counted.wide / known if known else None
+
+    def relative_in(self, size: int) -> float | None:
+        """Return the mean margin over the mean value of a class; None without any."""
+        sizes = float(self.counted.sizes[size])
+        return float(self.counted.margins[size]) / sizes if sizes else None
+
+    @property
+    def classes(self) -> list[int]:
+        """Return the classes of size that have cells with a margin."""
+        return [int(size) for size in np.flatnonzero(self.counted.by_class)]
+
+    @property
+    def _flag(self) -> ColumnMetadata | None:
+        return self.table.beside(self.column.name, Role.FLAG)
+
+    @property
+    def _margin(self) -> ColumnMetadata | None:
+        return self.table.beside(self.column.name, Role.MARGIN)
+
+    @property
+    def _error(self) -> ColumnMetadata | None:
+        return self.table.beside(self.column.name, Role.STANDARD_ERROR)
+
+    @property
+    def needed(self) -> list[str]:
+        """Return the names of the columns that it is counted from."""
+        beside = (self._margin, self._error, self._flag)
+        return [self.column.name, *(one.name for one in beside if one is not None)]
+
+    def margins_of(self, batch: pa.RecordBatch) -> Floats:
+        """Return the margin of each cell of a batch; NaN where there is none."""
+        if self._margin is not None:
+            return floats(batch.column(self._margin.name))
+        if self._error is not None:
+            return Z95 * floats(batch.column(self._error.name))
+        fixed = self.expected
+        known = fixed is not None and fixed.rows is None and fixed.unit == self.column.unit
+        return np.full(len(batch), fixed.margin if fixed is not None and known else math.nan)
+
+    def count(self, batch: pa.RecordBatch) -> None:
+        """Add the cells of a batch."""
+        counted = self.counted
+        values, margins = floats(batch.column(self.column.name)), self.margins_of(batch)
+        there = ~np.isnan(values)
+        sizes = np.abs(values)
+        counted.cells += len(values)
+        counted.empty += int((~there).sum())
+        if self.never_negative:
+            counted.negative += int((values < 0).sum())
+        if self.whole:
+            counted.fractional += int((there & (values != np.rint(values))).sum())
+        if self._flag is not None:
+            counted.flagged += batch.column(self._flag.name).true_count
+        both = there & np.isfinite(margins)
+        classes, sizes, margins = class_of(values[both]), sizes[both], margins[both]
+        counted.wide += int((margins > sizes).sum())
+        if self.limit is not None:
+            allowed = float(self.limit) * (np.ones_like(sizes) if self.absolute else sizes)
+            counted.above += int((margins > allowed).sum())
+        counted.by_class += by_class(classes, np.ones_like(sizes))
+        counted.sizes += by_class(classes, sizes)
+        counted.margins += by_class(classes, margins)
+
+
+def floats(array: pa.Array) -> Floats:
+    """Return numbers as floats, NaN where there is none."""
+    import pyarrow as pa
+
+    found: Floats = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def is_number(column: ColumnMetadata) -> bool:
+    """Return whether a published column holds numbers."""
+    return column.kind.startswith(NUMBERS)
+
+
+def quality_of(release: Published, facts: Facts) -> Iterator[ColumnQuality]:
+    """Yield the quality of every column that is read and is a number, table by table."""
+    for table in release.metadata.read:
+        found = [column_quality(facts, table, column) for column in table.values]
+        found = [one for one in found if is_number(one.column) and facts.query_of(table)]
+        if found:
+            for batch in release.batches(table, _needed(found)):
+                for one in found:
+                    one.count(batch)
+        yield from found
+
+
+def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> ColumnQuality:
+    """Return what is expected of a column, before its cells are counted."""
+    one = ColumnQuality(table, column, facts.expected(table, column))
+    asked = facts.published(table, column)
+    if asked is None:
+        return one
+    measured, flag_above = asked.parts[0], asked.post.flag_above
+    limit, absolute = flag_above, flag_above is None and measured.wanted is not None
+    step = asked.step
+    return replace(
+        one,
+        never_negative=facts.is_never_negative(table, column),
+        whole=measured.is_vector and step is not None and step.denominator == 1,
+        limit=measured.wanted if absolute else limit,
+        absolute=absolute,
+    )
+
+
+def _needed(columns: Sequence[ColumnQuality]) -> list[str]:
+    return list(dict.fromkeys(name for one in columns for name in one.needed))

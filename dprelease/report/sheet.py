@@ -1,0 +1,113 @@
+"""One small drawing, as wide as a telephone: its places in inches, its texts as labels say them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from dprelease.report.safe import shown
+from dprelease.report.svg import inlined
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 3.4
+"""Inches: 326 pixels, which a window of 360 shows as they are."""
+
+LEFT, RIGHT, BELOW, ABOVE = 0.06, 0.06, 0.46, 0.06
+"""Inches around the field of a drawing."""
+
+INK, PALE, GRID = "#1a1a1a", "#5c5c5c", "#d9d9d9"
+BLUE, ORANGE = "#0b5394", "#a34700"
+"""Dark on white, apart for who can't tell red from green; for a printer, shapes differ as well."""
+
+LETTERS = 46
+"""Letters that fit beside each other, of those as wide as Latin ones."""
+
+
+class Sheet:
+    """A drawing: `axes` is its field, from which all frames and ticks are gone."""
+
+    def __init__(
+        self, height: float, *, left: float = LEFT, right: float = RIGHT, above: float = ABOVE
+    ) -> None:
+        from matplotlib.figure import Figure
+
+        whole = height + above + BELOW
+        self._figure = Figure(figsize=(WIDTH, whole))
+        field = (left / WIDTH, BELOW / whole, 1 - (left + right) / WIDTH, height / whole)
+        self.axes: Axes = self._figure.add_axes(field)
+        self.axes.set_axis_off()
+        self._figure.patch.set_visible(False)
+        self._words: list[str] = []
+        self.whole = whole
+
+    def said(self, text: str) -> str:
+        """Return what stands for a text until it is in the page."""
+        self._words.append(text)
+        return f"T{len(self._words) - 1}"
+
+    def write(
+        self, x: float, y: float, text: str, *, beside: tuple[float, float] = (0, 0), **look: Any
+    ) -> None:
+        """Write a text at a place of the field; `beside`: so many points away."""
+        style = {"fontsize": 8.0, "color": INK, **look}
+        self.axes.annotate(
+            self.said(text), (x, y), xytext=beside, textcoords="offset points",
+            annotation_clip=False, **style,
+        )  # fmt: skip
+
+    def scale(self, low: float, high: float, ticks: Sequence[tuple[float, str]], name: str) -> None:
+        """Draw the scale below: fine lines up, numbers, and what is measured."""
+        bottom, top = self.axes.get_ylim()
+        self.axes.set_xlim(low, high)
+        for place, text in ticks:
+            self.axes.plot([place, place], [bottom, top], color=GRID, linewidth=0.6, zorder=0)
+            side = self._side(place)
+            self.write(
+                place, bottom, text, beside=(0, -3), ha=side, va="top", color=PALE, fontsize=7.5
+            )
+        middle = math.sqrt(low * high) if self.axes.get_xscale() == "log" else (low + high) / 2
+        self.write(middle, bottom, cut(shown(name)), beside=(0, -17), ha="center", va="top")
+
+    def _side(self, place: float) -> str:
+        """Return how a number stands to its tick, so that it does not leave the drawing."""
+        low, high = self.axes.get_xlim()
+        if self.axes.get_xscale() == "log":
+            place, low, high = math.log(place), math.log(low), math.log(high)
+        part = (place - low) / (high - low)
+        return "left" if part < 0.06 else "right" if part > 0.94 else "center"
+
+    def svg(self, name: str, title: str, told: str) -> Markup:
+        """Return the drawing as an element of a page."""
+        return inlined(self._figure, self._words, name, title, told)
+
+
+def cut(text: str, letters: int = LETTERS) -> str:
+    """Return a text that fits, with a sign that it was cut; wide letters count twice."""
+    room = letters
+    for i, letter in enumerate(text):
+        room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        if room < 0:
+            return f"{text[: max(0, i - 1)]}\u2026"
+    return text
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """Return round numbers on a logarithmic scale: three to six of them."""
+    for subs in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)):
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        found = [
+            sub * 10.0**power
+            for power in range(first, last + 1)
+            for sub in subs
+            if low <= sub * 10.0**power <= high
+        ]
+        if len(found) >= 3:
+            break
+    every = math.ceil(len(found) / 6)
+    return found[::every] if found else [math.sqrt(low * high)]

@@ -1,0 +1,122 @@
+"""The report's own words in one language, and numbers as it writes them.
+
+A language is one file of `words`: a mapping of names to sentences, and two signs for numbers. The
+sentences are HTML of our own; what is put into them is escaped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.report import words
+from dprelease.report.safe import SPACE, shown
+
+DEFAULT = "en"
+NOTHING = "\u2013"
+"""Stands where there is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Sentences of one language by their names."""
+
+    language: str
+    sentences: Mapping[str, str]
+    decimal: str
+    thousands: str
+
+    def say(self, name: str, /, **values: object) -> Markup:
+        """Return a sentence with values in it, each safe unless it is HTML of our own."""
+        safe = {
+            place: value if isinstance(value, Markup) else shown(str(value), None)
+            for place, value in values.items()
+        }
+        return Markup(self.sentences[name]).format(**safe)
+
+    def plain(self, name: str, /, **values: object) -> str:
+        """Return a sentence as plain text, for pictures and their descriptions."""
+        return self.sentences[name].format(**values)
+
+    def number(self, value: float | None, decimals: int | None = None) -> str:
+        """Return a number: whole ones in full, others with three digits that count."""
+        if value is None or not math.isfinite(value):
+            return NOTHING
+        short = decimals is None
+        if decimals is None:
+            size = abs(value)
+            if value == int(value) and size < 1e15:
+                decimals = 0
+            elif size >= 1e15 or size < 1e-4:
+                return self._signs(f"{value:.3g}")
+            else:
+                decimals = max(0, 2 - math.floor(math.log10(size)))
+        text = f"{value:,.{decimals}f}"
+        if short and "." in text:
+            text = text.rstrip("0").rstrip(".")
+        return self._signs("0" if text.strip("-0.,") == "" and decimals == 0 else text)
+
+    def percent(self, part: float | None, *, up: bool = False) -> str:
+        """Return a part of 1 as a percentage; what is not all and not none isn't told as such.
+
+        `up`: one that is promised not to be exceeded, rounded to the safe side.
+        """
+        if part is None or not math.isfinite(part):
+            return NOTHING
+        if 0.0 < part < 0.001:
+            return self._signs(f"<{SPACE}0.1{SPACE}%")
+        if 0.999 < part < 1.0 and not up:
+            return self._signs(f">{SPACE}99.9{SPACE}%")
+        if part >= 10.0:
+            return f"{self.number(float(f'{100.0 * part:.2g}'))}{SPACE}%"
+        tenths = 1000.0 * part
+        rounded = math.ceil(tenths - 1e-9) if up else round(tenths)
+        text = f"{rounded / 10.0:.1f}".removesuffix(".0")
+        return self._signs(f"{text}{SPACE}%")
+
+    def exactly(self, value: Fraction) -> str:
+        """Return a declared number as it was declared."""
+        text = plain_text(value)
+        return self._signs(f"{float(value):g}" if len(text) > 16 else text)
+
+    def _signs(self, text: str) -> str:
+        signs = {".": self.decimal, ",": self.thousands, "-": "\u2212"}
+        return "".join(signs.get(sign, sign) for sign in text)
+
+
+def three(value: float) -> float:
+    """Return a number with three digits that count."""
+    return float(f"{value:.3g}")
+
+
+def three_up(value: float) -> float:
+    """Return a number with three digits that count, or all before the point: never too small.
+
+    What is promised of an error stays true.
+    """
+    rounded = three(value)
+    if abs(value) < 1000.0 and value == int(value):
+        return value
+    if rounded < value and not math.isclose(rounded, value, rel_tol=1e-12):
+        rounded = three(rounded + 10.0 ** (math.floor(math.log10(abs(value))) - 2))
+    return rounded
+
+
+def languages() -> list[str]:
+    """Return the languages that the report speaks itself."""
+    return sorted(module.name for module in pkgutil.iter_modules(words.__path__))
+
+
+def words_in(language: str) -> Words:
+    """Return the words of a language; those of English where it has none of its own."""
+    spoken = language.split("-")[0].lower()
+    name = spoken if spoken in languages() else DEFAULT
+    module = importlib.import_module(f"{words.__name__}.{name}")
+    return Words(name, module.SENTENCES, module.DECIMAL, module.THOUSANDS)

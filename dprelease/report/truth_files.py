@@ -1,0 +1,46 @@
+"""The true values of a rehearsal, from the files that it leaves beside its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.documents.metadata import TableMetadata
+from dprelease.tables import formats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FOLDER, TRUE = "truth", "true_"
+"""Where a published table stands beside its true values, and how the names of these begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthFiles:
+    """The truth of a rehearsal's folder."""
+
+    folder: Path
+
+    def batches(
+        self, table: TableMetadata, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch] | None:
+        """See `Truth.batches`; None as well for keys that were found, which have other rows."""
+        path = self.folder / FOLDER / table.file
+        names = [_true(name, table) for name in columns]
+        if not path.is_file():
+            return None
+        schema, rows = formats.PUBLISHED.shape(path)
+        if rows != table.rows or not set(names) <= set(schema.names):
+            return None
+        batches = formats.PUBLISHED.batches(path, names)
+        return (batch.select(names).rename_columns(list(columns)) for batch in batches)
+
+
+def _true(column: str, table: TableMetadata) -> str:
+    """Return the name of the true values of a column: one that no key has."""
+    name = TRUE + column
+    while name in {key.name for key in table.keys}:
+        name += "_"
+    return name

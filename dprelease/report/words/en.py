@@ -1,0 +1,368 @@
+"""English."""
+
+from __future__ import annotations
+
+DECIMAL = "."
+THOUSANDS = ","
+
+SENTENCES: dict[str, str] = {
+    # The page
+    "page.title": "{title}: privacy and quality report",
+    "page.kind": "Privacy and quality report",
+    "page.skip": "Skip to the report",
+    "page.contents": "Contents",
+    "page.rehearsal": (
+        "<strong>This is a rehearsal.</strong> Its tables are made from invented people, or from "
+        "a public table that stands in for the data. They say nothing about anybody."
+    ),
+    "page.shortened": (
+        "This release is large. Tables and pictures of this page show parts of it and sums over "
+        "the rest; the manifest and the published files have everything."
+    ),
+    "page.made": (
+        "Made by {tool} {version} from the release’s published files and its manifest, SHA-256 "
+        "{digest}. No value in this page comes from anywhere else."
+    ),
+    "page.made.here": (
+        "Made by {tool} {version} from the published files beside it and their manifest. No value "
+        "in this page comes from anywhere else."
+    ),
+    "page.rehearsed_from": (
+        "Simulated errors come from a rehearsal, whose true values are those of invented people "
+        "or of a public table."
+    ),
+    "page.more": "and {number} more",
+    "page.scroll": "{title} (table; scrolls sideways in a narrow window)",
+    # About
+    "about.publisher": "Publisher",
+    "about.contact": "Contact",
+    "about.licence": "Licence",
+    "about.period": "Reference period",
+    "about.area": "Area",
+    "about.version": "Version",
+    "about.replaces": "Replaces",
+    "about.methodology": "Methodology",
+    "about.tables": "Tables",
+    "about.notes": "Notes",
+    # The label
+    "label.heading": "The label",
+    "label.lead": (
+        "What this release promises to the people in the data, what it does not, and what that "
+        "means, in plain words."
+    ),
+    "label.who": "Who is protected",
+    "label.unit.row": "Each row of {table} by itself",
+    "label.unit.id": "All rows of {table} with the same {id} together, such as one person’s",
+    "label.add_remove": "that they are in the data at all, and everything that they say",
+    "label.replace": (
+        "everything that they say. That they are there, and how many there are, is not protected"
+    ),
+    "label.exact": (
+        "Some totals are published exactly, outside of what is promised here. What is promised "
+        "holds so: {holds}"
+    ),
+    "label.against": "Protected against",
+    "label.against.words": (
+        "Anybody who sees the release, whatever they know from elsewhere: even everything about "
+        "everybody else."
+    ),
+    "label.epsilon": "Epsilon {epsilon}",
+    "label.epsilon.words": (
+        "How much the data of one protected unit can change what is published: it makes nothing "
+        "more than {factor} times as likely, or as unlikely, as it would be otherwise. Smaller is "
+        "safer; 0 would publish nothing."
+    ),
+    "label.delta": "Delta {delta}",
+    "label.delta.none": "That limit holds without exception.",
+    "label.delta.words": (
+        "That limit may fail for events with a probability of {delta} in all: about 1 in {one_in}."
+    ),
+    "label.rho": "Rho {rho}",
+    "label.rho.words": (
+        "The same promise, counted as zero-concentrated privacy: the smaller, the safer."
+    ),
+    "label.gain": "What an attacker can gain",
+    "label.gain.guess": (
+        "Somebody knows everything about all others and has to guess whether one given unit is in "
+        "the data. A coin is right 50{space}% of the time. With this release, the guess is right "
+        "at most {right} of the time."
+    ),
+    "label.gain.guess.replace": (
+        "Somebody knows everything about all others and has to guess which of two values one given "
+        "unit has. A coin is right 50{space}% of the time. With this release, the guess is right "
+        "at most {right} of the time."
+    ),
+    "label.gain.belief": (
+        "Somebody else suspects something about one unit. However true or false it is, the release "
+        "raises that belief at most {beliefs}."
+    ),
+    "label.gain.from_to": "from {prior} to {posterior}",
+    "label.gain.but": "Both hold but for the probability that delta names.",
+    "label.cost": "What it costs of the budget",
+    "label.cost.none": (
+        "No lasting budget was charged. Other releases about the same people add to this one, and "
+        "nothing here counts them."
+    ),
+    "label.cost.ledger": (
+        "Entry {entry} of the ledger {file} paid for it. The ledger keeps the sum of all releases "
+        "about the same people below its limit."
+    ),
+    "label.cost.part": (
+        "{table}: this release took {part} of the budget for one {every}, {begin} to before {end}."
+    ),
+    "label.cost.whole": (
+        "{table}: this release may take the whole budget for one {every}, {begin} to before {end}, "
+        "as the first one can."
+    ),
+    "label.outside": "What is not protected",
+    "label.cut": "How much one unit can count",
+    "label.cut.all": "Every row counts.",
+    # Pictures of the label
+    "belief.title": "How far a belief can rise",
+    "belief.caption": (
+        "Each line begins where somebody’s belief in a statement about one unit stands before the "
+        "release, and ends where it can stand after it at most."
+    ),
+    "belief.row": "a belief of {prior}",
+    "belief.told": "to {posterior} at most",
+    "belief.axis": "belief in a statement about one unit",
+    "belief.before": "before the release",
+    "belief.after": "after it, at most",
+    "belief.alt": "From {prior} to at most {posterior}.",
+    "trade.title": "Guessing whether a unit is in the data",
+    "trade_replace.title": "Guessing which of two values a unit has",
+    "trade_replace.caption": (
+        "Whoever is seldom wrong about one value is often wrong about the other. No attack is "
+        "below the solid line; blind guessing is on the dashed one."
+    ),
+    "trade.caption": (
+        "Whoever raises few false alarms misses many units. No attack is below the solid line; "
+        "blind guessing is on the dashed one."
+    ),
+    "trade.x": "false alarms",
+    "trade.y": "units missed, at least",
+    "trade.blind": "blind guessing",
+    "trade.this": "this release",
+    "trade.alt": "With {alarms} false alarms, at least {missed} are missed.",
+    # How to read a margin
+    "margin.heading": "How to read a margin of error",
+    "margin.lead": (
+        "Every number of this release has noise that was added on purpose. A margin of error says "
+        "how far noise may have moved it. One cell as the example:"
+    ),
+    "margin.none": (
+        "No number of this release has a margin of error of its own: each was chosen among "
+        "candidates, or has an error that is not the same everywhere. What was expected stands "
+        "below."
+    ),
+    "margin.cell": "In the table {table}, the cell {cell} has",
+    "margin.cell.total": "The table {table} has",
+    "margin.value": "{value} {unit}, with a margin of error of {margin}",
+    "margin.range": (
+        "The number without noise lies between {low} and {high}. Intervals that are made so hold "
+        "it in {confidence} of all cells at least."
+    ),
+    "margin.differ": (
+        "Two such cells that differ by less than about {difference} may well be equal without "
+        "noise."
+    ),
+    "margin.only": (
+        "The margin is about the noise alone. Errors that the data itself has, as those of "
+        "sampling, answers or coding, come on top, and so does what bounds cut off."
+    ),
+    "margin.zero": (
+        "A number whose margin is larger than itself can’t be told from zero. That is no mistake: "
+        "it is what protects small groups."
+    ),
+    "margin.title": "One cell and its margin of error",
+    "margin.caption": "The dot is the published number, the line is its margin of error.",
+    "margin.alt": "The dot stands at {value}; the line goes from {low} to {high}.",
+    "margin.axis": "{column}",
+    "margin.axis.unit": "{column}, {unit}",
+    # Quality
+    "quality.heading": "How good the numbers are",
+    "quality.lead": (
+        "Expected errors follow from the noise, before any data was read. Everything else here is "
+        "counted from the published, noised tables."
+    ),
+    "quality.expected": "Expected error",
+    "quality.table": "Expected error and what is published, by table",
+    "quality.table.part": (
+        "The {shown} columns with the widest margins for their size, of {all}; sums of all are in "
+        "the table before."
+    ),
+    "quality.groups": "Sums over all tables of a query",
+    "quality.none": "No column of this release is a number with noise.",
+    "quality.head.table": "Table",
+    "quality.head.column": "Column",
+    "quality.head.tables": "Tables",
+    "quality.head.cells": "Cells",
+    "quality.head.error": "Mean error",
+    "quality.head.margin": "Margin of error",
+    "quality.head.wide": "Margin above the value",
+    "quality.head.limit": "Above the declared limit",
+    "quality.head.negative": "Below 0",
+    "quality.head.empty": "Left empty",
+    "quality.margin": "± {margin}",
+    "quality.margin.range": "± {margin} ({least} to {largest})",
+    "quality.margin.rows": "± {margin} in a cell of {rows} rows",
+    "quality.margin.at": "at {confidence}",
+    "quality.limit": "{part} (limit {limit})",
+    "quality.limit.relative": "{limit} of the value",
+    "quality.ranks": (
+        "Chosen values (medians, quantiles, ends, frequent values) have errors in rows: how many "
+        "rows lie between what was asked for and what is published."
+    ),
+    "quality.size": "Margins by the size of a number",
+    "quality.size.lead": (
+        "The larger a number, the less its noise matters. Rings are columns of single tables, dots "
+        "all of them together."
+    ),
+    "quality.impossible": "Impossible values",
+    "quality.impossible.none": "No published number is below 0 where a true one can’t be.",
+    "quality.impossible.some": (
+        "{number} of {cells} published numbers ({part}) are below 0, which no true one can be. "
+        "They are noise around small numbers. Averages and sums of several cells are right because "
+        "of them: setting them to 0 would make small groups look larger than they are."
+    ),
+    "quality.impossible.fractional": (
+        "{number} published estimates of whole numbers are not whole; the whole tables are."
+    ),
+    "quality.impossible.empty": "{number} cells were left empty: their noised values are small.",
+    "quality.adjusted": (
+        "{part} of the whole numbers lie outside of their own interval ({number} cells): there, "
+        "adding up took precedence."
+    ),
+    "quality.totals": "Totals that disagree",
+    "quality.totals.lead": (
+        "What finer tables add up to, beside what coarser ones say themselves. Noise alone makes "
+        "the expected difference."
+    ),
+    "quality.totals.none": "No table of this release adds up to another one.",
+    "quality.totals.agree": "All {pairs} comparisons of tables agree exactly.",
+    "quality.totals.left": "{number} more pairs of tables were not compared here.",
+    "quality.totals.finer": "Finer table",
+    "quality.totals.coarser": "Coarser table",
+    "quality.totals.differ": "Totals that differ",
+    "quality.totals.typical": "Typical difference",
+    "quality.totals.expected": "Expected from noise",
+    "quality.totals.largest": "Largest",
+    "quality.totals.changed": "values were cut or rounded after the noise",
+    "quality.totals.of": "{number} of {all}",
+    "quality.totals.why": (
+        "A typical difference well above the expected one has another cause: rows without a value "
+        "of the finer table’s further keys, bounds on what a person counts, or what was done to "
+        "values after the noise."
+    ),
+    "quality.bias": "Bias by size",
+    "quality.bias.lead": (
+        "Numbers below 0 are published as 0 in {columns}. That lifts small numbers on average, by "
+        "so much:"
+    ),
+    "quality.bias.true": "A true value of",
+    "quality.bias.mean": "is published too high by",
+    "quality.bias.none": "No column is lifted or lowered by what was done after the noise.",
+    "quality.bias.whole": (
+        "Whole tables never go below 0, so small numbers are lifted and large ones lowered. The "
+        "estimates beside them are without bias: use these for sums that the release does not "
+        "publish."
+    ),
+    "quality.simulated": "Simulated error",
+    "quality.simulated.lead": (
+        "The same release was rehearsed on people who don’t exist, so that published numbers could "
+        "be compared with true ones."
+    ),
+    "quality.simulated.none": (
+        "No rehearsal was given. <code>dprelease rehearse</code> runs the release on invented "
+        "people, and its report compares published numbers with true ones."
+    ),
+    "quality.simulated.error": "Mean error, expected",
+    "quality.simulated.found": "Mean error, simulated",
+    "quality.simulated.coverage": "Margins that reach the truth",
+    "quality.simulated.bias": "Largest bias of a size class",
+    # Pictures of quality
+    "errors.title": "Margins of error by table: {unit}",
+    "errors.caption": "Each dot is the margin of error of a cell.",
+    "errors_range.title": "Margins of error by table: {unit}",
+    "errors_range.caption": (
+        "Each dot is the margin of error of a cell; a line goes from the best to the worst area of "
+        "a table, or table of a query."
+    ),
+    "errors.axis": "margin of error, {unit}",
+    "errors.alt": "{rows}.",
+    "errors.alt.row": "{name}: {told}",
+    "errors.unit.none": "no unit",
+    "size.title": "Margins against sizes: {unit}",
+    "size.caption": "The mean margin of error of cells of a size, as a part of the value.",
+    "size.axis": "margin of error, part of the value",
+    "size.row": "{low} to below {high}",
+    "size.row.first": "below {high}",
+    "size.told": "{cells} cells, {part}",
+    "size.alt": "{rows}.",
+    "size.ring": "one column of one table",
+    "size.dot": "all together",
+    "simulated.title": "Error by size, simulated: {unit}",
+    "simulated.caption": "Mean error of cells by the size of their true value.",
+    "simulated.axis": "mean error, {unit}",
+    "simulated.dot": "simulated",
+    "simulated.ring": "expected",
+    "simulated.told": "{cells} cells, {error}",
+    "bias.title": "Bias by size, simulated: {unit}",
+    "bias.caption": (
+        "The mean of published less true values, by size of the true value. Lines reach as far as "
+        "chance alone would; one that crosses the tick at 0 shows no bias."
+    ),
+    "bias.axis": "published less true, {unit}",
+    "bias.told": "{bias}",
+    # How it was made
+    "made.heading": "How it was made",
+    "made.bounds": "Bounds of values",
+    "made.bounds.lead": (
+        "Declared from public knowledge, never taken from the data. Values outside are set to the "
+        "nearer end before anything is added up."
+    ),
+    "made.bounds.none": "No values are added up: rows are counted, so none have bounds.",
+    "made.head.column": "Column",
+    "made.head.bounds": "Bounds",
+    "made.head.step": "Step",
+    "made.head.treatment": "What happens to other values",
+    "made.range": "{low} to {high} {unit}",
+    "made.treatment": "Keys, and values that are missing",
+    "made.cut": "What was cut off",
+    "made.cut.lead": (
+        "By declaration. How many rows or values that were depends on the data, and is told to "
+        "nobody."
+    ),
+    "made.where": "Only rows with",
+    "made.noise": "Noise",
+    "made.noise.lead": (
+        "Whole numbers drawn from these laws were added to whole numbers of steps, without any "
+        "error of floating point."
+    ),
+    "made.head.noise": "Noise",
+    "made.head.parameters": "Parameters",
+    "made.head.for": "Added to",
+    "made.head.counts": "What is counted",
+    "made.head.sensitivity": "What one unit moves",
+    "made.head.margin": "Margin at 95 %",
+    "made.composition": "How the price was added up",
+    "made.processing": "What was done after the noise",
+    "made.family": "Tables that agree: {name}",
+    "made.checks": "Checks",
+    "made.checks.lead": (
+        "<code>dprelease verify</code> makes the whole manifest again from its declaration and its "
+        "noise, and prices the release a second time. All of these held:"
+    ),
+    "made.checks.held": "held",
+    "made.checks.notes": "Seen, and not checked:",
+    "made.checks.later": (
+        "This page is a file of the release itself, so it can’t tell how checks of the release "
+        "end. Anybody can make them: {command}"
+    ),
+    "noise.title": "{mechanism}, ± {margin} {unit}",
+    "noise.caption": "How many cells have a larger error than the number below the line.",
+    "noise.axis": "error, {unit}",
+    "noise.axis.y": "cells with a larger error",
+    "noise.alt": "Half of all cells have errors above {half}, 5 % above {margin}, 1 % above {far}.",
+    "noise.tick": "{part}: {error}",
+}
