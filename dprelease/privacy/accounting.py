@@ -42,6 +42,10 @@ ROUGH = Precision(10, 4e-3, LONGEST // 8)
 """To compare candidates by: mostly within a thousandth of a fine price, in much less time."""
 
 
+PARTS = (Fraction(1, 2), Fraction(1, 64))
+"""Parts of delta tried for vectors by divergences, beside others by loss distributions."""
+
+
 def pure_epsilon(vectors: Sequence[Priced]) -> Fraction | None:
     """Return the sum of the largest losses of all vectors, exact; None if one has no bound.
 
@@ -91,15 +95,20 @@ def _by_curves(
 ) -> float:
     """Return an epsilon of vectors of which some, `curves`, have Rényi divergences alone.
 
-    From the divergences of all of them together. Where others have none, by basic composition:
-    these by theirs at half of delta, those by their loss distributions at the other half.
+    From the divergences of all of them together; or by basic composition, if that is less: these by
+    theirs at a part of delta, those by their loss distributions at what is left. However little the
+    few by divergences cost, the many others keep the sharper price of their distributions.
     """
-    rho, alone = rho_of(vectors), rho_of(curves)
-    if math.isfinite(rho) or math.isinf(alone):
-        return zcdp_epsilon(rho, round_down(delta))
+    together, alone = zcdp_epsilon(rho_of(vectors), round_down(delta)), rho_of(curves)
     others = [vector for vector in vectors if not _is_by_curve(vector)]
-    total = epsilon_at(others, delta / 2, precision) + zcdp_epsilon(alone, round_down(delta / 2))
-    return total * (1.0 + 2.0**-40)
+    if not others or math.isinf(alone):
+        return together
+    apart = min(
+        epsilon_at(others, delta * (1 - part), precision)
+        + zcdp_epsilon(alone, round_down(delta * part))
+        for part in PARTS
+    )
+    return min(together, apart * (1.0 + 2.0**-40))
 
 
 def _normal_mu(vectors: Sequence[Priced]) -> float | None:

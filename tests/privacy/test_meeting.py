@@ -14,7 +14,7 @@ from dprelease.planning.calibration import priced
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced
-from dprelease.privacy.renyi import renyi_of, rho_of
+from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 
 LAWS = [
@@ -118,6 +118,23 @@ def test_beside_noise_without_curves() -> None:
     together = epsilon_at([*vectors, cut], delta)
     assert alone < together < math.inf
     assert together >= epsilon_at(vectors, delta / 2)
+
+
+@pytest.mark.parametrize("scale", [20.0, 2000.0])
+def test_a_little_by_curves_leaves_the_rest_its_sharper_price(scale: float) -> None:
+    """Eight Laplace answers, and one vector that is priced by divergences, dear or cheap."""
+    coarse, eight = Sensitivity(2, (Move(1, 1),)).over(10, 2), Sensitivity(8, (Move(1, 1),))
+    laplace = priced(of("discrete_laplace", 4.0, eight), eight)
+    curve = priced(of("discrete_gaussian", scale, coarse), coarse)
+    delta = DELTAS[0]
+    rest, price = epsilon_at([laplace], delta), epsilon_at([laplace, curve], delta)
+    assert rest <= price <= zcdp_epsilon(rho_of([laplace, curve]), float(delta))
+    # Never below what the same noise costs where no parts meet, each in a cell of its own.
+    fine = Sensitivity(2, (Move(1, 1),))
+    apart = priced(of("discrete_gaussian", scale, fine), fine)
+    assert epsilon_at([laplace, apart], delta) * (1 - 2e-3) <= price
+    if scale > 1000:
+        assert price < rest * 1.02 < zcdp_epsilon(rho_of([laplace, curve]), float(delta))
 
 
 @pytest.mark.parametrize("fine", SENSITIVITIES, ids=str)
