@@ -18,7 +18,6 @@ from dprelease.planning import guarantees as guarantee
 from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.priced import Priced
 from dprelease.schema.release import BudgetSpec
-from dprelease.verification import rebuilt
 from dprelease.verification.verify import verify
 from tests.rewriting import rewrite
 from tests.verification.forging import (
@@ -110,7 +109,7 @@ def known_prices(monkeypatch: pytest.MonkeyPatch) -> None:
             known[key] = guarantee.guarantee_of(vectors, budget)
         return known[key]
 
-    monkeypatch.setattr(rebuilt, "guarantee_of", guarantee_of)
+    monkeypatch.setattr("dprelease.planning.plan.guarantee_of", guarantee_of)
 
 
 def is_exception(spot: Spot) -> bool:
