@@ -109,7 +109,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     # Below the line where there is room, else between it and the dashed one.
     roomy = float(missed[20]) > 0.25
     place = (0.04, 0.06) if roomy else (0.35, (float(missed[35]) + 0.65) / 2.0)
-    look = {"ha": "left", "va": "bottom", "color": BLUE, "fontweight": "bold"}
+    look: dict[str, Any] = {"ha": "left", "va": "bottom", "color": BLUE, "fontweight": "bold"}
     sheet.write(*place, words.plain("trade.this"), **look)
     sheet.write(0.0, 1.0, words.plain("trade.y"), beside=(-28, 7), ha="left", va="bottom")
     told = " ".join(
