@@ -20,15 +20,14 @@ from tests.release.build import RELEASE, write
 
 def plan_of(units: dict[str, str]) -> Any:
     """Return what a plan tells of columns, by unit."""
-    return SimpleNamespace(
-        columns=[
-            SimpleNamespace(
-                query=SimpleNamespace(name="q"),
-                measurement=SimpleNamespace(name=name, error_unit=unit),
-            )
-            for name, unit in units.items()
-        ]
-    )
+    columns = [
+        SimpleNamespace(
+            query=SimpleNamespace(name="q"),
+            measurement=SimpleNamespace(name=name, error_unit=unit),
+        )
+        for name, unit in units.items()
+    ]
+    return SimpleNamespace(columns=columns, noised=columns)
 
 
 ERRORS = {
