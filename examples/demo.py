@@ -1,4 +1,4 @@
-"""`make demo`: plan, run and verify a release of census persons, then show what was published."""
+"""`make demo`: plan, run, verify and report on a release of census persons, then show it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ def step(*words: str) -> None:
 
 
 def main() -> None:
-    """Run the four commands and print the first cells of each published table."""
+    """Run the commands and print the first cells of each published table."""
     step("check", "release.yaml")
     step("plan", "release.yaml")
     step("run", "release.yaml", "--overwrite")
     step("verify", "out/persons")
+    step("report", "out/persons", "--overwrite")
     for path in sorted(OUT.glob("*.parquet")):
         table = pq.read_table(path)
         print(f"\n{path.name}: {table.num_rows} cells, the first five:")
