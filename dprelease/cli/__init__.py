@@ -14,6 +14,7 @@ import typer
 
 from dprelease.cli import area_commands as drawn
 from dprelease.cli import init_command, mechanisms, releases, schema
+from dprelease.cli import export_command as exporting
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "verify": releases.verify,
     "report": reports.report,
     "sign": signing.sign,
+    "export": exporting.export,
     "sql": question.ask,
     "init": init_command.init,
     "areas": drawn.areas,

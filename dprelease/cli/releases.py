@@ -41,13 +41,13 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.invariants import told_invariants
-        from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
+        from dprelease.release.exporting import prepared
         from dprelease.release.own_source import refuse_own_source
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = declared(release, assignments(variables))
-        queries, made = prepare(declaration)
+        queries, made = prepared(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
@@ -75,7 +75,7 @@ def plan(
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
         from dprelease.planning.findings import declared
-        from dprelease.planning.prepare import prepare
+        from dprelease.release.exporting import prepared
         from dprelease.schema.release_parts.variables import assignments
 
         if plot is not None:
@@ -85,7 +85,7 @@ def plan(
         declaration = declared(release, assignments(variables))
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
-        queries, planned = prepare(declaration)
+        queries, planned = prepared(declaration)
         charged = ledger_told(declaration, queries, planned)
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
@@ -172,16 +172,16 @@ def run(
 
         declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
-        with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
+        steps = len(spec.tables_asked) + len(spec.records) + len(spec.formats_beside) + 1
+        with progress_bar(steps) as progress:
             target = publish(
                 declaration, output=output, overwrite=overwrite, progress=progress, state=state
             )
         files = sorted(
             path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
         )
-        answer = {"output": str(target), "files": files}
         words = f"Published {_listed(files)} in {target}."
-        respond(as_json, answer, one_line(words))
+        respond(as_json, {"output": str(target), "files": files}, one_line(words))
 
 
 def _listed(files: Sequence[str]) -> str:
