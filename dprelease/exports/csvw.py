@@ -15,6 +15,9 @@ CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
 """What the name of a CSV file's description adds to its own: readers look for it there."""
 
+UNDETERMINED = "und"
+"""The tag of what is in no language."""
+
 CUBE = "http://purl.org/linked-data/cube#"
 PROPERTIES = {Role.KEY: "DimensionProperty", Role.VALUE: "MeasureProperty"}
 """What a column is to who knows the RDF Data Cube vocabulary; all others are attributes."""
@@ -106,10 +109,10 @@ def name_of(column: LaidColumn) -> str:
 def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
     told = column.told
     kind = PROPERTIES.get(told.role, "AttributeProperty")
-    titles = {
-        tag: list(dict.fromkeys([column.name, column.title(laid.turned, tag)]))
-        for tag in metadata.languages
-    }
+    titles = {UNDETERMINED: [column.name]}  # what stands in the head of the file
+    for tag in metadata.languages:
+        title = column.title(laid.turned, tag)
+        titles[tag] = list(dict.fromkeys([*titles.get(tag, ()), title]))
     described = {
         "name": name_of(column),
         "titles": titles,

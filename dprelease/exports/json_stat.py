@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, written
 from dprelease.exports.base import Problem, PublishedRelease
 from dprelease.exports.cubes import Cube, Observation, cube_of
-from dprelease.exports.names import in_first, is_address, parent, write_json
+from dprelease.exports.names import in_first, is_address, parent
 
 FOLDER = "json-stat"
 METRIC = "metric"
@@ -40,7 +40,7 @@ DENSE = 2
 
 @dataclass(frozen=True, slots=True)
 class JsonStat:
-    """A dataset for each table, and a collection of them; see `Export`."""
+    """A dataset for each table; see `Export`. A collection would need addresses of them."""
 
     name: str = "json-stat"
     extra: str | None = None
@@ -52,26 +52,16 @@ class JsonStat:
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""
-        metadata, files = release.metadata, []
-        items = []
-        for table in metadata.read:
+        files = []
+        for table in release.metadata.read:
             cube = cube_of(table)
             if cube is None:
                 continue
-            name = f"{table.name}.json"
-            with parent(folder / FOLDER / name).open("w", encoding="utf-8", newline="") as file:
+            name = f"{FOLDER}/{table.name}.json"
+            with parent(folder / name).open("w", encoding="utf-8", newline="") as file:
                 _write_dataset(cube, release, file)
-            files.append(f"{FOLDER}/{name}")
-            items.append({"class": "dataset", "href": name, "label": _title(table, metadata)})
-        collection = {
-            "version": "2.0",
-            "class": "collection",
-            "label": metadata.about.title,
-            **(said := _said(metadata)),
-            "link": {"item": items, **said.get("link", {})},
-        }
-        write_json(folder / FOLDER / "collection.json", collection)
-        return [*files, f"{FOLDER}/collection.json"]
+            files.append(name)
+        return files
 
 
 def _title(table: TableMetadata, metadata: Metadata) -> str:
@@ -97,36 +87,11 @@ def _said(metadata: Metadata) -> dict[str, Any]:
 
 def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
     """Write a dataset piece by piece: what is said of it, then values, then statuses."""
-    metadata, table = release.metadata, cube.table
     categories = cube.categories(release)
-    sizes = [len(values) for values in categories.values()]
-    dimensions = {
-        name: _dimension(key, values, metadata)
-        for (name, values), key in zip(categories.items(), table.keys, strict=True)
-    }
-    metric = METRIC
-    while metric in dimensions:
-        metric += "_"
-    dimensions[metric] = _metric(cube, metadata)
-    said = _said(metadata)
-    notes = [*said.pop("note", []), *(in_first(note, metadata) for note in table.footnotes)]
-    extension = {**said.pop("extension", {}), "status": {"label": STATUS}}
-    times = [key.name for key in table.keys if key.kind.startswith("date")]
-    head: dict[str, Any] = {
-        "version": "2.0",
-        "class": "dataset",
-        "label": _title(table, metadata),
-        **said,
-        **({"note": notes} if notes else {}),
-        "extension": extension,
-        "id": list(dimensions),
-        "size": [*sizes, len(cube.numbers)],
-        "role": {**({"time": times} if times else {}), "metric": [metric]},
-        "dimension": dimensions,
-    }
+    head = _head(cube, categories, release.metadata)
     text = json.dumps(head, indent=2, ensure_ascii=False, allow_nan=False)
     file.write(text.removesuffix("\n}"))
-    total = math.prod([*sizes, len(cube.numbers)])
+    total = math.prod(head["size"])
     if cube.is_dense(total, DENSE, release):
         _write_items(file, "value", "[]", _dense(cube.observations(release, categories), total))
     else:
@@ -139,6 +104,35 @@ def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
     if first is not None:
         _write_items(file, "status", "{}", chain([first], statuses))
     file.write("\n}\n")
+
+
+def _head(
+    cube: Cube, categories: Mapping[str, Sequence[Any]], metadata: Metadata
+) -> dict[str, Any]:
+    """Return a dataset but for its values."""
+    table = cube.table
+    dimensions = {key.name: _dimension(key, categories[key.name], metadata) for key in table.keys}
+    metric = METRIC
+    while metric in dimensions:
+        metric += "_"
+    dimensions[metric] = _metric(cube, metadata)
+    said = _said(metadata)
+    notes = [in_first(note, metadata) for note in (table.description, *table.footnotes)]
+    notes = [*said.pop("note", []), *(note for note in notes if note)]
+    extension = {**said.pop("extension", {}), "status": {"label": STATUS}}
+    times = [key.name for key in table.keys if key.kind.startswith("date")]
+    return {
+        "version": "2.0",
+        "class": "dataset",
+        "label": _title(table, metadata),
+        **said,
+        **({"note": notes} if notes else {}),
+        "extension": extension,
+        "id": list(dimensions),
+        "size": [*(len(categories[key.name]) for key in table.keys), len(cube.numbers)],
+        "role": {**({"time": times} if times else {}), "metric": [metric]},
+        "dimension": dimensions,
+    }
 
 
 def _dense(observations: Iterable[Observation], total: int) -> Iterator[str]:
@@ -166,7 +160,7 @@ def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -
     language = metadata.language
     labels = {} if key.codes is None else key.codes.labels
     named = {written(value): texts.get(language, "") for value, texts in labels.items()}
-    label = {code: named[code] for code in codes if named.get(code)}
+    label = {code: named.get(code) or code for code in codes} if any(named.values()) else {}
     category: dict[str, Any] = {"index": codes, **({"label": label} if label else {})}
     if len(codes) == 1 and not label:
         category["label"] = {codes[0]: codes[0]}
@@ -192,20 +186,31 @@ def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
         "category": {
             "index": [column.name for column in columns],
             "label": {column.name: column.title(metadata.language) for column in columns},
-            "unit": {column.name: _unit(column) for column in columns},
+            **({"unit": units} if (units := _units(columns)) else {}),
             **({"note": noted} if noted else {}),
         },
         "extension": {
             "role": {column.name: column.role.value for column in columns},
             "of": {column.name: column.of for column in columns if column.role != Role.VALUE},
+            "unit": {column.name: column.unit for column in columns if column.unit},
         },
     }
 
 
-def _unit(column: ColumnMetadata) -> dict[str, Any]:
-    """Return the unit of a number; `decimals` are those that a reader is shown."""
-    decimals = {} if column.decimals is None else {"decimals": column.decimals}
-    return {**({"label": column.unit} if column.unit else {}), **decimals}
+def _decimals(column: ColumnMetadata) -> int | None:
+    """Return how many decimals of a number are shown: those declared, or those that it can have."""
+    if column.decimals is not None or column.kind == "double":
+        return column.decimals
+    return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
+
+
+def _units(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
+    """Return the unit of each number of which the decimals are known, as the format asks."""
+    return {
+        column.name: {**({"label": column.unit} if column.unit else {}), "decimals": decimals}
+        for column in columns
+        if (decimals := _decimals(column)) is not None
+    }
 
 
 EXPORT = JsonStat()

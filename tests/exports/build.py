@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,64 @@ def by_hand(
         About(about.pop("title", "Tables"), **about), languages, tuple(told), tuple(wide)
     )
     return PublishedRelease(folder, {"files": files}, metadata)
+
+
+HOSTILE = '<script>alert(1)</script>"; =HYPERLINK("http://x") -- \u202eevil & $$1$$ [a](b)'
+
+
+def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
+    """Return a release of which everything is said that can be, in two languages, with malice."""
+    both = {"en": HOSTILE, "fr": "Été, « x » | ;"}
+    kinds = (pa.string(), pa.int64(), pa.decimal128(38, 2), pa.float64(), pa.bool_(), pa.string())
+    table = pa.table(
+        {
+            "sex": pa.array(["F", "F", "=M", "=M"], kinds[0]),
+            "age_group": pa.array([0, 15, 0, 15], kinds[1]),
+            "pay": pa.array([1, None, -3, 4], pa.int64()).cast(pa.decimal128(19, 0)).cast(kinds[2]),
+            "pay_moe": pa.array([0.5, 1.5, 2.5, None], kinds[3]),
+            "pay_unreliable": pa.array([True, False, False, True], kinds[4]),
+            "pay_label": pa.array(["1 or less", "+1", "@SUM(A1)", "\t-1"], kinds[5]),
+        }
+    )
+    beside = {"label": both, "description": both, "footnotes": (both, {"fr": "Seul"})}
+    columns = (
+        key("sex", kinds[0], ["F", "=M"], labels={"F": both, "=M": both}, label=both),
+        key("age_group", kinds[1], [0, 15], labels={0: {"en": "0 to 14", "fr": "0 à 14"}}),
+        column("pay", kinds[2], decimals=1, unit="€", **beside),
+        column("pay_moe", kinds[3], Role.MARGIN, "pay", decimals=2, unit="€"),
+        column("pay_unreliable", kinds[4], Role.FLAG, "pay"),
+        column("pay_label", kinds[5], Role.LABEL, "pay"),
+    )
+    made = by_hand(
+        folder,
+        [("tables/pay", table, columns)],
+        wide,
+        title=HOSTILE,
+        publisher="Office & Söhne",
+        contact="desk@office.example",
+        licence="https://licence.example/by",
+        period="2025-01-01/2025-12-31",
+        area="Land <x>",
+        version="1.2",
+        replaces="urn:1.1",
+        methodology="https://office.example/method",
+        description=both,
+        notes=(both, {"fr": "Note"}),
+        languages=("en", "fr"),
+    )
+    told = made.metadata.tables[0]
+    told = replace(told, label=both, description=both, footnotes=(both,))
+    record = {
+        **made.record,
+        "privacy_unit": [{"words": "The unit is each row. All rows count."}] * 2,
+        "privacy_parameters": {"epsilon": "1.0", "delta": "0"},
+        "reading": {
+            "least_total_error": 0.5,
+            "least_total_error_words": "Whoever guesses errs.",
+            "largest_posterior": [{"prior": 0.01, "posterior": 0.03}],
+            "largest_posterior_words": "Beliefs rise.",
+        },
+        "unprotected_quantities": ["Time."],
+        "post_processing": ["Rounding."],
+    }
+    return replace(made, record=record, metadata=replace(made.metadata, tables=(told,)))

@@ -6,9 +6,11 @@ import csv
 import io
 import json
 import math
+import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 import pandas as pd
@@ -20,6 +22,8 @@ from hypothesis import strategies as st
 from dprelease.documents.metadata import Role
 from dprelease.exports.csv_files import EXPORT
 from dprelease.exports.csv_text import csv_lines
+from dprelease.exports.csvw import name_of
+from dprelease.exports.layout import LaidColumn
 from tests.exports.build import by_hand, column, key
 
 KINDS = {
@@ -181,3 +185,11 @@ def test_what_is_said_beside_it(exported: Path) -> None:
     lines = (exported.parent / "codes/key.csv").read_bytes().decode().split("\r\n")
     assert lines[0] == "code,label_en,label_fr"
     assert lines[7] == """01,=cmd|' /C calc'!A0,"Un, deux\""""
+
+
+@pytest.mark.parametrize("name", ["plain", "Größe / m²", "a.b", "a-b~c", "=1", "%41", "persons.F"])
+def test_names_are_those_of_templates(name: str) -> None:
+    """Of RFC 6570, as CSV on the Web asks; a plain one is itself, and no two become one."""
+    made = name_of(LaidColumn(name, column(name, pa.int64())))
+    assert re.fullmatch(r"(?:[A-Za-z0-9_.]|%[0-9A-F]{2})+", made)
+    assert unquote(made) == name

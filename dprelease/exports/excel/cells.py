@@ -23,10 +23,12 @@ def escaped(text: str) -> str:
     return ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)[:LONGEST]
 
 
-def text_cell(sheet: Any, text: str, style: str = "") -> Cell:
-    """Return a cell that holds a text, and never a formula or an error."""
+def text_cell(sheet: Any, text: str, style: str = "") -> Cell | None:
+    """Return a cell that holds a text, and never a formula or an error; no cell for no text."""
     from openpyxl.cell import WriteOnlyCell
 
+    if not text:
+        return None
     cell = WriteOnlyCell(sheet, value=escaped(text))
     cell.data_type = "s"
     if style:
@@ -34,7 +36,7 @@ def text_cell(sheet: Any, text: str, style: str = "") -> Cell:
     return cell
 
 
-def number_cell(sheet: Any, text: str, form: str, *, exact: bool) -> Cell:
+def number_cell(sheet: Any, text: str, form: str, *, exact: bool) -> Cell | None:
     """Return a cell that holds a number as it is written; a text, if Excel would change it.
 
     `form`: how it is shown. `exact`: whether each digit of it counts; a binary number stays one.

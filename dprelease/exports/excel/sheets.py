@@ -87,20 +87,25 @@ class Book:
         sheet.tables.add(table)  # `add_table` warns that columns have no names
 
     def words_table(
-        self, name: str, title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]
+        self,
+        name: str,
+        heads: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        links: bool = False,
     ) -> None:
-        """Write a sheet with a table of texts; a pair is a text that leads to another sheet."""
+        """Write a sheet with a table of texts; with `links` each row leads to the sheet of its name."""
         from openpyxl.worksheet.hyperlink import Hyperlink
 
         held = list(rows)
-        widths = [max((len(str(row[i])) for row in held), default=0) for i in range(len(heads))]
+        widths = [max((len(row[i]) for row in held), default=0) for i in range(len(heads))]
         sheet = self.sheet(name, widths)
-        sheet.append([text_cell(sheet, title, "title")])
+        sheet.append([text_cell(sheet, name, "title")])
         sheet.append([text_cell(sheet, "This worksheet contains one table.", "words")])
         sheet.append([text_cell(sheet, head, "head") for head in heads])
         for row in held:
-            cells = [text_cell(sheet, str(text), "words") for text in row]
-            if name == "Contents":
+            cells = [text_cell(sheet, text, "words") for text in row]
+            if links and cells[0] is not None:
                 cells[0].hyperlink = Hyperlink(ref="", location=f"'{row[0]}'!A1")
             sheet.append(cells)
         self.mark_up(sheet, heads, 3, len(held))

@@ -61,10 +61,9 @@ class Excel:
             cover.append([text_cell(cover, text, style)])
         contents = [("Notes", "What stands behind the numbers")]
         contents += [(titled.sheet, titled.title) for titled in tables]
-        book.words_table("Contents", "Contents", ("Worksheet", "Title"), contents)
-        notes = list(note_rows(tables, release))
-        heads = ("Note", "Worksheet", "Column", "Text")
-        book.words_table("Notes", "Notes", heads, notes)
+        book.words_table("Contents", ("Worksheet", "Title"), contents, links=True)
+        heads = ("Note", "Worksheets", "Column", "Text")
+        book.words_table("Notes", heads, note_rows(tables, release))
         for titled in tables:
             write_table(book, titled, release)
         _save(book, metadata, path)
