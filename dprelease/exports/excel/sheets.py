@@ -94,7 +94,7 @@ class Book:
         *,
         links: bool = False,
     ) -> None:
-        """Write a sheet with a table of texts; with `links` each row leads to the sheet of its name."""
+        """Write a sheet with a table of texts; with `links` its rows lead to sheets of their names."""
         from openpyxl.worksheet.hyperlink import Hyperlink
 
         held = list(rows)
