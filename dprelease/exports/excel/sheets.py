@@ -94,7 +94,7 @@ class Book:
         *,
         links: bool = False,
     ) -> None:
-        """Write a sheet with a table of texts; with `links` its rows lead to sheets of their names."""
+        """Write a sheet with a table of texts; `links`: each row leads to the sheet that it names."""
         from openpyxl.worksheet.hyperlink import Hyperlink
 
         held = list(rows)
