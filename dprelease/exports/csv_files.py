@@ -45,10 +45,10 @@ class CsvFiles:
         for laid in tables:
             file = csv_file(laid.table)
             _write_table(laid, release, folder / file)
-            mine = {key.name: lists[key] for key in _listed(laid) if key in lists}
+            mine = {key.name: lists[key] for key in listed_keys(laid) if key in lists}
             codes = [
                 code_table(lists[key], label_languages(key, metadata), key.column)
-                for key in _listed(laid)
+                for key in listed_keys(laid)
             ]
             write_json(folder / (file + ENDING), described(laid, metadata, file, mine, codes))
             files += [file, file + ENDING]
@@ -77,12 +77,12 @@ def csv_file(table: TableMetadata) -> str:
 
 def code_lists(tables: list[Laid]) -> dict[ListedKey, str]:
     """Return the file of every list of codes of some tables, by its key."""
-    keys = list(dict.fromkeys(key for laid in tables for key in _listed(laid)))
+    keys = list(dict.fromkeys(key for laid in tables for key in listed_keys(laid)))
     names = safe_names([key.name for key in keys], "key")
     return {key: f"{FOLDER}/codes/{name}.csv" for key, name in zip(keys, names, strict=True)}
 
 
-def _listed(laid: Laid) -> list[ListedKey]:
+def listed_keys(laid: Laid) -> list[ListedKey]:
     """Return the keys of a table whose codes are listed: texts, and what has labels."""
     return [
         ListedKey(column.name, column.told.codes, column.told)

@@ -135,7 +135,8 @@ def _exact_texts(column: dict[str, Any]) -> dict[str, Any]:
 
 def _about(metadata: Metadata) -> Iterator[tuple[str, Any]]:
     about = metadata.about
-    yield "dc:title", about.title
+    titles = {tag: about.heading(tag) for tag in metadata.languages}
+    yield from _texts("dc:title", titles).items()
     yield from _texts("dc:description", about.description).items()
     plain = {
         "dc:publisher": about.publisher,

@@ -96,9 +96,9 @@ def cube_of(table: TableMetadata) -> Cube | None:
         for column in table.of_role(*NUMBERS)
         if column.kind.startswith(("int", "double", "decimal"))
     ]
-    if table.measured or is_records(table) or not any(column.role == Role.VALUE for column in numbers):
-        return None
-    return Cube(table, tuple(numbers))
+    cells = not (table.measured or is_records(table))
+    has_values = any(column.role == Role.VALUE for column in numbers)
+    return Cube(table, tuple(numbers)) if cells and has_values else None
 
 
 def _places(column: pa.Array, values: Sequence[Any]) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import (
-    Code,
     CodeList,
     ColumnMetadata,
     Metadata,
@@ -18,7 +17,14 @@ from dprelease.documents.metadata import (
     TableMetadata,
 )
 from dprelease.exports.base import Problem, PublishedRelease
-from dprelease.exports.csv_files import CsvFiles, code_lists, csv_file, label_languages
+from dprelease.exports.csv_files import (
+    CsvFiles,
+    ListedKey,
+    code_lists,
+    csv_file,
+    label_languages,
+    listed_keys,
+)
 from dprelease.exports.csvw import label_heads
 from dprelease.exports.layout import Laid, LaidColumn, laid_out
 from dprelease.exports.names import in_first, is_address, write_json
@@ -55,7 +61,7 @@ class DataPackage:
         package: dict[str, Any] = {
             "$schema": f"{PROFILES}/datapackage.json",
             "name": _slug(about.title),
-            "title": about.title,
+            "title": about.heading(metadata.language),
             **({"description": "\n\n".join(described)} if described else {}),
             **{name: text for name, text in plain.items() if text and _fits(name, text)},
             **({"licenses": [_licence(about.licence)]} if about.licence else {}),
@@ -79,7 +85,7 @@ def _of_parquet(release: PublishedRelease) -> Iterator[dict[str, Any]]:
 def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]:
     tables = [laid_out(table, release.metadata) for table in release.metadata.read]
     lists = code_lists(tables)
-    by_key = {(key.name, key.codes.values): _slug(file) for key, file in lists.items()}
+    by_key = {key: _slug(file) for key, file in lists.items()}
     for laid in tables:
         path = csv_file(laid.table)
         resource = _resource(laid.table, path, "csv", "text/csv")
@@ -118,16 +124,14 @@ def _held(path: Path, digest: str | None = None) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "hash": f"sha256:{digest or sha256_of(path)}"}
 
 
-def _schema(
-    laid: Laid, metadata: Metadata, lists: Mapping[tuple[str, tuple[Code, ...]], str]
-) -> dict[str, Any]:
+def _schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> dict[str, Any]:
     schema: dict[str, Any] = {"fields": [_field(column, laid, metadata) for column in laid.columns]}
     if laid.keys and (laid.table.values or laid.table.measured):
         schema["primaryKey"] = [column.name for column in laid.keys]
     links = [
-        {"fields": [column.name], "reference": {"resource": lists[known], "fields": ["code"]}}
-        for column in laid.keys
-        if column.told.codes and (known := (column.name, column.told.codes.values)) in lists
+        {"fields": [key.name], "reference": {"resource": lists[key], "fields": ["code"]}}
+        for key in listed_keys(laid)
+        if key in lists
     ]
     return _whole_schema({**schema, **({"foreignKeys": links} if links else {})})
 

@@ -58,9 +58,7 @@ class Exports:
         return manifest.with_exports(record, records)
 
 
-def exports_of(
-    declaration: Declaration, queries: Sequence[Query], plan: Plan
-) -> Exports | None:
+def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Exports | None:
     """Return the formats of a declared release; None for one that is Parquet alone.
 
     Loads no package of a format, and opens no data.

@@ -10,8 +10,8 @@ from dprelease.documents import manifest
 from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.told import told_metadata
 from dprelease.errors import DpReleaseError
+from dprelease.exports.told import told_metadata
 from dprelease.mechanisms import registry
 from dprelease.planning.family_plan import families_of, refuse_families, with_step
 from dprelease.planning.findings import several

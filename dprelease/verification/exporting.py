@@ -86,7 +86,8 @@ def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
     """Return a release's manifest, whose digests hold, and what is said of its tables."""
     record = read_sealed(folder)
     if record["format"] != manifest.FORMAT:
-        raise DeclarationError("DP-EXPORT-004", what="Single records, messages of parties and rehearsals")
+        what = "Single records, messages of parties and rehearsals"
+        raise DeclarationError("DP-EXPORT-004", what=what)
     report = Report(folder)
     check_files(report, record)
     _refuse(report)

@@ -94,7 +94,7 @@ class Book:
         *,
         links: bool = False,
     ) -> None:
-        """Write a sheet with a table of texts; `links`: each row leads to the sheet that it names."""
+        """Write a sheet with a table of texts; `links`: rows lead to the sheets that they name."""
         from openpyxl.worksheet.hyperlink import Hyperlink
 
         held = list(rows)

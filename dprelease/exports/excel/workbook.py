@@ -55,8 +55,9 @@ class Excel:
             Titled(f"Table {i}", laid, in_first(laid.table.label, metadata) or laid.table.name)
             for i, laid in enumerate(_tables(metadata), 1)
         ]
+        heading = metadata.about.heading(metadata.language)
         cover = book.sheet("Cover", [46])
-        cover.append([text_cell(cover, metadata.about.title, "title")])
+        cover.append([text_cell(cover, heading, "title")])
         for style, text in cover_lines(release):
             cover.append([text_cell(cover, text, style)])
         contents = [("Notes", "What stands behind the numbers")]
@@ -86,7 +87,8 @@ def _save(book: object, metadata: Metadata, path: Path) -> None:
 
     assert isinstance(book, Book)
     properties = book.workbook.properties
-    properties.title, properties.language = metadata.about.title, metadata.language
+    properties.title = metadata.about.heading(metadata.language)
+    properties.language = metadata.language
     properties.creator = metadata.about.publisher or "dprelease"
     properties.created = datetime(1980, 1, 1)
     draft = path.with_name(f".{path.name}")
