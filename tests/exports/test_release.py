@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
 import shutil
+import zipfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +19,15 @@ from dprelease.cli import app
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.exports import csv_files
+from dprelease.ledger.ledger import Ledger
+from dprelease.release.accounts import account_of
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.exporting import export
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
-from tests.verification.forging import opinion, read, seal
+from tests.release import families_of_areas
+from tests.replay import Keyed
+from tests.verification.forging import at, opinion, places, read, seal
 
 
 @pytest.fixture(autouse=True)
@@ -148,6 +156,49 @@ def test_manifests_that_tell_of_formats_otherwise(folder: Path) -> None:
             (folder / name).write_bytes(raw)
 
 
+def test_every_place_of_what_is_said_of_formats(folder: Path) -> None:
+    """Nothing of it can be edited but the versions of packages, which others may have."""
+    record = read(folder)
+    free = []
+    for spot in places(record["exports"]):
+        if len(spot) > 2 and spot[1] == "files" and int(spot[2]) > 0:
+            continue  # of each format one file
+        forged = copy.deepcopy(record)
+        inner = at(forged["exports"], spot[:-1])
+        was = inner[spot[-1]]
+        if isinstance(was, str):
+            inner[spot[-1]] = was + "x"
+        else:
+            del inner[spot[-1]]
+        seal(folder, forged)
+        if dprelease.verify(folder).ok:
+            free.append(spot)
+    assert free == [(1, "packages", name) for name in ("lxml", "openpyxl", "zlib")]
+
+
+def test_other_versions_are_read_back(folder: Path) -> None:
+    """What another version of a package has written has to say the same, not to be the same."""
+    record = read(folder)
+    book, part = folder / "excel/release.xlsx", record["exports"][1]
+    part["packages"]["openpyxl"] = "3.1.0"
+    was = book.read_bytes()
+    for change, wanted in ((b"", []), (b"<v>1</v>", ["DP-VERIFY-023"])):
+        with zipfile.ZipFile(io.BytesIO(was)) as held, zipfile.ZipFile(book, "w") as write:
+            for one in held.infolist():
+                raw = held.read(one)
+                write.writestr(one.filename, raw.replace(change, b"<v>2</v>") if change else raw)
+        part["files"][0]["sha256"] = manifest.sha256_of(book)
+        for other in record["exports"][2:]:
+            assert part["files"][0]["name"] not in str(other)
+        seal(folder, record)
+        report = dprelease.verify(folder)
+        assert [one.code for one in report.findings] == wanted
+        assert any("read back" in line for line in report.checked)
+    part["packages"]["openpyxl"] = version("openpyxl")
+    seal(folder, record)
+    assert codes(folder) == ["DP-VERIFY-023"]
+
+
 def test_a_foreign_file_beside_exports_is_found(folder: Path) -> None:
     (folder / "csv/more.csv").write_text("x")
     assert codes(folder) == ["DP-VERIFY-005"]
@@ -215,6 +266,47 @@ def test_a_table_whose_rows_nobody_knows_is_no_sheet(tmp_path: Path) -> None:
     target, files = export(folder, ["excel"])
     assert files == ["excel/release.xlsx"]
     assert (target / files[0]).is_file()
+
+
+FAMILY = "formats: [csv, excel, json-stat, datapackage]\nwide: [sex]\n"
+
+
+def test_tables_that_agree(tmp_path: Path) -> None:
+    """Estimates and whole tables are published; measurements are for who checks, persons no cells."""
+    asked = families_of_areas.written(
+        tmp_path, consistent="{non_negative: true, publish: {records: true}}"
+    )
+    asked.write_text(asked.read_text() + FAMILY)
+    folder = run(read_declaration(asked), bits=Keyed("family"))
+    assert dprelease.verify(folder).ok
+    names = {name for _, name in every_export(read(folder))}
+    parts = {name.split("/")[1] for name in names if name.startswith("csv/")}
+    assert parts == {"codes", "estimates", "tables", "records"}
+    cubes = {name.split("/")[1] for name in names if name.startswith("json-stat/")}
+    assert cubes == {"estimates", "tables"}
+    heads = (folder / "csv/tables/pop_state_sex.csv").read_text().split("\r\n")[0].split(",")
+    assert heads[:2] == ["state", "n"]  # with the totals of the table by state
+    assert {"n.f", "n.m", "n_moe.f"} <= {*heads}
+    for line in (folder / "csv/tables/pop_state_sex.csv").read_text().split("\r\n")[1:-1]:
+        row = dict(zip(heads, line.split(","), strict=True))
+        assert int(row["n"]) == int(row["n.f"]) + int(row["n.m"])
+
+
+def test_a_release_that_a_ledger_paid_for(tmp_path: Path) -> None:
+    """Its entry is over what the manifest says of formats as well."""
+    path = write(tmp_path, ALL + "ledger: ledger.sqlite\n")
+    account = account_of("office/people", "person", "add_remove", "100", "1e-5", None)
+    Ledger(tmp_path / "ledger.sqlite").open_account(account)
+    schema = (tmp_path / "people.yaml").read_text()
+    (tmp_path / "people.yaml").write_text(schema + "owner: office\n")
+    folder = run(read_declaration(path), bits=Keyed("paid"))
+    assert dprelease.verify(folder, ledger=tmp_path / "ledger.sqlite").ok
+    record = read(folder)
+    record["exports"][1]["packages"]["openpyxl"] = "3.0"
+    seal(folder, record)
+    assert dprelease.verify(folder).ok  # a version that others may have had
+    found = dprelease.verify(folder, ledger=tmp_path / "ledger.sqlite").findings
+    assert [one.code for one in found] == ["DP-VERIFY-010"]
 
 
 LOCAL = """\
