@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +12,7 @@ import typer
 
 from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
 from dprelease.cli.disk_shown import disk_words, tables_at_most
+from dprelease.cli.files_shown import listed
 from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
@@ -25,9 +24,6 @@ from dprelease.schema.release_parts.engine_names import ENGINES
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
-
-MOST_NAMED = 12
-"""Files of a release that are told by name."""
 
 Set = Annotated[
     list[str] | None,
@@ -180,19 +176,8 @@ def run(
         files = sorted(
             path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
         )
-        words = f"Published {_listed(files)} in {target}."
+        words = f"Published {listed(files)} in {target}."
         respond(as_json, {"output": str(target), "files": files}, one_line(words))
-
-
-def _listed(files: Sequence[str]) -> str:
-    """Return files by name, or how many each folder has where they are too many to read."""
-    if len(files) <= MOST_NAMED:
-        return ", ".join(files)
-    by_folder = Counter(name.rpartition("/")[0] for name in files)
-    several = [f"{n} in {folder}/" for folder, n in sorted(by_folder.items()) if folder]
-    own = [name for name in files if "/" not in name]
-    named = own if len(own) <= MOST_NAMED else [f"{len(own)} files"]
-    return ", ".join([*named, *several])
 
 
 def _known_engine(name: str | None) -> str | None:
