@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.documents.metadata import Metadata, Role
+from dprelease.documents.metadata import Role
 from dprelease.exports import layout
 from dprelease.exports.csv_files import EXPORT
 from dprelease.exports.layout import chunks, laid_out, not_wide
@@ -81,10 +81,9 @@ def test_totals_are_those_that_are_published(tmp_path: Path) -> None:
         if heads:
             assert [(row["n"], row["n.v0"]) for row in found] == [("100", "0"), ("101", "3")]
     other = ("other_k0", *cells("", 2, first=100)[1:])
-    laid = laid_out(
-        by_hand(tmp_path, [both, other], wide=["k1"]).metadata.tables[0],
-        Metadata(release.metadata.about, ("en",), (), ("k1",)),
-    )
+    told = by_hand(tmp_path, [both, other], wide=["k1"]).metadata
+    laid = laid_out(told.tables[0], told)
+    assert laid.turned is not None
     assert laid.totals is None
 
 
