@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from dprelease.cli import area_commands as drawn
-from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import export_command as exporting
+from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential

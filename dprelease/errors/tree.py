@@ -156,11 +156,7 @@ class OutputError(DpReleaseError):
     """The release can't be written where the release file says."""
 
     templates = (
-        output.TEMPLATES
-        | export.WRITTEN
-        | rehearsal.WRITTEN
-        | profile.TEMPLATES
-        | report.TEMPLATES
+        output.TEMPLATES | export.WRITTEN | rehearsal.WRITTEN | profile.TEMPLATES | report.TEMPLATES
     )
     exit_code = EXIT_INPUT
 

@@ -9,7 +9,7 @@ from importlib import metadata as installed
 
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import DeclarationError, Place
-from dprelease.exports.base import Export, Packaged
+from dprelease.exports.base import Export
 from dprelease.exports.layout import not_wide
 from dprelease.schema.release_parts.format_names import FORMATS
 
@@ -23,10 +23,16 @@ def export_of(name: str) -> Export:
     return export
 
 
+def packages_of(export: Export) -> tuple[str, ...]:
+    """Return the packages that shape the bytes of a format; none for most."""
+    packages: tuple[str, ...] = getattr(export, "packages", ())
+    return packages
+
+
 def versions_of(export: Export) -> dict[str, str]:
     """Return the installed versions of the packages that shape a format, as far as there are."""
     versions = {}
-    for package in export.packages if isinstance(export, Packaged) else ():
+    for package in packages_of(export):
         try:
             versions[package] = (
                 RUNTIME[package]() if package in RUNTIME else installed.version(package)
@@ -39,8 +45,7 @@ def versions_of(export: Export) -> dict[str, str]:
 def missing(export: Export) -> list[str]:
     """Return the packages that a format needs and that are not installed."""
     there = versions_of(export)
-    wanted = export.packages if isinstance(export, Packaged) else ()
-    return [package for package in wanted if package not in there]
+    return [package for package in packages_of(export) if package not in there]
 
 
 def findings(

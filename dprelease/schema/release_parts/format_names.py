@@ -12,8 +12,14 @@ PARQUET = "parquet"
 FORMATS = {
     "csv": "dprelease.exports.csv_files",
     "excel": "dprelease.exports.excel.workbook",
+    "sdmx-csv": "dprelease.exports.sdmx_csv",
     "json-stat": "dprelease.exports.json_stat",
+    "dp-event": "dprelease.exports.dp_event",
+    "mbi": "dprelease.exports.mbi",
+    "report": "dprelease.exports.html_report",
+    "registry": "dprelease.exports.deployment_registry",
     "datapackage": "dprelease.exports.data_package",
+    "dcat": "dprelease.exports.dcat",
 }
 """By name, the module that declares `EXPORT`, as `exports.base.Export` has it.
 
