@@ -14,14 +14,16 @@ import pytest
 
 import dprelease
 from dprelease import mechanisms
+from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
 from dprelease.exact.engines import kind_of_engine
+from dprelease.exports.known import export_of
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
 from dprelease.release.engine_choice import left_open, on_engine
 from dprelease.release.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.schema.release_parts import engine_names
+from dprelease.schema.release_parts import engine_names, format_names
 from dprelease.tables import formats
 from tests import processes
 from tests.release import adding_up
@@ -259,3 +261,69 @@ def test_a_step_of_a_family_is_one_class(tmp_path: Path, monkeypatch: pytest.Mon
     assert dprelease.verify(folder).ok
     (folder / names[0]).write_bytes((folder / names[1]).read_bytes())
     assert not dprelease.verify(folder).ok
+
+
+TALLIES = """
+from dataclasses import dataclass
+
+from dprelease.exports.base import Problem
+
+
+@dataclass(frozen=True)
+class Tallies:
+    name: str = "tallies"
+    extra: str | None = None
+
+    def problems(self, metadata):
+        if any(len(table.keys) > 1 for table in metadata.read):
+            yield Problem("it has more than one key", metadata.tables[0].name)
+
+    def write(self, release, folder):
+        (folder / "tallies").mkdir()
+        text = ""
+        for table in release.metadata.read:
+            rows = sum(batch.num_rows for batch in release.batches(table))
+            text += f"{release.record['title']} {table.name} {rows} {[*release.beside]}\\n"
+        (folder / "tallies/all.txt").write_text(text)
+        return ["tallies/all.txt"]
+
+
+EXPORT = Tallies()
+"""
+
+
+def test_a_format_of_publication_is_one_module_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is admitted, asked for problems, written, listed by its digest, and made again."""
+    (tmp_path / "tallies_export.py").write_text(TALLIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(format_names.FORMATS, "tallies", "tallies_export")
+    text = write(tmp_path).read_text()
+    (tmp_path / "own.yaml").write_text(text + "formats: [tallies, csv]\n")
+    folder = run(read_declaration(tmp_path / "own.yaml"), output=tmp_path / "out own")
+    told = (folder / "tallies/all.txt").read_text()
+    assert told == "".join(
+        f"People by city {name} {rows} ['parquet', 'csv']\n"
+        for name, rows in (("by_city", 3), ("all", 1))
+    )
+    record = json.loads((folder / "manifest.json").read_text())
+    assert [part["format"] for part in record["exports"]] == ["csv", "tallies"]
+    assert dprelease.verify(folder).ok
+    (folder / "tallies/all.txt").write_text("forged")
+    record["exports"][1]["files"][0]["sha256"] = manifest.sha256(b"forged")
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+    assert [one.code for one in dprelease.verify(folder).findings] == ["DP-VERIFY-023"]
+    two = text.replace("group_by: [city]", "group_by: [city, age]") + "formats: tallies\n"
+    (tmp_path / "two.yaml").write_text(two)
+    with pytest.raises(DpReleaseError, match="'by_city': it has more than one key"):
+        run(read_declaration(tmp_path / "two.yaml"), output=tmp_path / "out two")
+    monkeypatch.undo()
+    with pytest.raises(DpReleaseError, match="DP-EXPORT-001"):
+        read_declaration(tmp_path / "own.yaml")
+
+
+def test_every_format_has_its_module() -> None:
+    """Which is found by its text, and is called as it is on the list."""
+    for name in format_names.FORMATS:
+        assert export_of(name).name == name

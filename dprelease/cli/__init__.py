@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli import area_commands as drawn
+from dprelease.cli import export_command as exporting
 from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "verify": releases.verify,
     "report": reports.report,
     "sign": signing.sign,
+    "export": exporting.export,
     "sql": question.ask,
     "init": init_command.init,
     "areas": drawn.areas,

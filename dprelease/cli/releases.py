@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +12,7 @@ import typer
 
 from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
 from dprelease.cli.disk_shown import disk_words, tables_at_most
+from dprelease.cli.files_shown import listed
 from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
@@ -25,9 +24,6 @@ from dprelease.schema.release_parts.engine_names import ENGINES
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
-
-MOST_NAMED = 12
-"""Files of a release that are told by name."""
 
 Set = Annotated[
     list[str] | None,
@@ -41,13 +37,13 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     with reporting(as_json):
         from dprelease.planning.findings import declared
         from dprelease.planning.invariants import told_invariants
-        from dprelease.planning.prepare import prepare
         from dprelease.release.engine_choice import left_open
+        from dprelease.release.exporting import prepared
         from dprelease.release.own_source import refuse_own_source
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = declared(release, assignments(variables))
-        queries, made = prepare(declaration)
+        queries, made = prepared(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
@@ -75,7 +71,7 @@ def plan(
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
         from dprelease.planning.findings import declared
-        from dprelease.planning.prepare import prepare
+        from dprelease.release.exporting import prepared
         from dprelease.schema.release_parts.variables import assignments
 
         if plot is not None:
@@ -85,7 +81,7 @@ def plan(
         declaration = declared(release, assignments(variables))
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
-        queries, planned = prepare(declaration)
+        queries, planned = prepared(declaration)
         charged = ledger_told(declaration, queries, planned)
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
@@ -172,27 +168,16 @@ def run(
 
         declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
-        with progress_bar(len(spec.tables_asked) + len(spec.records) + 1) as progress:
+        steps = len(spec.tables_asked) + len(spec.records) + len(spec.formats_beside) + 1
+        with progress_bar(steps) as progress:
             target = publish(
                 declaration, output=output, overwrite=overwrite, progress=progress, state=state
             )
         files = sorted(
             path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
         )
-        answer = {"output": str(target), "files": files}
-        words = f"Published {_listed(files)} in {target}."
-        respond(as_json, answer, one_line(words))
-
-
-def _listed(files: Sequence[str]) -> str:
-    """Return files by name, or how many each folder has where they are too many to read."""
-    if len(files) <= MOST_NAMED:
-        return ", ".join(files)
-    by_folder = Counter(name.rpartition("/")[0] for name in files)
-    several = [f"{n} in {folder}/" for folder, n in sorted(by_folder.items()) if folder]
-    own = [name for name in files if "/" not in name]
-    named = own if len(own) <= MOST_NAMED else [f"{len(own)} files"]
-    return ", ".join([*named, *several])
+        words = f"Published {listed(files)} in {target}."
+        respond(as_json, {"output": str(target), "files": files}, one_line(words))
 
 
 def _known_engine(name: str | None) -> str | None:

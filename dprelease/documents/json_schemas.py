@@ -217,6 +217,21 @@ class LedgerRecord(Part):
     renewals: list[RenewalRecord] = Field(default_factory=list)
 
 
+class ExportedFile(Part):
+    """One file of a format beside Parquet."""
+
+    name: str
+    sha256: str
+
+
+class ExportRecord(Part):
+    """A format that the tables were written in as well; versions of packages that shape it."""
+
+    format: str
+    files: list[ExportedFile]
+    packages: dict[str, str]
+
+
 class Manifest(Part):
     """The manifest of a release."""
 
@@ -237,6 +252,7 @@ class Manifest(Part):
     treatments: list[TreatmentRecord]
     families: list[FamilyRecord] = Field(default_factory=list)
     files: list[FileRecord]
+    exports: list[ExportRecord] = Field(default_factory=list)
     post_processing: list[str]
     unprotected_quantities: list[str]
     digest: str

@@ -63,6 +63,11 @@ def sealed(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "digest": digest_of(record)}
 
 
+def with_exports(record: dict[str, Any], exports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sealed record with what is said of formats beside Parquet; unchanged without."""
+    return sealed({**record, "exports": list(exports)}) if exports else record
+
+
 def sha256(data: bytes) -> str:
     """Return the hexadecimal SHA-256 of some bytes."""
     return hashlib.sha256(data).hexdigest()

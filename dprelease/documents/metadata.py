@@ -130,11 +130,15 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """All that is said of a release in words; the first language is the one to fall back on."""
+    """All that is said of a release in words; the first language is the one to fall back on.
+
+    `wide`: keys whose values are columns where tables are laid out for reading.
+    """
 
     about: About
     languages: tuple[str, ...]
     tables: tuple[TableMetadata, ...]
+    wide: tuple[str, ...] = ()
 
     @property
     def language(self) -> str:

@@ -16,6 +16,7 @@ from dprelease.errors.words import consistent_words as consistent
 from dprelease.errors.words import data_words as data
 from dprelease.errors.words import declaration_words as declaration
 from dprelease.errors.words import engine_words as engine
+from dprelease.errors.words import export_words as export
 from dprelease.errors.words import federated_words as federated
 from dprelease.errors.words import internal_words as internal
 from dprelease.errors.words import join_words as join
@@ -125,6 +126,7 @@ class DeclarationError(DpReleaseError):
         | label.TEMPLATES
         | join.DECLARED
         | engine.DECLARED
+        | export.DECLARED
         | rehearsal.ASKED
     )
     exit_code = EXIT_INPUT
@@ -153,7 +155,9 @@ class FrameError(DataError, TypeError):
 class OutputError(DpReleaseError):
     """The release can't be written where the release file says."""
 
-    templates = output.TEMPLATES | rehearsal.WRITTEN | profile.TEMPLATES | report.TEMPLATES
+    templates = (
+        output.TEMPLATES | export.WRITTEN | rehearsal.WRITTEN | profile.TEMPLATES | report.TEMPLATES
+    )
     exit_code = EXIT_INPUT
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dprelease.documents.metadata import Metadata, TableMetadata
 from dprelease.tables import formats
@@ -44,12 +44,20 @@ class Problem:
     table: str | None = None
     column: str | None = None
 
+    @property
+    def told(self) -> str:
+        """Return it in words, with what it is about before them."""
+        spot = ".".join(part for part in (self.table, self.column) if part is not None)
+        return f"'{spot}': {self.words}" if spot else self.words
+
 
 class Export(Protocol):
     """One format: an instance called `EXPORT` in a module of its own.
 
     `name`: its word in `formats`. `extra`: the optional dependency that has its package, as
     `pip install dprelease[...]` names it; None if nothing more is needed.
+
+    To import the module loads no package of an extra.
     """
 
     name: str
@@ -64,4 +72,24 @@ class Export(Protocol):
         They lie below `name/`, but for descriptors that have a place of their own. The folder may
         be that of the release itself, before it is published. In memory are some rows of each
         table, unless the format itself can't be streamed.
+        """
+
+
+@runtime_checkable
+class Packaged(Protocol):
+    """An export whose bytes other packages shape, so that their other versions write others.
+
+    `packages`: the distributions, each needed; they are looked for before any row is read, and the
+    manifest tells their versions.
+    """
+
+    packages: tuple[str, ...]
+
+    def same(self, one: Path, other: Path) -> bool:
+        """Return whether two of its files say the same to who reads them, whatever their bytes.
+
+        Raises
+        ------
+        OSError, ValueError, KeyError, ArrowException
+            If one is no file of the format: anybody may have written it.
         """

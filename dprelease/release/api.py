@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
+from dprelease.release.exporting import prepared
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ class Release:
         Raises
         ------
         QueryError, BudgetError, Findings
-            If a query has no bounded meaning, or nothing fits the budget.
+            If a query has no bounded meaning, nothing fits the budget, or a format can't be had.
         """
-        return prepare(self.declaration)[1]
+        return prepared(self.declaration)[1]
 
     def outlook(self) -> tuple[Outlook, ...] | None:
         """Return what the release's ledger has left for it, table by table; None without a ledger.

@@ -16,6 +16,7 @@ from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.disk import most_bytes
 from dprelease.release.execute import publishing
+from dprelease.release.exporting import exports_of
 from dprelease.release.family_run import publish_family
 from dprelease.schema.load import Declaration
 
@@ -62,6 +63,9 @@ def run(
     names = [name for family in families for name in family.published]
     blank = dict.fromkeys(names, Written("", 0))
     draft = manifest.build(declaration, queries, plan, blank)
+    exports = exports_of(declaration, queries, plan)
+    if exports is not None:
+        draft = exports.in_draft(draft)
     with publishing(
         declaration,
         queries,
@@ -80,9 +84,12 @@ def run(
                 written |= publish_family(
                     family, plan, engines, source, release, metadata, progress
                 )
-        progress("manifest")
         charged = release.charged.to_json()
-        release.publish(manifest.build(declaration, queries, plan, written, charged))
+        record = manifest.build(declaration, queries, plan, written, charged)
+        if exports is not None:
+            record = exports.written(record, release.folder, progress)
+        progress("manifest")
+        release.publish(record)
     return release.claim.target
 
 

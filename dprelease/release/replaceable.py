@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.documents.rehearsal_manifest import truth_files
+from dprelease.documents.listed_files import listed_files
 from dprelease.errors import OutputError
 from dprelease.system.entries import entries
 from dprelease.system.files import NoFile, TooLarge, read_file
@@ -46,9 +46,7 @@ def _names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if there is none."""
     try:
         record = parsed(read_file(target / MANIFEST, MOST_BYTES))
-        named = [file["name"] for file in record["files"]]
-        named += [name for name, _ in truth_files(record)]
-        return {MANIFEST, SIGNATURE, *map(str, named)}
+        return {MANIFEST, SIGNATURE, *listed_files(record)}
     except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

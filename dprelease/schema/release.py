@@ -40,6 +40,11 @@ from dprelease.schema.release_parts.consistent import Consistent
 from dprelease.schema.release_parts.defaults import SHARED
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
+from dprelease.schema.release_parts.format_names import (
+    in_order,
+    known_formats,
+    meant,
+)
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.release_parts.parties import FederatedSpec
 from dprelease.schema.release_parts.records import RecordsSpec
@@ -284,6 +289,17 @@ EngineName = Annotated[
 ]
 
 
+def _format(value: object) -> object:
+    if not (isinstance(value, str) and value in known_formats()):
+        refuse("DP-EXPORT-001", name=value, nearest=meant(value), known=", ".join(known_formats()))
+    return value
+
+
+FormatName = Annotated[
+    str, BeforeValidator(_format), WithJsonSchema({"enum": known_formats(), "type": "string"})
+]
+
+
 class Limits(Model):
     """What a plan may grow to before it is refused."""
 
@@ -324,6 +340,8 @@ class ReleaseSpec(Model):
     duckdb: DuckDBSpec = DuckDBSpec()
     engine: EngineName = DEFAULT_ENGINE
     spark: SparkSpec = SparkSpec()
+    formats: Annotated[tuple[FormatName, ...], BeforeValidator(_one_or_many)] = ()
+    wide: Annotated[tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)] = ()
     variables: dict[VariableName, Kind] = Field(default_factory=dict)
     defaults: Text | None = None
 
@@ -342,8 +360,16 @@ class ReleaseSpec(Model):
             problem = "a federated release has queries, a budget with an epsilon, and no ledger"
             refuse("DP-DECL-003", problem=problem)
         refuse_twins(self.records)
+        if (self.formats_beside or self.wide) and (local or self.federated):
+            what = "The records of single units" if local else "The messages of one party"
+            refuse("DP-EXPORT-004", what=what, key="formats" if self.formats else "wide")
         refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
+
+    @property
+    def formats_beside(self) -> tuple[str, ...]:
+        """Return the formats that are written beside the Parquet tables, in their own order."""
+        return in_order(self.formats)
 
     @property
     def tables_asked(self) -> dict[str, QuerySpec]:

@@ -11,6 +11,7 @@ from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import DpReleaseError
+from dprelease.exports.told import told_metadata
 from dprelease.mechanisms import registry
 from dprelease.planning.family_plan import families_of, refuse_families, with_step
 from dprelease.planning.findings import several
@@ -23,6 +24,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
+from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
@@ -73,8 +75,11 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
         report.notes.append(f"outside the guarantee, published exactly: {name}")
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
     paid = None if report.rehearsal else ledger_record(declaration, record)
-    check_rebuilt(report, record, manifest.build(declaration, queries, plan, written, paid))
-    if report.ok:  # what is refused already needs no second price
+    check_formats(report, declaration, record)
+    tables = {name: part for name, part in record.items() if name != KEY}
+    check_rebuilt(report, tables, manifest.build(declaration, queries, plan, written, paid))
+    if report.ok:  # what is refused already is neither made again nor priced again
+        check_exports(report, told_metadata(declaration, queries, families), record)
         ask_again(report, [column.event for column in noised(columns)], guarantee)
     return Rebuilt(declaration, plan, families)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
-from dprelease.documents.rehearsal_manifest import truth_files
 from dprelease.errors import LedgerError, VerificationError
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
@@ -67,7 +67,7 @@ def verify(
     report.rehearsal = record["format"] == REHEARSAL
     if report.rehearsal != rehearsal:
         report.found("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
-    _check_files(report, record)
+    check_files(report, record)
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
     _check_rest(report, record)
@@ -76,10 +76,9 @@ def verify(
     return report
 
 
-def _check_files(report: Report, record: dict[str, Any]) -> None:
+def check_files(report: Report, record: dict[str, Any]) -> None:
     """Compare digests; names of the manifest are looked for in the folder, and never opened."""
-    expected = {file["name"]: file["sha256"] for file in record["files"]}
-    expected |= dict(truth_files(record))
+    expected = listed_files(record)
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
         entry = there.get(name)

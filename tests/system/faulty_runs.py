@@ -47,6 +47,7 @@ RELEASES = {
     "federated": PURE.replace("0.001", "1")
     + "federated: {parties: 2}\nqueries: {q: {from: people, columns: {n: {count: '*'}}}}\n",
 }
+RELEASES["formats"] = RELEASES["central"] + "formats: [csv, excel, json-stat, datapackage]\n"
 STATEMENT = "SELECT COUNT(*) AS n FROM people"
 WAYS = (*RELEASES, "sql", "sql to a folder", "session")
 

@@ -56,6 +56,8 @@ SOME = [
     ("central", KILL, 120),
     ("local", ONCE, 240),
     ("federated", FROM_THEN_ON, 240),
+    ("formats", ONCE, 400),
+    ("formats", KILL, 400),
     ("sql", ONCE, 120),
     ("sql to a folder", ONCE, 240),
     ("session", FROM_THEN_ON, 120),

@@ -90,4 +90,13 @@ TEMPLATES: dict[str, Template] = {
         cause="What the rehearsal says of its truth does not hold: {problem}.",
         fix="do not rely on its errors; rehearse again.",
     ),
+    "DP-VERIFY-022": Template(
+        cause="What the manifest says of formats is not what was declared: {problem}.",
+        fix="do not rely on this release.",
+    ),
+    "DP-VERIFY-023": Template(
+        cause="The file '{name}' is not what the tables say in the format {format}.",
+        fix="do not rely on it: take the numbers from the tables, or get the release again from "
+        "whoever published it.",
+    ),
 }

@@ -17,8 +17,8 @@ from dprelease.system.files import TooLarge
 
 KEY = "defaults"
 SHARED = (
-    "about", "budget", "duckdb", "engine", "ledger", "limits", "mechanism", "spark", "tables",
-    "variables",
+    "about", "budget", "duckdb", "engine", "formats", "ledger", "limits", "mechanism", "spark",
+    "tables", "variables",
 )  # fmt: skip
 """Keys that release files may share; what is asked, and where it goes, is a release's own."""
 

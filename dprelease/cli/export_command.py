@@ -1,0 +1,52 @@
+"""Writing a published release in other formats, from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.errors.printable import one_line
+from dprelease.schema.release_parts.format_names import FORMATS
+
+
+def _known(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in FORMATS:
+            from dprelease.schema.nearest import nearest
+
+            known = ", ".join(FORMATS)
+            raise typer.BadParameter(f"{name!r} is none of {known}{nearest(name, FORMATS)}.")
+    return names
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    to: Annotated[
+        list[str],
+        typer.Option(
+            help="A format; repeat it.", metavar=f"[{'|'.join(FORMATS)}]", callback=_known
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write into this new folder instead of one beside the release."),
+    ] = None,
+    wide: Annotated[
+        list[str] | None,
+        typer.Option(help="A key whose values become columns; repeat it.", metavar="KEY"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a release in other formats; its own folder stays as it was published."""
+    with reporting(as_json) as state:
+        from dprelease.errors import OutputError
+        from dprelease.verification.exporting import export as write
+
+        if not folder.is_dir():
+            raise OutputError("DP-OUTPUT-011", path=folder)
+        target, files = write(folder, to, wide=wide or None, output=output, state=state)
+        answer = {"output": str(target), "files": files}
+        respond(as_json, answer, one_line(f"Wrote {len(files)} files in {target}."))

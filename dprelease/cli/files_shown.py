@@ -1,0 +1,20 @@
+"""The files of a release, told in a line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+MOST_NAMED = 12
+"""Files of a release that are told by name."""
+
+
+def listed(files: Sequence[str]) -> str:
+    """Return files by name, or how many each folder has where they are too many to read."""
+    if len(files) <= MOST_NAMED:
+        return ", ".join(files)
+    by_folder = Counter(name.rpartition("/")[0] for name in files)
+    several = [f"{n} in {folder}/" for folder, n in sorted(by_folder.items()) if folder]
+    own = [name for name in files if "/" not in name]
+    named = own if len(own) <= MOST_NAMED else [f"{len(own)} files"]
+    return ", ".join([*named, *several])

@@ -1,0 +1,40 @@
+"""Catalogue: the formats that a release is published in beside Parquet."""
+
+from __future__ import annotations
+
+from dprelease.errors.template import Template
+
+DECLARED: dict[str, Template] = {
+    "DP-EXPORT-001": Template(
+        cause="There is no format '{name}'{nearest}.",
+        fix="formats are: {known}.",
+    ),
+    "DP-EXPORT-002": Template(
+        cause="The format {format} can't be had of this release: {problem}.",
+        fix="leave it out of `formats`, or do as is said; what others need can be written after "
+        "the run, from the release alone, by `dprelease export`.",
+    ),
+    "DP-EXPORT-003": Template(
+        cause="The format {format} needs a package that is not installed: {packages}.",
+        fix="install the extra: pip install 'dprelease[{extra}]'.",
+    ),
+    "DP-EXPORT-004": Template(
+        cause="{what} are published as Parquet alone.",
+        fix="leave out `formats` and `wide`.",
+    ),
+    "DP-EXPORT-005": Template(
+        cause="No table can be laid out wide by '{key}': {problem}.",
+        fix="name a key of a table with declared keys, which has another key beside it.",
+    ),
+}
+
+WRITTEN: dict[str, Template] = {
+    "DP-EXPORT-006": Template(
+        cause="The output '{name}' is already there, and nothing in it is replaced.",
+        fix="name a folder that is not there yet with --output, or remove that one first.",
+    ),
+    "DP-EXPORT-007": Template(
+        cause="The output '{name}' lies inside of the release, which stays as it was published.",
+        fix="name a folder outside of it with --output.",
+    ),
+}

@@ -1,0 +1,148 @@
+"""The numbers of a table as observations: each in a cell of its keys, with a status."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.exports.base import PublishedRelease
+from dprelease.exports.csv_text import plain_texts
+from dprelease.exports.layout import is_records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NUMBERS = (Role.VALUE, Role.MARGIN, Role.STANDARD_ERROR, Role.LOWER, Role.UPPER)
+UNRELIABLE = "_unreliable"
+"""How the name of the flag of `flag_above` ends."""
+
+LEFT_EMPTY = "left empty"
+"""What the manifest's words for a column say where small values of it are not published."""
+
+NOT_FINITE = ("nan", "inf", "-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One number: its place among all cells and numbers, its text, None if missing; its status."""
+
+    place: int
+    text: str | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cube:
+    """A table and its columns of numbers."""
+
+    table: TableMetadata
+    numbers: tuple[ColumnMetadata, ...]
+
+    def categories(self, release: PublishedRelease) -> dict[str, Sequence[Any]]:
+        """Return the values of every key: the declared ones, or those of the rows that are there.
+
+        These stand in the order of the rows in which each is first.
+        """
+        open_ = [key.name for key in self.table.keys if key.codes is None]
+        found: dict[str, dict[Any, None]] = {name: {} for name in open_}
+        for batch in release.batches(self.table, open_) if open_ else ():
+            for name in open_:
+                found[name].update(dict.fromkeys(batch.column(name).unique().to_pylist()))
+        return {
+            key.name: list(found[key.name]) if key.codes is None else key.codes.values
+            for key in self.table.keys
+        }
+
+    def is_dense(self, cells: int, part: int, release: PublishedRelease) -> bool:
+        """Return whether all of its cells are better listed: most have a row, and in their order.
+
+        `cells`: of all numbers; at least one in `part` has to be there.
+        """
+        rows = next((f["rows"] for f in release.record["files"] if f["name"] == self.table.file), 0)
+        ordered = len(self.table.keys) < 2 or all(key.codes for key in self.table.keys)
+        return ordered and rows * len(self.numbers) * part >= cells
+
+    def observations(
+        self, release: PublishedRelease, categories: Mapping[str, Sequence[Any]]
+    ) -> Iterator[Observation]:
+        """Yield the numbers of every row, in their order; those of a row stand side by side."""
+        empty = emptied(release, self.table)
+        flags = {c.of: c.name for c in self.table.of_role(Role.FLAG) if c.name == c.of + UNRELIABLE}
+        sizes = [len(values) for values in categories.values()]
+        strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        for batch in release.batches(self.table):
+            cells = np.zeros(batch.num_rows, dtype=np.int64)
+            for (name, values), stride in zip(categories.items(), strides, strict=True):
+                cells += stride * _places(batch.column(name), values)
+            columns = [
+                _told(batch, column, flags.get(column.name), column.name in empty)
+                for column in self.numbers
+            ]
+            for row, cell in enumerate(cells.tolist()):
+                first = cell * len(columns)
+                for i, (numbers, statuses) in enumerate(columns):
+                    yield Observation(first + i, numbers[row], statuses[row])
+
+
+def cube_of(table: TableMetadata) -> Cube | None:
+    """Return the cube of a table; None for one that has no numbers to be read."""
+    numbers = [
+        column
+        for column in table.of_role(*NUMBERS)
+        if column.kind.startswith(("int", "double", "decimal"))
+    ]
+    cells = not (table.measured or is_records(table))
+    has_values = any(column.role == Role.VALUE for column in numbers)
+    return Cube(table, tuple(numbers)) if cells and has_values else None
+
+
+def _places(column: pa.Array, values: Sequence[Any]) -> Any:
+    """Return where each key stands among the values of its list.
+
+    Raises
+    ------
+    ArrowException
+        If one is not among them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(values, range) and values.step == 1:
+        return column.to_numpy(zero_copy_only=False) - values.start
+    places = pc.index_in(column, value_set=pa.array(list(values), type=column.type))
+    if places.null_count:
+        raise pa.ArrowInvalid("a key is none of its list")
+    return places.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _told(
+    batch: pa.RecordBatch, column: ColumnMetadata, flag: str | None, emptied: bool
+) -> tuple[list[str | None], list[str]]:
+    """Return the texts of a column's numbers, None for missing ones, and their statuses."""
+    numbers = [
+        None if text in NOT_FINITE else text
+        for text in plain_texts(batch.column(column.name)).to_pylist()
+    ]
+    missing = "Q" if emptied else "O"
+    marked = [False] * len(numbers) if flag is None else batch.column(flag).to_pylist()
+    statuses = [
+        missing if text is None else ("U" if is_marked else "")
+        for text, is_marked in zip(numbers, marked, strict=True)
+    ]
+    return numbers, statuses
+
+
+def emptied(release: PublishedRelease, table: TableMetadata) -> set[str]:
+    """Return the columns whose small values are left empty, as the manifest says."""
+    return {
+        column
+        for file in release.record["files"]
+        if file["name"] == table.file
+        for column, words in file["post_processing"].items()
+        if any(LEFT_EMPTY in line for line in words)
+    }

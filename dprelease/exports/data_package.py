@@ -1,0 +1,202 @@
+"""A Frictionless Data Package v2: what the Parquet and CSV files of a release are, in one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents.manifest import sha256_of
+from dprelease.documents.metadata import (
+    CodeList,
+    ColumnMetadata,
+    Metadata,
+    Role,
+    TableMetadata,
+)
+from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.csv_files import (
+    CsvFiles,
+    ListedKey,
+    code_lists,
+    csv_file,
+    label_languages,
+    listed_keys,
+)
+from dprelease.exports.csvw import label_heads
+from dprelease.exports.layout import Laid, LaidColumn, laid_out
+from dprelease.exports.names import in_first, is_address, write_json
+from dprelease.schema.release_parts.format_names import PARQUET
+
+FILE = "datapackage.json"
+PROFILES = "https://datapackage.org/profiles/2.0"
+TYPES = {"int64": "integer", "double": "number", "bool": "boolean", "date32[day]": "date"}
+MOST_CATEGORIES = 1000
+"""Values of a key that its field lists; longer lists are in a file of their own, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPackage:
+    """The descriptor at the root of a release; see `Export`."""
+
+    name: str = "datapackage"
+    extra: str | None = None
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """See `Export.problems`."""
+        yield from ()
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """See `Export.write`: only files in the same folder are described."""
+        metadata, about = release.metadata, release.metadata.about
+        resources: list[dict[str, Any]] = []
+        if PARQUET in release.beside:
+            resources += _of_parquet(release)
+        if CsvFiles().name in release.beside:
+            resources += _of_csv(release, folder)
+        described = [in_first(text, metadata) for text in (about.description, *about.notes) if text]
+        plain = {"version": about.version, "homepage": about.methodology}
+        package: dict[str, Any] = {
+            "$schema": f"{PROFILES}/datapackage.json",
+            "name": _slug(about.title),
+            "title": about.heading(metadata.language),
+            **({"description": "\n\n".join(described)} if described else {}),
+            **{name: text for name, text in plain.items() if text and _fits(name, text)},
+            **({"licenses": [_licence(about.licence)]} if about.licence else {}),
+            **({"contributors": _contributors(metadata)} if about.publisher else {}),
+            "resources": resources,
+        }
+        write_json(folder / FILE, package)
+        return [FILE]
+
+
+def _of_parquet(release: PublishedRelease) -> Iterator[dict[str, Any]]:
+    recorded = {file["name"]: file for file in release.record["files"]}
+    for table in release.metadata.tables:
+        columns = [LaidColumn(column.name, column) for column in table.columns]
+        resource = _resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
+        resource |= _held(release.folder / table.file, recorded[table.file]["sha256"])
+        laid = Laid(table, tuple(columns))
+        yield {**resource, "schema": _schema(laid, release.metadata, {})}
+
+
+def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]:
+    tables = [laid_out(table, release.metadata) for table in release.metadata.read]
+    lists = code_lists(tables)
+    by_key = {key: _slug(file) for key, file in lists.items()}
+    for laid in tables:
+        path = csv_file(laid.table)
+        resource = _resource(laid.table, path, "csv", "text/csv")
+        resource |= {"encoding": "utf-8", **_held(folder / path)}
+        yield {**resource, "schema": _schema(laid, release.metadata, by_key)}
+    for key, path in lists.items():
+        fields = [{"name": "code", "type": _type(key.column), "constraints": {"required": True}}]
+        heads = label_heads(label_languages(key, release.metadata))
+        fields += [{"name": head, "type": "string"} for head in heads]
+        yield {
+            "name": _slug(path),
+            "path": path,
+            "title": f"Codes of {key.name}",
+            "type": "table",
+            "format": "csv",
+            "mediatype": "text/csv",
+            "encoding": "utf-8",
+            **_held(folder / path),
+            "schema": _whole_schema({"fields": fields, "primaryKey": ["code"]}),
+        }
+
+
+def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
+    return {
+        "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
+        "path": path,
+        "title": next(iter(table.label.values()), table.name),
+        **({"description": text} if (text := next(iter(table.description.values()), "")) else {}),
+        "type": "table",
+        "format": form,
+        "mediatype": media,
+    }
+
+
+def _held(path: Path, digest: str | None = None) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "hash": f"sha256:{digest or sha256_of(path)}"}
+
+
+def _schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"fields": [_field(column, laid, metadata) for column in laid.columns]}
+    if laid.keys and (laid.table.values or laid.table.measured):
+        schema["primaryKey"] = [column.name for column in laid.keys]
+    links = [
+        {"fields": [key.name], "reference": {"resource": lists[key], "fields": ["code"]}}
+        for key in listed_keys(laid)
+        if key in lists
+    ]
+    return _whole_schema({**schema, **({"foreignKeys": links} if links else {})})
+
+
+def _whole_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": f"{PROFILES}/tableschema.json", **schema, "missingValues": [""]}
+
+
+def _field(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
+    told = column.told
+    words = [in_first(told.description, metadata)]
+    words += [in_first(note, metadata) for note in told.footnotes]
+    text = "\n\n".join(word for word in words if word)
+    return {
+        "name": column.name,
+        "type": _type(told),
+        "title": column.title(laid.turned, metadata.language),
+        **({"description": text} if text else {}),
+        **({"categories": _categories(told.codes, metadata)} if _is_listed(told) else {}),
+        **({"constraints": {"required": True}} if told.role == Role.KEY else {}),
+        "role": told.role.value,
+        **({"of": told.of} if told.of != told.name else {}),
+        **({"unit": told.unit} if told.unit else {}),
+    }
+
+
+def _is_listed(column: ColumnMetadata) -> bool:
+    """Return whether a field can list the values of its key: texts or integers, not too many."""
+    codes = column.codes
+    if codes is None or column.role != Role.KEY or len(codes.values) > MOST_CATEGORIES:
+        return False
+    return column.kind == "string" or (column.kind == "int64" and bool(codes.labels))
+
+
+def _categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
+    if codes is None:
+        return []
+    if not codes.labels:
+        return list(codes.values)
+    return [
+        {"value": value, "label": codes.label(value, metadata.language)} for value in codes.values
+    ]
+
+
+def _type(column: ColumnMetadata) -> str:
+    return "number" if column.kind.startswith("decimal") else TYPES.get(column.kind, "string")
+
+
+def _slug(text: str) -> str:
+    """Return a text as the name of a package or resource: small letters, digits, `-`, `_`, `.`."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.casefold()).strip("-._") or "release"
+
+
+def _licence(licence: str) -> dict[str, str]:
+    return {"path": licence} if is_address(licence) else {"title": licence}
+
+
+def _contributors(metadata: Metadata) -> list[dict[str, Any]]:
+    about = metadata.about
+    contact = {"email": about.contact} if re.fullmatch(r"\S+@\S+", about.contact) else {}
+    return [{"title": about.publisher, "roles": ["publisher"], **contact}]
+
+
+def _fits(name: str, text: str) -> bool:
+    return name != "homepage" or is_address(text)
+
+
+EXPORT = DataPackage()

@@ -1,0 +1,58 @@
+"""Cells: a text is a text, whatever it looks like, and a number has the digits of the table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openpyxl.cell import Cell
+
+DIGITS = 15
+"""Significant digits that Excel keeps of a number; one with more of them is written as a text."""
+
+LONGEST = 32_767
+"""Characters of a cell."""
+
+# What XML does not take, or reads as something else, and what would be read as such an escape.
+ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+
+
+def escaped(text: str) -> str:
+    """Return a text as a cell holds it: some characters as `_xHHHH_` (ECMA-376, ST_Xstring)."""
+    return ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)[:LONGEST]
+
+
+def text_cell(sheet: Any, text: str, style: str = "") -> Cell | None:
+    """Return a cell that holds a text, and never a formula or an error; no cell for no text."""
+    from openpyxl.cell import WriteOnlyCell
+
+    if not text:
+        return None
+    cell = WriteOnlyCell(sheet, value=escaped(text))
+    cell.data_type = "s"
+    if style:
+        cell.style = style
+    return cell
+
+
+def number_cell(sheet: Any, text: str, form: str, *, exact: bool) -> Cell | None:
+    """Return a cell that holds a number as it is written; a text, if Excel would change it.
+
+    `form`: how it is shown. `exact`: whether each digit of it counts; a binary number stays one.
+    """
+    from openpyxl.cell import WriteOnlyCell
+
+    if exact and significant(text) > DIGITS:
+        return text_cell(sheet, text)
+    cell = WriteOnlyCell(sheet, value=text)
+    cell.data_type = "n"
+    if form:
+        cell.number_format = form
+    return cell
+
+
+def significant(text: str) -> int:
+    """Return how many digits of a number have to be kept."""
+    digits = text.lstrip("-").replace(".", "").lstrip("0")
+    return len(digits.rstrip("0"))

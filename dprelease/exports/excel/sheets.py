@@ -1,0 +1,219 @@
+"""The sheets of a workbook: cover, contents, notes, and one for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.exports.base import PublishedRelease
+from dprelease.exports.csv_text import plain_texts
+from dprelease.exports.cubes import NOT_FINITE, emptied
+from dprelease.exports.excel.cells import escaped, number_cell, text_cell
+from dprelease.exports.layout import Laid
+from dprelease.exports.names import in_first
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WIDEST = 48
+"""Characters that a column is wide at most; what is longer goes on below."""
+
+LEFT_EMPTY, NO_VALUE = "[c]", "[x]"
+SHORTHAND = {
+    LEFT_EMPTY: "left empty: the noised value is below what the release declares",
+    NO_VALUE: "no value: there is none, as there is no mean where the noised count is below 1",
+}
+"""What stands in cells without a number, by the words that the government's analysts agreed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A table with the name of its sheet and its title."""
+
+    sheet: str
+    laid: Laid
+    title: str
+
+
+class Book:
+    """A workbook that is written sheet by sheet, row by row; `folder` holds rows meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        from openpyxl import Workbook
+        from openpyxl.styles import Alignment, Font, NamedStyle
+
+        self._folder, self._tables = folder, 0
+        self.workbook = Workbook(write_only=True)
+        wrapped = Alignment(wrap_text=True, vertical="top")
+        for name, font in (
+            ("words", Font()),
+            ("head", Font(bold=True)),
+            ("title", Font(bold=True, size=14)),
+        ):
+            self.workbook.add_named_style(NamedStyle(name=name, font=font, alignment=wrapped))
+
+    def sheet(self, name: str, widths: Sequence[int]) -> Any:
+        """Return a new sheet whose columns are so wide; its rows go to a file of the folder."""
+        from openpyxl.utils import get_column_letter
+        from openpyxl.worksheet import _writer
+
+        sheet = self.workbook.create_sheet(name)
+        for i, width in enumerate(widths, 1):
+            sheet.column_dimensions[get_column_letter(i)].width = min(WIDEST, max(10, width + 2))
+        # The library's own temporary files would outlive a run that is killed.
+        path = str(self._folder / f".{len(self.workbook.worksheets)}.rows")
+        _writer.ALL_TEMP_FILES.append(path)
+        sheet._writer = _writer.WorksheetWriter(sheet, out=path)
+        sheet._writer.write_top()
+        return sheet
+
+    def mark_up(self, sheet: Any, heads: Sequence[str], first: int, rows: int) -> None:
+        """Mark up a table: its heads stand in row `first`, its rows below; an empty one is none."""
+        from openpyxl.utils import get_column_letter
+        from openpyxl.worksheet.table import Table
+
+        if not rows:
+            return
+        self._tables += 1
+        ref = f"A{first}:{get_column_letter(len(heads))}{first + rows}"
+        table = Table(displayName=f"Table_{self._tables}", ref=ref)
+        table._initialise_columns()
+        for column, head in zip(table.tableColumns, heads, strict=True):
+            column.name = escaped(head)
+        table.autoFilter = None
+        sheet.tables.add(table)  # `add_table` warns that columns have no names
+
+    def words_table(
+        self,
+        name: str,
+        heads: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        links: bool = False,
+    ) -> None:
+        """Write a sheet with a table of texts; `links`: rows lead to the sheets that they name."""
+        from openpyxl.worksheet.hyperlink import Hyperlink
+
+        held = list(rows)
+        widths = [max((len(row[i]) for row in held), default=0) for i in range(len(heads))]
+        sheet = self.sheet(name, widths)
+        sheet.append([text_cell(sheet, name, "title")])
+        sheet.append([text_cell(sheet, "This worksheet contains one table.", "words")])
+        sheet.append([text_cell(sheet, head, "head") for head in heads])
+        for row in held:
+            cells = [text_cell(sheet, text, "words") for text in row]
+            if links and cells[0] is not None:
+                cells[0].hyperlink = Hyperlink(ref="", location=f"'{row[0]}'!A1")
+            sheet.append(cells)
+        self.mark_up(sheet, heads, 3, len(held))
+
+
+def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
+    """Write the sheet of a table, row by row."""
+    laid, metadata = titled.laid, release.metadata
+    heads = unique(c.title(laid.turned, metadata.language) for c in laid.columns)
+    sheet = book.sheet(titled.sheet, [len(head) for head in heads])
+    lines = ["This worksheet contains one table.", *_told(titled, release)]
+    sheet.append([text_cell(sheet, f"{titled.sheet}: {titled.title}", "title")])
+    for line in lines:
+        sheet.append([text_cell(sheet, line)])
+    sheet.append([text_cell(sheet, head, "head") for head in heads])
+    empty = emptied(release, laid.table)
+    told = [column.told for column in laid.columns]
+    rows = 0
+    for batch in laid.batches(release):
+        columns = [
+            _cells(sheet, array, column, LEFT_EMPTY if column.name in empty else NO_VALUE)
+            for array, column in zip(batch.columns, told, strict=True)
+        ]
+        for row in zip(*columns, strict=True):
+            sheet.append(list(row))
+            rows += 1
+    book.mark_up(sheet, heads, len(lines) + 2, rows)
+
+
+def _told(titled: Titled, release: PublishedRelease) -> Iterator[str]:
+    """Yield what stands above a table."""
+    laid = titled.laid
+    text = in_first(laid.table.description, release.metadata)
+    if text:
+        yield text
+    if laid.totals is not None and "/" not in laid.table.name:  # else a step made them agree
+        yield "Totals have noise of their own: the cells of a row need not add up to them."
+    words = "; ".join(f"{mark} {meaning}" for mark, meaning in SHORTHAND.items())
+    yield f"Shorthand: {words}."
+
+
+def _cells(sheet: Any, array: pa.Array, column: ColumnMetadata, missing: str) -> Iterator[Any]:
+    """Yield the cells of a column, one for each row."""
+    if column.kind == "bool":
+        yield from (text_cell(sheet, missing) if v is None else v for v in array.to_pylist())
+        return
+    texts = plain_texts(array).to_pylist()
+    if column.kind == "string" or column.kind.startswith("date"):
+        yield from (text_cell(sheet, missing if text is None else text) for text in texts)
+        return
+    form, exact = _form(column), column.kind != "double"
+    for text in texts:
+        if text is None or text in NOT_FINITE:
+            yield text_cell(sheet, missing)
+        else:
+            yield number_cell(sheet, text, form, exact=exact)
+
+
+def _form(column: ColumnMetadata) -> str:
+    """Return how numbers of a column are shown; nothing for a key, which is no amount."""
+    if column.role == Role.KEY:
+        return ""
+    if column.decimals is None:
+        return "#,##0" if column.kind == "int64" else ""
+    return "#,##0." + "0" * column.decimals if column.decimals else "#,##0"
+
+
+def unique(heads: Iterable[str]) -> list[str]:
+    """Return heads of which no two are the same to Excel, and none is empty or too long."""
+    taken: set[str] = set()
+    made = []
+    for i, head in enumerate(heads, 1):
+        short = head[:200] or f"Column {i}"
+        short = short if short.casefold() not in taken else f"{short} ({i})"
+        taken.add(short.casefold())
+        made.append(short)
+    return made
+
+
+def note_rows(tables: Sequence[Titled], release: PublishedRelease) -> Iterator[Sequence[str]]:
+    """Yield the notes: shorthand, what is computed of what, what was done to it, footnotes.
+
+    What is said of several tables stands there once.
+    """
+    notes: dict[tuple[str, str], list[str]] = {}
+    for mark, meaning in SHORTHAND.items():
+        notes["", f"{mark}: {meaning}."] = []
+    for note in release.metadata.about.notes:
+        notes["", in_first(note, release.metadata)] = []
+    for titled in tables:
+        for column, text in _notes_of(titled.laid.table, release):
+            notes.setdefault((column, text), []).append(titled.sheet)
+    for number, ((column, text), sheets) in enumerate(notes.items(), 1):
+        yield str(number), ", ".join(dict.fromkeys(sheets)), column, text
+
+
+def _notes_of(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple[str, str]]:
+    """Yield what is said of a table and of its columns, by the titles of these."""
+    metadata = release.metadata
+    record = next(file for file in release.record["files"] if file["name"] == table.file)
+    for note in table.footnotes:
+        yield "", in_first(note, metadata)
+    for column in table.columns:
+        texts = [in_first(text, metadata) for text in (column.description, *column.footnotes)]
+        if column.unit and column.role == Role.VALUE:
+            texts.append(f"Unit: {column.unit}.")
+        formula = record["computed"].get(column.name, "")
+        if formula not in ("", f"[{column.name}]"):
+            texts.append(f"Computed from {formula}.")
+        texts += record["post_processing"].get(column.name, [])
+        yield from ((column.title(metadata.language), text) for text in texts if text)

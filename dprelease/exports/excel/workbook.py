@@ -1,0 +1,100 @@
+"""Excel for reading: one workbook for a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from dprelease.documents.metadata import Metadata
+from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.excel.archive import reads_same, without_times
+from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
+from dprelease.exports.names import in_first, parent
+
+FILE = "excel/release.xlsx"
+ABOVE = 8
+"""Rows above the first one of a table, at most."""
+
+MOST_ROWS, MOST_COLUMNS = 1_048_576 - ABOVE, 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Excel:
+    """A workbook with a cover, contents, notes and a sheet for each table; see `Export`."""
+
+    name: str = "excel"
+    extra: str | None = "excel"
+    packages: tuple[str, ...] = ("openpyxl", "lxml", "zlib")
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """See `Export.problems`."""
+        tables = _tables(metadata)
+        if not tables:
+            yield Problem("no table has values to be read")
+        for laid in tables:
+            name, rows = laid.table.name, most_rows(laid.table)
+            if rows is None:
+                yield Problem("nobody knows its number of rows before it is drawn", name)
+            elif (rows if laid.turned is None else laid.rows or 0) > MOST_ROWS:
+                yield Problem(f"it has {rows:,} rows, and a sheet takes {MOST_ROWS:,}", name)
+            if len(laid.columns) > MOST_COLUMNS:
+                found = f"{len(laid.columns):,}"
+                yield Problem(f"it has {found} columns, and a sheet takes {MOST_COLUMNS:,}", name)
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """See `Export.write`: rows are written as they are read, and cells hold no formula."""
+        from dprelease.exports.excel.cells import text_cell
+        from dprelease.exports.excel.cover import cover_lines
+        from dprelease.exports.excel.sheets import Book, Titled, note_rows, write_table
+
+        metadata, path = release.metadata, parent(folder / FILE)
+        book = Book(path.parent)
+        tables = [
+            Titled(f"Table {i}", laid, in_first(laid.table.label, metadata) or laid.table.name)
+            for i, laid in enumerate(_tables(metadata), 1)
+        ]
+        heading = metadata.about.heading(metadata.language)
+        cover = book.sheet("Cover", [46])
+        cover.append([text_cell(cover, heading, "title")])
+        for style, text in cover_lines(release):
+            cover.append([text_cell(cover, text, style)])
+        contents = [("Notes", "What stands behind the numbers")]
+        contents += [(titled.sheet, titled.title) for titled in tables]
+        book.words_table("Contents", ("Worksheet", "Title"), contents, links=True)
+        heads = ("Note", "Worksheets", "Column", "Text")
+        book.words_table("Notes", heads, note_rows(tables, release))
+        for titled in tables:
+            write_table(book, titled, release)
+        _save(book, metadata, path)
+        return [FILE]
+
+    def same(self, one: Path, other: Path) -> bool:
+        """See `Packaged.same`: the same sheets with the same cells."""
+        return reads_same(one, other)
+
+
+def _tables(metadata: Metadata) -> list[Laid]:
+    """Return the tables that are read, as they are laid out; invented records are for programs."""
+    read = (table for table in metadata.read if table.values and not is_records(table))
+    return [laid_out(table, metadata) for table in read]
+
+
+def _save(book: object, metadata: Metadata, path: Path) -> None:
+    """Write the archive; no hour and no name of the machine is in it."""
+    from dprelease.exports.excel.sheets import Book
+
+    assert isinstance(book, Book)
+    properties = book.workbook.properties
+    properties.title = metadata.about.heading(metadata.language)
+    properties.language = metadata.language
+    properties.creator = metadata.about.publisher or "dprelease"
+    properties.created = datetime(1980, 1, 1)
+    draft = path.with_name(f".{path.name}")
+    book.workbook.save(draft)
+    without_times(draft, path)
+    draft.unlink()
+
+
+EXPORT = Excel()

@@ -1,0 +1,216 @@
+"""JSON-stat 2.0: each table as a cube, its numbers as the last dimension, the metric.
+
+What stands beside a value (a margin, a standard error, the ends of an interval) is a number of the
+metric, too: readers of JSON-stat know no attributes of a cell but one status. A missing value has
+a status, and so has an unreliable one. Numbers are written to the last digit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, written
+from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.cubes import Cube, Observation, cube_of
+from dprelease.exports.names import in_first, is_address, parent
+
+FOLDER = "json-stat"
+METRIC = "metric"
+"""The identifier of the last dimension; a key of this name has a number behind it."""
+
+STATUS = {
+    "O": "there is none, as there is no mean where the noised count is below 1",
+    "Q": "left empty: the noised value is below what the release declares",
+    "U": "unreliable: the margin of error is larger than the declared part of the value",
+}
+"""Of cells, by the codes of SDMX (CL_OBS_STATUS)."""
+
+LINE = 1000
+"""Numbers in a line of the file."""
+
+DENSE = 2
+"""A table with a row for more than one in so many cells lists all cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStat:
+    """A dataset for each table; see `Export`. A collection would need addresses of them."""
+
+    name: str = "json-stat"
+    extra: str | None = None
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """See `Export.problems`."""
+        if not any(cube_of(table) for table in metadata.read):
+            yield Problem("no table has numbers to be read")
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """See `Export.write`."""
+        files = []
+        for table in release.metadata.read:
+            cube = cube_of(table)
+            if cube is None:
+                continue
+            name = f"{FOLDER}/{table.name}.json"
+            with parent(folder / name).open("w", encoding="utf-8", newline="") as file:
+                _write_dataset(cube, release, file)
+            files.append(name)
+        return files
+
+
+def _title(table: TableMetadata, metadata: Metadata) -> str:
+    return in_first(table.label, metadata) or table.name
+
+
+def _said(metadata: Metadata) -> dict[str, Any]:
+    """Return what is said of the release, with the words that the format has for it."""
+    about = metadata.about
+    notes = [in_first(note, metadata) for note in (about.description, *about.notes)]
+    linked = {"license": about.licence, "describedby": about.methodology}
+    links = {name: [{"href": text}] for name, text in linked.items() if is_address(text)}
+    words = {"contact": about.contact, "licence": about.licence, "period": about.period}
+    more = {"area": about.area, "version": about.version, "replaces": about.replaces}
+    extension = {name: text for name, text in {**words, **more}.items() if text}
+    return {
+        **({"source": about.publisher} if about.publisher else {}),
+        **({"note": [note for note in notes if note]} if any(notes) else {}),
+        **({"link": links} if links else {}),
+        **({"extension": extension} if extension else {}),
+    }
+
+
+def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
+    """Write a dataset piece by piece: what is said of it, then values, then statuses."""
+    categories = cube.categories(release)
+    head = _head(cube, categories, release.metadata)
+    text = json.dumps(head, indent=2, ensure_ascii=False, allow_nan=False)
+    file.write(text.removesuffix("\n}"))
+    total = math.prod(head["size"])
+    if cube.is_dense(total, DENSE, release):
+        _write_items(file, "value", "[]", _dense(cube.observations(release, categories), total))
+    else:
+        sparse = cube.observations(release, categories)
+        values = (f'"{one.place}": {one.text}' for one in sparse if one.text is not None)
+        _write_items(file, "value", "{}", values)
+    marked = (one for one in cube.observations(release, categories) if one.status)
+    statuses = (f'"{one.place}": "{one.status}"' for one in marked)
+    first = next(statuses, None)
+    if first is not None:
+        _write_items(file, "status", "{}", chain([first], statuses))
+    file.write("\n}\n")
+
+
+def _head(
+    cube: Cube, categories: Mapping[str, Sequence[Any]], metadata: Metadata
+) -> dict[str, Any]:
+    """Return a dataset but for its values."""
+    table = cube.table
+    dimensions = {key.name: _dimension(key, categories[key.name], metadata) for key in table.keys}
+    metric = METRIC
+    while metric in dimensions:
+        metric += "_"
+    dimensions[metric] = _metric(cube, metadata)
+    said = _said(metadata)
+    notes = [in_first(note, metadata) for note in (table.description, *table.footnotes)]
+    notes = [*said.pop("note", []), *(note for note in notes if note)]
+    extension = {**said.pop("extension", {}), "status": {"label": STATUS}}
+    times = [key.name for key in table.keys if key.kind.startswith("date")]
+    return {
+        "version": "2.0",
+        "class": "dataset",
+        "label": _title(table, metadata),
+        **said,
+        **({"note": notes} if notes else {}),
+        "extension": extension,
+        "id": list(dimensions),
+        "size": [*(len(categories[key.name]) for key in table.keys), len(cube.numbers)],
+        "role": {**({"time": times} if times else {}), "metric": [metric]},
+        "dimension": dimensions,
+    }
+
+
+def _dense(observations: Iterable[Observation], total: int) -> Iterator[str]:
+    """Yield a value for every cell, in the order of cells; what has no row has none."""
+    at = 0
+    for one in observations:
+        yield from ("null" for _ in range(at, one.place))
+        yield one.text or "null"
+        at = one.place + 1
+    yield from ("null" for _ in range(at, total))
+
+
+def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> None:
+    """Write a list or a mapping, a thousand items a line."""
+    file.write(f',\n  "{name}": {marks[0]}')
+    before = ""
+    while line := list(islice(items, LINE)):
+        file.write(before + ",".join(line))
+        before = ",\n"
+    file.write(marks[1])
+
+
+def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -> dict[str, Any]:
+    codes = [written(value) for value in values]
+    language = metadata.language
+    labels = {} if key.codes is None else key.codes.labels
+    named = {written(value): texts.get(language, "") for value, texts in labels.items()}
+    label = {code: named.get(code) or code for code in codes} if any(named.values()) else {}
+    category: dict[str, Any] = {"index": codes, **({"label": label} if label else {})}
+    if len(codes) == 1 and not label:
+        category["label"] = {codes[0]: codes[0]}
+    notes = [in_first(note, metadata) for note in (key.description, *key.footnotes)]
+    notes = [note for note in notes if note]
+    title = in_first(key.label, metadata) or key.name
+    return {"label": title, **({"note": notes} if notes else {}), "category": category}
+
+
+def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
+    columns = cube.numbers
+    notes: Mapping[str, list[str]] = {
+        column.name: [
+            text
+            for note in (column.description, *column.footnotes)
+            if (text := in_first(note, metadata))
+        ]
+        for column in columns
+    }
+    noted = {name: lines for name, lines in notes.items() if lines}
+    return {
+        "label": "Number",
+        "category": {
+            "index": [column.name for column in columns],
+            "label": {column.name: column.title(metadata.language) for column in columns},
+            **({"unit": units} if (units := _units(columns)) else {}),
+            **({"note": noted} if noted else {}),
+        },
+        "extension": {
+            "role": {column.name: column.role.value for column in columns},
+            "of": {column.name: column.of for column in columns if column.role != Role.VALUE},
+            "unit": {column.name: column.unit for column in columns if column.unit},
+        },
+    }
+
+
+def _decimals(column: ColumnMetadata) -> int | None:
+    """Return how many decimals of a number are shown: those declared, or those that it can have."""
+    if column.decimals is not None or column.kind == "double":
+        return column.decimals
+    return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
+
+
+def _units(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
+    """Return the unit of each number of which the decimals are known, as the format asks."""
+    return {
+        column.name: {**({"label": column.unit} if column.unit else {}), "decimals": decimals}
+        for column in columns
+        if (decimals := _decimals(column)) is not None
+    }
+
+
+EXPORT = JsonStat()

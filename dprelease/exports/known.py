@@ -1,0 +1,72 @@
+"""The formats by their names: loaded where they are asked for, and why one can not be had."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata as installed
+
+from dprelease.documents.metadata import Metadata
+from dprelease.errors import DeclarationError, Place
+from dprelease.exports.base import Export
+from dprelease.exports.layout import not_wide
+from dprelease.schema.release_parts.format_names import FORMATS
+
+RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSION}
+"""Libraries of Python itself that shape bytes: compressed ones depend on the version."""
+
+
+def export_of(name: str) -> Export:
+    """Return the format of a name that is on the list."""
+    export: Export = importlib.import_module(FORMATS[name]).EXPORT
+    return export
+
+
+def packages_of(export: Export) -> tuple[str, ...]:
+    """Return the packages that shape the bytes of a format; none for most."""
+    packages: tuple[str, ...] = getattr(export, "packages", ())
+    return packages
+
+
+def versions_of(export: Export) -> dict[str, str]:
+    """Return the installed versions of the packages that shape a format, as far as there are."""
+    versions = {}
+    for package in packages_of(export):
+        try:
+            versions[package] = (
+                RUNTIME[package]() if package in RUNTIME else installed.version(package)
+            )
+        except installed.PackageNotFoundError:
+            continue
+    return versions
+
+
+def missing(export: Export) -> list[str]:
+    """Return the packages that a format needs and that are not installed."""
+    there = versions_of(export)
+    return [package for package in packages_of(export) if package not in there]
+
+
+def findings(
+    names: Sequence[str], metadata: Metadata, place: Place, wide: Place
+) -> Iterator[DeclarationError]:
+    """Yield why formats can't be had of a release, from declarations alone.
+
+    `place`: where the formats are asked for; `wide`: where the layout is.
+    """
+    for key, problem in not_wide(metadata):
+        yield DeclarationError("DP-EXPORT-005", place=wide, key=key, problem=problem)
+    for name in names:
+        export = export_of(name)
+        absent = missing(export)
+        if absent:
+            packages = ", ".join(absent)
+            yield DeclarationError(
+                "DP-EXPORT-003", place=place, format=name, packages=packages, extra=export.extra
+            )
+            continue
+        for one in export.problems(metadata):
+            yield DeclarationError(
+                "DP-EXPORT-002", place=place, format=name, problem=one.told.rstrip(".")
+            )

@@ -1,0 +1,212 @@
+"""How tables are laid out in text and sheets: row by row of keys, or with one key as columns.
+
+A table is turned by a key only where it has a row for every combination of declared values, so that
+no cell of a wide table is empty because a row was missing. The totals over that key stand in the
+first columns where the same query publishes them as a table of its own; they are never added up
+from cells, whose noise would add up with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.documents.metadata import (
+    Code,
+    ColumnMetadata,
+    Metadata,
+    Role,
+    TableMetadata,
+    written,
+)
+from dprelease.exports.base import PublishedRelease
+from dprelease.schema.nearest import nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 1 << 18
+"""Rows of a long table that are turned at once, or those of one block where it has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidColumn:
+    """A column of a laid out table.
+
+    `code`: the value of the turned key whose cells it has. `total`: it has those of all its values.
+    """
+
+    name: str
+    told: ColumnMetadata
+    code: Code | None = None
+    total: bool = False
+
+    def title(self, turned: ColumnMetadata | None, language: str) -> str:
+        """Return what stands above it for people; `turned` is the key whose values are columns."""
+        title = self.told.title(language)
+        if self.total:
+            return f"{title}: total"
+        if self.code is None or turned is None or turned.codes is None:
+            return title
+        return f"{title}: {turned.codes.label(self.code, language)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A table as it is laid out; `turned`: the key whose values are columns, if one is."""
+
+    table: TableMetadata
+    columns: tuple[LaidColumn, ...]
+    turned: ColumnMetadata | None = None
+    totals: TableMetadata | None = None
+
+    @property
+    def keys(self) -> tuple[LaidColumn, ...]:
+        """Return the keys that are columns."""
+        return tuple(column for column in self.columns if column.told.role == Role.KEY)
+
+    @property
+    def rows(self) -> int | None:
+        """Return the number of rows; None where nobody knows it yet."""
+        if self.table.rows is None or self.turned is None:
+            return self.table.rows
+        return self.table.rows // size_of(self.turned)
+
+    def batches(self, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
+        """Yield its rows in order; the columns are those of `columns`."""
+        if self.turned is None:
+            names = [column.told.name for column in self.columns]
+            yield from release.batches(self.table, names)
+            return
+        yield from _turned(self, self.turned, release)
+
+
+def laid_out(table: TableMetadata, metadata: Metadata) -> Laid:
+    """Return how a table is laid out: wide by the first key of `metadata.wide` that can turn it."""
+    for name in metadata.wide:
+        key = next((key for key in table.keys if key.name == name), None)
+        if key is not None and _is_whole(table) and len(table.keys) > 1 and table.values:
+            totals = _totals(table, key, metadata)
+            return Laid(table, tuple(_wide_columns(table, key, totals)), key, totals)
+    return Laid(table, tuple(LaidColumn(column.name, column) for column in table.columns))
+
+
+def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
+    """Yield the keys of `metadata.wide` that turn no table, and why."""
+    turned = [laid_out(table, metadata).turned for table in metadata.read]
+    names = {key.name for key in turned if key is not None}
+    keys = dict.fromkeys(key.name for table in metadata.read for key in table.keys)
+    for name in metadata.wide:
+        if name not in keys:
+            yield name, f"no table has such a key{nearest(name, keys)}"
+        elif name not in names:
+            yield name, "every table by it is by no other key, or lacks rows, or is turned already"
+
+
+def is_records(table: TableMetadata) -> bool:
+    """Return whether a table's rows are no cells, such as invented persons: without keys, many."""
+    return not table.keys and table.rows != 1
+
+
+def size_of(key: ColumnMetadata) -> int:
+    """Return the number of a key's declared values."""
+    return 0 if key.codes is None else len(key.codes.values)
+
+
+def most_rows(table: TableMetadata) -> int | None:
+    """Return how many rows a table of cells has at most; None where nobody knows it yet."""
+    if table.rows is not None:
+        return table.rows
+    known = all(key.codes is not None for key in table.keys) and not is_records(table)
+    return math.prod(map(size_of, table.keys)) if known else None
+
+
+def _is_whole(table: TableMetadata) -> bool:
+    """Return whether it has a row for every combination of declared values, as is known before."""
+    declared = all(key.codes is not None for key in table.keys)
+    return declared and table.rows == math.prod(map(size_of, table.keys))
+
+
+def _totals(table: TableMetadata, key: ColumnMetadata, metadata: Metadata) -> TableMetadata | None:
+    """Return the published table that has the totals over a key, by all other keys in order."""
+    others = [(one.name, one.codes) for one in table.keys if one is not key]
+    for other in metadata.read:
+        same = other.query == table.query and _folder(other) == _folder(table)
+        if same and [(one.name, one.codes) for one in other.keys] == others and _is_whole(other):
+            return other
+    return None
+
+
+def _folder(table: TableMetadata) -> str:
+    return table.name.rpartition("/")[0]
+
+
+def _wide_columns(
+    table: TableMetadata, key: ColumnMetadata, totals: TableMetadata | None
+) -> Iterator[LaidColumn]:
+    yield from (LaidColumn(one.name, one) for one in table.keys if one is not key)
+    rest = [column for column in table.columns if column.role != Role.KEY]
+    there = {} if totals is None else {column.name: column.kind for column in totals.columns}
+    for one in rest:
+        if there.get(one.name) == one.kind:
+            yield LaidColumn(one.name, one, total=True)
+    for code in key.codes.values if key.codes else ():
+        # Names of columns have no dot, so that no two of these are the same.
+        yield from (LaidColumn(f"{one.name}.{written(code)}", one, code) for one in rest)
+
+
+def _turned(laid: Laid, key: ColumnMetadata, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
+    """Yield a wide table, whole blocks of the long one at a time.
+
+    A block has the rows in which no key before the turned one changes: for each value of that one,
+    those of all keys behind it.
+    """
+    import pyarrow as pa
+
+    keys = laid.table.keys
+    place, values = keys.index(key), size_of(key)
+    inner = math.prod(size_of(other) for other in keys[place + 1 :])
+    blocks = max(1, ROWS // (values * inner))
+    names = [column.name for column in laid.table.columns]
+    long = chunks(release.batches(laid.table, names), blocks * values * inner)
+    totals = _total_rows(laid, release, blocks * inner)
+    codes = {code: i for i, code in enumerate(key.codes.values if key.codes else ())}
+    for rows in long:
+        spots = np.arange(rows.num_rows).reshape(-1, values, inner)
+        each = [rows.take(pa.array(spots[:, i].ravel())) for i in range(values)]
+        added = next(totals, None)
+        arrays = []
+        for column in laid.columns:
+            at = each[0] if column.code is None else each[codes[column.code]]
+            if column.total and added is not None:
+                at = added
+            arrays.append(at.column(column.told.name))
+        yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in laid.columns])
+
+
+def _total_rows(laid: Laid, release: PublishedRelease, size: int) -> Iterator[pa.RecordBatch]:
+    if laid.totals is not None:
+        yield from chunks(release.batches(laid.totals), size)
+
+
+def chunks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of `size` rows; the last one has the rest."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        left = batch
+        while left.num_rows:
+            held.append(left.slice(0, size - rows))
+            left = left.slice(held[-1].num_rows)
+            rows += held[-1].num_rows
+            if rows == size:
+                yield pa.concat_batches(held)
+                held, rows = [], 0
+    if held:
+        yield pa.concat_batches(held)

@@ -1,0 +1,51 @@
+"""Names of exported files, and texts of metadata, as formats share them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents.metadata import Metadata, Texts
+from dprelease.schema.field_types import NAME, RESERVED
+
+
+def safe_names(texts: Iterable[str], other: str) -> list[str]:
+    """Return names of files for texts: themselves, where they can be; no two are the same.
+
+    `other`: what a text that is no name is called, before its number.
+    """
+    names: list[str] = []
+    taken: set[str] = set()
+    for i, text in enumerate(texts, 1):
+        fits = re.fullmatch(NAME, text) and text.isascii() and text.casefold() not in RESERVED
+        name = text if fits else f"{other}-{i}"
+        if name.casefold() in taken:
+            name = f"{name}-{i}"
+        taken.add(name.casefold())
+        names.append(name)
+    return names
+
+
+def parent(path: Path) -> Path:
+    """Return a path whose folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON in the one way: two spaces, UTF-8, keys in the order that they were given in."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    parent(path).write_text(text, encoding="utf-8", newline="")
+
+
+def in_first(texts: Texts, metadata: Metadata) -> str:
+    """Return a text in the first language that it has, by the order of the release's languages."""
+    return next((texts[tag] for tag in metadata.languages if tag in texts), "")
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a web page."""
+    return re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", text) is not None

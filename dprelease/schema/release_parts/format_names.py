@@ -1,0 +1,44 @@
+"""The one list of formats that releases are published in beside Parquet, and where each is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dprelease.schema.nearest import nearest
+
+PARQUET = "parquet"
+"""What the tables themselves are: always published, whether or not it is named."""
+
+FORMATS = {
+    "csv": "dprelease.exports.csv_files",
+    "excel": "dprelease.exports.excel.workbook",
+    "sdmx-csv": "dprelease.exports.sdmx_csv",
+    "json-stat": "dprelease.exports.json_stat",
+    "dp-event": "dprelease.exports.dp_event",
+    "mbi": "dprelease.exports.mbi",
+    "report": "dprelease.exports.html_report",
+    "registry": "dprelease.exports.deployment_registry",
+    "datapackage": "dprelease.exports.data_package",
+    "dcat": "dprelease.exports.dcat",
+}
+"""By name, the module that declares `EXPORT`, as `exports.base.Export` has it.
+
+A text: names are checked where no module of a format is loaded. They are written in this order,
+whatever the order of a release file: what lists the files of others comes after them.
+"""
+
+
+def known_formats() -> list[str]:
+    """Return the names that a release file may have under `formats`."""
+    return [PARQUET, *FORMATS]
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the formats that are written beside the tables, in the order of the list."""
+    asked = set(names)
+    return tuple(name for name in FORMATS if name in asked)
+
+
+def meant(name: object) -> str:
+    """Return "; did you mean '...'" for what is the name of no format; nothing if none is near."""
+    return nearest(name, known_formats()) if isinstance(name, str) else ""

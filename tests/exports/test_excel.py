@@ -1,0 +1,223 @@
+"""Excel: every value survives, texts stay texts, the same bytes every time."""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from openpyxl import load_workbook
+
+from dprelease.documents.metadata import Role
+from dprelease.exports.excel import workbook
+from dprelease.exports.excel.archive import reads_same
+from dprelease.exports.excel.cells import DIGITS, escaped, significant
+from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique
+from dprelease.exports.excel.workbook import EXPORT, FILE
+from tests.exports.build import by_hand, column, key, publish, said_of_all
+from tests.exports.test_csv import tables
+
+ROW = "the row"
+FORMULAS = [
+    '=HYPERLINK("http://x", "y")', "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0",
+    "#N/A", "#REF!", "TRUE", "1e5", "00123", "2020-01-01", "_x0041_", "_x005F_", "\x07", "\ufffe",
+    " ", "{=1}", "&<>\"'", "x" * 40_000,
+]  # fmt: skip
+
+
+def told(release_folder: Path, table: pa.Table, columns: list[Any]) -> Path:
+    """Return the workbook of one table, with the numbers of its rows as a key."""
+    table = table.add_column(0, ROW, pa.array(range(len(table)), pa.int64()))
+    columns = [key(ROW, pa.int64(), range(len(table))), *columns]
+    release = by_hand(release_folder, [("t", table, columns)])
+    said = said_of_all(release_folder / "other").record
+    record = {**said, "files": release.record["files"]}
+    release = type(release)(release.folder, record, release.metadata)
+    EXPORT.write(release, release_folder)
+    return release_folder / FILE
+
+
+def rows_below(path: Path, names: list[str]) -> list[list[Any]]:
+    """Return the cells below the heads of the one table."""
+    sheet = load_workbook(path)["Table 1"]
+    cells = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
+    heads = [[value for value, _ in row] for row in cells].index([ROW, *names])
+    return [row[1:] for row in cells[heads + 1 :]]
+
+
+def unescaped(text: str) -> str:
+    """Return what Excel shows of a cell (ECMA-376, ST_Xstring)."""
+    return re.sub("_x([0-9A-F]{4})_", lambda match: chr(int(match[1], 16)), text)
+
+
+def as_read(cell: tuple[Any, str], kind: pa.DataType) -> object:
+    """Return the value that a cell says."""
+    value, stored = cell
+    if value in (None, NO_VALUE):
+        return None if value or kind != pa.string() else ""
+    assert stored in ("s", "n", "b")
+    if kind == pa.string():
+        assert stored == "s"
+        return unescaped(value)
+    if pa.types.is_date(kind):
+        return date.fromisoformat(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(str(value))
+    return {pa.int64(): int, pa.float64(): float}.get(kind, bool)(value)
+
+
+@given(tables().filter(len))
+def test_every_value_survives(table: pa.Table) -> None:
+    """Numbers of more digits than Excel has are texts; binary ones are what they are."""
+    columns = [column(name, table.schema.field(name).type) for name in table.column_names]
+    with TemporaryDirectory() as folder:
+        rows = rows_below(told(Path(folder), table, columns), table.column_names)
+    found = [
+        {
+            name: as_read(cell, table.schema.field(name).type)
+            for name, cell in zip(table.column_names, row, strict=True)
+        }
+        for row in rows
+    ]
+    assert found == table.to_pylist()
+
+
+def test_texts_are_no_formulas(tmp_path: Path) -> None:
+    texts = pa.array(FORMULAS)
+    columns = [column("=key", pa.string()), column("n", pa.int64())]
+    table = pa.table({"=key": texts, "n": range(len(FORMULAS))})
+    path = told(tmp_path, table, columns)
+    rows = rows_below(path, ["=key", "n"])
+    assert [unescaped(cell[0][0]) for cell in rows] == [text[:32_767] for text in FORMULAS]
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            text = archive.read(name)
+            assert b"<f>" not in text
+            assert b"<f " not in text
+            assert b'TargetMode="External"' not in text
+
+
+def test_numbers_that_excel_would_change_are_texts(tmp_path: Path) -> None:
+    whole = [2**53 + 1, -(2**63), 10**15, 123456789012345, 10**18]
+    table = pa.table({"n": pa.array(whole, pa.int64()), "x": pa.array([0.1 + 0.2] * 5)})
+    columns = [column("n", pa.int64()), column("x", pa.float64())]
+    rows = rows_below(told(tmp_path, table, columns), ["n", "x"])
+    assert [cell[0][1] for cell in rows] == ["s", "s", "n", "n", "n"]
+    assert {cell[1] for cell in rows} == {(0.1 + 0.2, "n")}
+    assert significant("-0.00120300") == 4
+    assert significant("9" * DIGITS + "000") == DIGITS
+
+
+def test_missing_values_are_shorthand(tmp_path: Path) -> None:
+    """By their reason: what was left empty, and what there is no value of."""
+    release = said_of_all(tmp_path)
+    for words, mark in (([], NO_VALUE), (["Noised values below 3 are left empty; x."], LEFT_EMPTY)):
+        release.record["files"][0]["post_processing"] = {"pay": words}
+        EXPORT.write(release, tmp_path)
+        cells = [
+            c.value for row in load_workbook(tmp_path / FILE)["Table 1"].iter_rows() for c in row
+        ]
+        assert mark in cells
+    assert SHORTHAND.keys() == {NO_VALUE, LEFT_EMPTY}
+
+
+def test_the_guidance_for_statistics(tmp_path: Path) -> None:
+    """A cover, contents that lead to every sheet, one table a sheet, named; nothing is merged."""
+    path = publish(tmp_path, "formats: excel\n") / FILE
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        book = load_workbook(path)
+    assert book.sheetnames == ["Cover", "Contents", "Notes", *(f"Table {i}" for i in range(1, 6))]
+    cover = [row[0] for row in book["Cover"].iter_rows(values_only=True)]
+    assert cover[0] == "People: <cities> & sexes"
+    assert any(line.startswith("Differential privacy with epsilon 3.999") for line in cover)
+    assert any("The unit is all rows with the same 'person'." in line for line in cover)
+    links = [row[0].hyperlink.location for row in book["Contents"].iter_rows(min_row=4)]
+    assert links == [f"'{name}'!A1" for name in book.sheetnames[2:]]
+    names = set()
+    for sheet in book.worksheets[1:]:
+        (table,) = sheet.tables.values()
+        names.add(table.displayName)
+        first, last = table.ref.split(":")
+        assert sheet["A2"].value == "This worksheet contains one table."
+        assert last == sheet.dimensions.split(":")[1]
+        assert first.startswith("A")
+        heads = [cell.value for cell in sheet[int(first[1:])]]
+        assert heads == [column.name for column in table.tableColumns]
+        assert not sheet.merged_cells.ranges
+        assert sheet.sheet_state == "visible"
+    assert len(names) == len(book.worksheets) - 1
+
+
+def test_no_hour_and_no_machine_is_in_it(tmp_path: Path) -> None:
+    path = publish(tmp_path, "formats: excel\n") / FILE
+    with zipfile.ZipFile(path) as archive:
+        assert {part.date_time for part in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        core = archive.read("docProps/core.xml").decode()
+    assert re.findall(r"[0-9]{4}-[0-9T:-]*Z", core) == ["1980-01-01T00:00:00Z"] * 2
+    assert str(tmp_path).encode() not in path.read_bytes()
+
+
+def test_heads_differ() -> None:
+    heads = unique(["a", "A", "", "x" * 300, "x" * 301])
+    assert len({head.casefold() for head in heads}) == 5
+    assert all(0 < len(head) < 255 for head in heads)
+
+
+@pytest.mark.parametrize("limit", ["MOST_ROWS", "MOST_COLUMNS"])
+def test_what_no_sheet_takes_is_refused(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"k": ["a", "b"], "n": [1, 2]})
+    columns = [key("k", pa.string(), ["a", "b"]), column("n", pa.int64())]
+    metadata = by_hand(tmp_path, [("t", table, columns)]).metadata
+    assert list(EXPORT.problems(metadata)) == []
+    monkeypatch.setattr(workbook, limit, 1)
+    (problem,) = EXPORT.problems(metadata)
+    assert problem.told.startswith("'t': it has 2 ")
+    records = by_hand(
+        tmp_path, [("t", table, [column("k", pa.string(), Role.LABEL, "n")])]
+    ).metadata
+    assert [one.words for one in EXPORT.problems(records)] == ["no table has values to be read"]
+
+
+def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
+    """Compressed otherwise it is the same workbook; with another cell, sheet or part it is not."""
+    table = pa.table({"n": [1, 2, 3]})
+    one = told(tmp_path / "one", table, [column("n", pa.int64())])
+    other = tmp_path / "other.xlsx"
+    with zipfile.ZipFile(one) as read, zipfile.ZipFile(other, "w", zipfile.ZIP_STORED) as write:
+        for part in read.infolist():
+            write.writestr(part.filename, read.read(part))
+    assert other.read_bytes() != one.read_bytes()
+    assert reads_same(one, other)
+    assert reads_same(other, one)
+    changes = (
+        (b"<v>2</v>", b"<v>4</v>"),
+        (b'name="Notes"', b'name="Noted"'),
+        (b'state="visible"', b'state="hidden"'),
+    )
+    for old, new in changes:
+        with zipfile.ZipFile(one) as read, zipfile.ZipFile(other, "w") as write:
+            for part in read.infolist():
+                write.writestr(part.filename, read.read(part).replace(old, new))
+        assert not reads_same(other, one), new
+    with zipfile.ZipFile(other, "w") as write:
+        write.writestr("xl/vbaProject.bin", "x")
+    assert not reads_same(other, one)
+    other.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="no archive"):
+        reads_same(other, one)
+
+
+def test_escapes_are_those_of_the_standard() -> None:
+    assert escaped("a_x0041_b\x07") == "a_x005F_x0041_b_x0007_"
+    assert escaped("a_b\t\n") == "a_b\t\n"

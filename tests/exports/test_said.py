@@ -1,0 +1,64 @@
+"""All that can be said of tables, with malice, in every format: valid, escaped, and whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from csvw import CSVW
+from frictionless import Package
+from jsonstat_validator import validate_jsonstat
+from openpyxl import load_workbook
+
+from dprelease.exports.csv_files import EXPORT as CSV
+from dprelease.exports.data_package import EXPORT as PACKAGE
+from dprelease.exports.excel.workbook import EXPORT as EXCEL
+from dprelease.exports.json_stat import EXPORT as JSON_STAT
+from tests.exports.build import HOSTILE, said_of_all
+
+LAYOUTS = [(), ("sex",), ("age_group",)]
+
+
+@pytest.mark.filterwarnings("ignore:Unspecified column")  # it knows no escaped names: `pay.%3DM`
+@pytest.mark.parametrize("wide", LAYOUTS)
+def test_csv_and_its_package(wide: tuple[str, ...], tmp_path: Path) -> None:
+    release = said_of_all(tmp_path, wide)
+    files = CSV.write(release, tmp_path)
+    read = CSVW(str(tmp_path / "csv/tables/pay.csv"), validate=True)
+    assert read.is_valid
+    assert read.t.check_referential_integrity()
+    assert len(list(read.t.tables[0])) == (2 if wide else 4)
+    PACKAGE.write(replace(release, beside={"csv": files}), tmp_path)
+    package = json.loads((tmp_path / "datapackage.json").read_text(encoding="utf-8"))
+    assert list(Package.metadata_validate(package)) == []
+    report = Package.from_descriptor(package, basepath=str(tmp_path)).validate()
+    assert report.valid, report.flatten(["title", "note"])
+    assert {one["path"] for one in package["resources"]} == {
+        name for name in files if name.endswith(".csv")
+    }
+
+
+def test_json_stat(tmp_path: Path) -> None:
+    JSON_STAT.write(said_of_all(tmp_path), tmp_path)
+    data = json.loads((tmp_path / "json-stat/tables/pay.json").read_text(encoding="utf-8"))
+    validate_jsonstat(data)
+    assert data["label"] == HOSTILE
+    assert data["dimension"]["sex"]["category"]["label"]["F"] == HOSTILE
+    assert data["value"] == [1, 0.5, None, 1.5, -3, 2.5, 4, None]
+    assert data["status"] == {"0": "U", "2": "O", "6": "U", "7": "O"}
+
+
+@pytest.mark.parametrize("wide", LAYOUTS)
+def test_excel(wide: tuple[str, ...], tmp_path: Path) -> None:
+    """No cell is a formula, whatever it says; no link leads out of the workbook."""
+    (name,) = EXCEL.write(said_of_all(tmp_path, wide), tmp_path)
+    book = load_workbook(tmp_path / name)
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "n", "b"}
+    assert not [cell for cell in cells if cell.hyperlink and not cell.hyperlink.location]
+    texts = {cell.value for cell in cells if cell.data_type == "s"}
+    assert {HOSTILE, f"Table 1: {HOSTILE}", "Published by: Office & Söhne"} <= texts
+    assert {"@SUM(A1)", "\t-1", "+1"} <= texts
+    assert [p.name for p in (tmp_path / "excel").iterdir()] == ["release.xlsx"]
