@@ -40,6 +40,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import prepared
         from dprelease.release.own_source import refuse_own_source
+        from dprelease.schema.languages import untold
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = declared(release, assignments(variables))
@@ -47,11 +48,20 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
-        answer = {"ok": True, "queries": len(queries), "columns": columns, "left_open": opened}
+        bare = untold(declaration.spec)
+        answer = {
+            "ok": True,
+            "queries": len(queries),
+            "columns": columns,
+            "left_open": opened,
+            "without_label": bare,
+        }
         words = f"{one_line(release.name)} is in order: {len(queries)} queries, {columns} columns."
         told = told_invariants(made.guarantee.invariants)
         lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
         lines += [f"Warning: {one_line(warning)}" for warning in told]
+        if bare:
+            lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))
 
 

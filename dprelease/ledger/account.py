@@ -24,6 +24,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Self
 
+from dprelease.errors import LedgerError
 from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
@@ -145,3 +146,10 @@ def vectors_of(events: Sequence[Event]) -> list[Priced]:
         priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
         for law, sensitivity in laws
     ]
+
+
+def not_allowed(ledger: str, account: Account, invariant: str) -> LedgerError:
+    """Return the error of a total that is published exactly, where the budget has none so named."""
+    allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
+    told: dict[str, Any] = {"table": account.table, "invariant": invariant, "allowed": allowed}
+    return LedgerError("DP-LEDGER-020", name=ledger, **told)

@@ -20,7 +20,7 @@ from uuid import uuid4
 from dprelease.errors import BudgetError, LedgerError, RunState, SignatureError
 from dprelease.errors import Charge as Spent
 from dprelease.ledger import periods
-from dprelease.ledger.account import Account, Charge, fits_alone, price
+from dprelease.ledger.account import Account, Charge, fits_alone, not_allowed, price
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.history import (
     ImpossibleEntry,
@@ -226,13 +226,7 @@ class Ledger:
             raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
         for name in charge.invariants:
             if name not in account.invariants:
-                allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
-                fields: dict[str, Any] = {
-                    "table": charge.table,
-                    "invariant": name,
-                    "allowed": allowed,
-                }
-                raise LedgerError("DP-LEDGER-020", name=self.path.name, **fields)
+                raise not_allowed(self.path.name, account, name)
         return charge, price(account, charge.events)
 
     def _held(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:

@@ -17,11 +17,7 @@ from dprelease.numerics.lattice import Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.aggregates.aggregate import narrowed
 from dprelease.query.aggregates.tree_of_counts import Tree
-
-
-def read_at(measurement: str, at: Fraction) -> str:
-    """Return the name of a quantile among noised vectors."""
-    return f"{measurement}@{at}"
+from dprelease.query.measurement import read_at
 
 
 def tree_quantiles(

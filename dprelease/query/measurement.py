@@ -120,3 +120,8 @@ class Published:
     def formula(self) -> str:
         """Return how it is computed from the measurements, in words."""
         return self.form.formula(self)
+
+
+def read_at(measurement: str, at: Fraction) -> str:
+    """Return the name of a quantile among noised vectors, read from the tree of a measurement."""
+    return f"{measurement}@{at}"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.noise.quantile_tree import read_at
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import Target
@@ -18,7 +17,7 @@ from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.keys import KeySpace
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import Published, read_at
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals

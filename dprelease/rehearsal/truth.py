@@ -14,13 +14,12 @@ import numpy as np
 
 from dprelease.exact.answering import Answering
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
-from dprelease.noise.quantile_tree import read_at
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.frequent import Frequent
-from dprelease.query.measurement import Measurement
+from dprelease.query.measurement import Measurement, read_at
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.mechanism import AUTO, MechanismSpec

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprelease.noise.noised_answers import Answer
-from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import (
@@ -28,6 +26,9 @@ from dprelease.tables.published_tables import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dprelease.noise.noised_answers import Answer
+    from dprelease.noise.noised_vectors import NoisyTable
 
 Schema = list[tuple[str, str]]
 

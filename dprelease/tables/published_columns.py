@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.noise.quantile_tree import read_at
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.derived_values import (
@@ -25,7 +24,7 @@ from dprelease.postprocess.finishing import finished, finished_fractions
 from dprelease.postprocess.monotone import ascending
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.keys import Key, key_of
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import Published, read_at
 from dprelease.query.resolve import Query
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dprelease.noise.noised_answers import Answer
-from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
 from dprelease.tables.key_columns import KeyArrays, key_types
@@ -14,6 +12,9 @@ from dprelease.tables.published_columns import published_arrays, published_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dprelease.noise.noised_answers import Answer
+    from dprelease.noise.noised_vectors import NoisyTable
 
 
 class Tables:
