@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dprelease.documents.rehearsal_manifest import truth_files
 from dprelease.errors import OutputError
+from dprelease.schema.large_files import KeptFile
 from dprelease.system.entries import entries
 from dprelease.system.files import NoFile, TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parsed
@@ -48,6 +49,8 @@ def _names(target: Path) -> set[str] | None:
         record = parsed(read_file(target / MANIFEST, MOST_BYTES))
         named = [file["name"] for file in record["files"]]
         named += [name for name, _ in truth_files(record)]
+        kept = record["declaration"].get("files", {}).values()
+        named += [KeptFile(str(k["sha256"]), 0, str(k["form"])).copy for k in kept]
         return {MANIFEST, SIGNATURE, *map(str, named)}
     except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None

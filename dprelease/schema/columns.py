@@ -18,6 +18,8 @@ from pydantic import (
     Tag,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -37,7 +39,7 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.key_files import ValuesFrom, short_file, values_of
+from dprelease.schema.key_files import Columns, KeyValues, ValuesFrom, short_file, values_of
 from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
 from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie, once, parts_of_areas
 from dprelease.schema.said import Decimals, Said, Told, ValueLabels
@@ -233,6 +235,11 @@ _PARTS = {"anyOf": [{"type": "array", "items": TEXT_SCHEMA}, _LABELLED]}
 _BY_AREA = {"type": "object", "additionalProperties": _PARTS}
 
 
+def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    """Return values as they are if a file lists them: these are texts, and may be many."""
+    return value if isinstance(value, KeyValues) else handler(value)
+
+
 class CategoryColumn(Computable):
     """Texts with a public, ordered list of values; the source's values are compared as text.
 
@@ -242,7 +249,9 @@ class CategoryColumn(Computable):
     """
 
     type: Literal["category"]
-    values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA)] = None
+    values: Annotated[
+        tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA), WrapValidator(_as_listed)
+    ] = None
     values_from: (
         Annotated[ValuesFrom, BeforeValidator(short_file), ShortForm(TEXT_SCHEMA)] | None
     ) = None
@@ -264,23 +273,24 @@ class CategoryColumn(Computable):
             refuse("DP-RELEASE-008", found=keys, key="values_from")
         within = to_text(given["within"]) if "within" in given else None
         labels = labels_beside(given.get("values"), within)
-        pairs: list[list[str]] = []
+        listed: Columns = [(), ()]
         if "values_from" in given and isinstance(info.context, Files):
             try:
                 spec = ValuesFrom.model_validate(short_file(given["values_from"]))
             except ValidationError:
                 return made(given)  # which tells of it at its own place
-            pairs = values_of(spec, info.context, within)
+            listed = values_of(spec, info.context, within)
             if spec.labels is not None:
-                labels = labels_of_rows(spec.labels, pairs, 1 if within is None else 2)
+                first = 1 if within is None else 2
+                labels = labels_of_rows(spec.labels, zip(*listed, strict=True), first)
         elif within is not None and "values" in given:
-            pairs = parts_of_areas(given["values"], within)
+            listed = parts_of_areas(given["values"], within)
         elif labels:
-            pairs = [[value] for value in labels]
+            listed = [list(labels)]
         if within is not None:
-            once(pairs)
-        column = made({**given, "values": [pair[0] for pair in pairs]} if pairs else given)
-        column._above = () if within is None else tuple(pair[1] for pair in pairs)
+            once(*listed[:2])
+        column = made({**given, "values": listed[0]} if listed[0] else given)
+        column._above = () if within is None else tuple(listed[1])
         column._labels = labels
         return column
 
@@ -296,7 +306,7 @@ class CategoryColumn(Computable):
 
     def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
         """Return the column with its values in another order, and where each of them lies."""
-        column = self.model_copy(update={"values": tuple(values)})
+        column = self.model_copy(update={"values": KeyValues(values)})
         column._above = tuple(above)
         return column
 

@@ -80,6 +80,7 @@ def _check_files(report: Report, record: dict[str, Any]) -> None:
     """Compare digests; names of the manifest are looked for in the folder, and never opened."""
     expected = {file["name"]: file["sha256"] for file in record["files"]}
     expected |= dict(truth_files(record))
+    expected |= {kept.copy: kept.sha256 for kept in manifest.kept_files(record).values()}
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
         entry = there.get(name)
