@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, cast
 
+from dprelease.query.places import Places
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -17,6 +18,8 @@ from dprelease.schema.columns import (
     IntegerColumn,
 )
 from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
+
+NONE = Places(())
 
 KeyKind = Literal["text", "integer", "boolean", "date"]
 
@@ -42,9 +45,9 @@ class Key:
     others: int | None = None
     rest: bool = False
     level: int = 0
-    parents: Sequence[int] = ()
+    parents: Places = NONE
     leaf: str = ""
-    ancestors: Sequence[int] = ()
+    ancestors: Places = NONE
 
     @property
     def read_from(self) -> str:

@@ -16,7 +16,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family
 from dprelease.release.execute import Publication
-from dprelease.release.streaming import streaming
+from dprelease.release.streaming import ahead, streaming
 from dprelease.tables import formats
 from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
 from dprelease.tables.field_notes import noted, noted_tables
@@ -66,7 +66,8 @@ def publish_family(
         noised = [published_table(table, release.folder) for table in family.tables]
         tables = step_tables(family.outputs, family.step.values(noised))
         noticed = ((name, noted(table, notes[name])) for name, table in tables)
-        written |= _written_at_once(release.folder, noticed, release.notes)
+        with ahead(noticed, "dprelease-step") as made:
+            written |= _written_at_once(release.folder, made, release.notes)
     return written
 
 
