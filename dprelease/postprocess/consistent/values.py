@@ -18,6 +18,7 @@ from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
     estimates_of,
@@ -112,7 +113,7 @@ def _parts(
 ) -> Iterator[tuple[Piece, list[Whole], Variances, bool]]:
     sound = not any(contradictions(measured, non_negative=spec.non_negative))
     variances = on_lattice(measured, wanted, sound=sound)
-    if not spec.non_negative:
+    if not (spec.non_negative and column.is_shown):
         for piece in pieces(variances, measured.read, wanted):
             none = [np.empty(0, np.int64)] * len(piece.ranges)
             yield piece, none, variances, measured.is_cut
@@ -131,17 +132,23 @@ def _rows(
     cells = np.arange(start * each, stop * each)
     if placed.level <= lowest(shape, spec):
         values: dict[str, Integers | Floats | Flags] = {}
+        known: dict[str, tuple[Floats, Floats]] = {}
         for part in parts:
-            values |= _estimated(placed, part, start, stop, each)
+            made = _estimated(placed, part, start, stop, each)
+            name = part.column.name
+            known[part.column.measurement.name] = made[name], made[f"{name}_se"]
+            values |= made if part.column.is_shown else {}
+        for derived in derived_columns(shape):
+            values |= derived.values(known)
         yield estimates_of(placed.name), Batch(cells, values)
     if not spec.non_negative:
         return
     values = {}
     some = np.zeros(len(cells), bool)
-    for part in parts:
-        made = _whole(placed, part, start, stop)
-        values |= made
-        some |= made[part.column.name] != 0
+    for part in (part for part in parts if part.column.is_shown):
+        whole = _whole(placed, part, start, stop)
+        values |= whole
+        some |= whole[part.column.name] != 0
     if not is_dense(placed):
         kept = np.flatnonzero(some)
         cells, values = cells[kept], {name: held[kept] for name, held in values.items()}
@@ -154,15 +161,13 @@ def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
     return found
 
 
-def _estimated(
-    placed: Placed, part: _Part, start: int, stop: int, each: int
-) -> dict[str, Integers | Floats | Flags]:
+def _estimated(placed: Placed, part: _Part, start: int, stop: int, each: int) -> dict[str, Floats]:
     column, name = part.column, part.column.name
     bits, step = part.variances.structure.bits, part.column.step
     errors = standard_errors(part.variances, placed.attributes, placed.level, start, stop)
     if part.is_cut:
         errors = np.full(len(errors), math.nan)
-    values: dict[str, Integers | Floats | Flags] = {
+    values = {
         name: in_unit(placed.filed(part.tables[placed.attributes]), bits, step),
         f"{name}_se": np.repeat(errors * float(step), each),
     }
