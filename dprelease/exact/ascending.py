@@ -65,6 +65,8 @@ class _Ranges:
     _left: Rows | None = None
     """Rows that came, and lie behind the range that is held."""
     _held: tuple[int, int] = (0, 0)
+    _passed: int = 0
+    """The cell up to which rows were taken."""
     _vectors: list[Integers] | None = None
 
     def begin(self) -> None:
@@ -74,16 +76,17 @@ class _Ranges:
             return batches(link, self.sql, 1 + self.number)
 
         self._coming = self.attempt(begun)
-        self._left, self._held, self._vectors = self._next(), (0, 0), None
+        self._left, self._passed, self._vectors = self._next(), 0, None
 
     def of(self, cells: slice) -> list[Integers]:
         """Return all vectors at a range of cells."""
         first, last, _ = cells.indices(self.size)
+        last = max(first, last)
         if self._vectors is None or self._held != (first, last):
-            if first < self._held[1]:
+            if first < self._passed:
                 self.begin()
             self._vectors = self._filled(first, last)
-            self._held = first, last
+            self._held, self._passed = (first, last), max(self._passed, last)
         return self._vectors
 
     def _filled(self, first: int, last: int) -> list[Integers]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,8 @@ def publish_family(
                 noticed = noted_tables(tables, notes[name])
                 written[name] = _written(folder, name, _marked(noticed, release.notes))
             continue
-        with streaming(engines[name], columns, bits, shown=MeasuredTables) as tables:
+        measured = partial(MeasuredTables, coded=True)
+        with streaming(engines[name], columns, bits, shown=measured) as tables:
             named = noted_tables(tables, notes[table.measured])
             marked = _marked(named, release.notes)
             written[table.measured] = _written(folder, table.measured, marked)
