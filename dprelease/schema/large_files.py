@@ -15,7 +15,10 @@ from pathlib import Path, PurePosixPath
 from dprelease.system.files import read_file
 
 LARGEST_TEXT = 16 << 20
-"""Bytes of a file that is a text of the manifest."""
+"""Bytes of any file that is a text of the manifest."""
+
+MOST_LISTED = 4 << 20
+"""Those of a file of values: several of these have to fit in one manifest."""
 
 LARGEST = 1 << 30
 """Bytes of any file that a declaration names."""
@@ -72,7 +75,7 @@ def find_beside(folder: Path) -> Find:
         if PurePosixPath(name).suffix.lower() in PARQUET:
             return path, True
         try:
-            return (path, False) if path.stat().st_size > LARGEST_TEXT else None
+            return (path, False) if path.stat().st_size > MOST_LISTED else None
         except (OSError, ValueError):
             return None  # who reads it as a text tells why
 

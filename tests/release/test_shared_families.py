@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import dprelease
 from dprelease.errors import DpReleaseError, Findings
+from dprelease.exact.spark import spark_engine
+from dprelease.noise import noised_answers
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.pipeline import run
-from tests.exact.spark import local_spark
+from tests.exact.spark import KilledOnce, local_spark
 from tests.release.families_of_areas import BY_ID, declared, published
 from tests.release.test_consistent import frames
 from tests.release.test_consistent_runs import files
 from tests.replay import Keyed
 
+WHOLE = "{non_negative: true}"
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 OTHER = """\
   other:
     from: people
@@ -34,9 +40,9 @@ ASKED = {
 LEFT = "hierarchy: [state, town]\n    marginals: [[band], [band, old]]"
 
 
-def two(asked: str = LEFT, rest: str = "", **more: str) -> dict[str, str]:
+def two(asked: str = LEFT, rest: str = "", **changed: str) -> dict[str, str]:
     """Return what is asked of two queries of one family."""
-    return {**ASKED, "more": OTHER.format(asked=asked, rest=rest), **more}
+    return {**ASKED, "more": OTHER.format(asked=asked, rest=rest), **changed}
 
 
 def test_tables_of_two_queries_agree(tmp_path: Path) -> None:
@@ -86,11 +92,52 @@ def test_frames_give_what_files_give(tmp_path: Path) -> None:
     assert files(one) == files(run(declaration, bits=Keyed("family"), frames={"people": frame}))
 
 
+@pytest.mark.audit
+@needs_java
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_is_killed_while_a_family_is_noised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has drawn for some blocks of a table; both layers follow from what another one drew.
+
+    The truth is held beside: no block went without noise, none has that of two draws.
+    """
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 2)
+    monkeypatch.setattr(spark_engine, "BLOCK", 5)
+    monkeypatch.setattr(noised_answers, "FreshNoise", lambda given: KilledOnce(given, tmp_path))
+    (tmp_path / "staging").mkdir()
+    engine = f"engine: spark\nspark: {{staging: 'file://{tmp_path}/staging'}}\n"
+    with local_spark():
+        all_keys = "hierarchy: [state, town]\n    marginals: [[band], [sex, old, band]]"
+        more = two(all_keys)["more"] + engine
+        asked = two(more=more, consistent=f"{WHOLE}\n    family: all")
+        asked["more"] = asked["more"].replace("consistent: true", f"consistent: {WHOLE}")
+        folder = run(declared(tmp_path, **asked))
+    assert (tmp_path / "killed").exists()
+    report = dprelease.verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+    assert not list((tmp_path / "staging").iterdir())
+    truth = pd.read_csv(tmp_path / "people.csv")
+    names = [path.stem for path in (folder / "measurements").glob("*.parquet")]
+    apart = []
+    for name in names:
+        held = pq.read_table(folder / "measurements" / f"{name}.parquet").to_pandas()
+        if list(held.columns) == ["town", "sex", "n"]:
+            true = truth.groupby(["town", "sex"]).size().to_dict()
+            apart += [n - true.get((town, sex), 0) for town, sex, n in held.itertuples(index=False)]
+    assert len(apart) == 12
+    assert len(set(apart)) > 1
+    assert max(map(abs, apart)) < 1000
+
+
+@pytest.mark.audit
+@needs_java
 @pytest.mark.filterwarnings("ignore")
 def test_spark_adds_up_the_same_family(tmp_path: Path) -> None:
     one = published(tmp_path / "file", **two())
     with local_spark():
-        other = published(tmp_path / "spark", **two(), mechanism="discrete_gaussian\nengine: spark")
+        asked = two(mechanism="discrete_gaussian\nengine: spark")
+        other = published(tmp_path / "spark", **asked)
     assert files(one) == files(other)
 
 

@@ -58,13 +58,13 @@ def declared(folder: Path, file: str) -> CategoryColumn:
     return column
 
 
-@pytest.mark.parametrize("most_text", [large_files.LARGEST_TEXT, 0])
+@pytest.mark.parametrize("most_text", [large_files.MOST_LISTED, 0])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_lists_the_same(
     form: str, most_text: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a file that is read as it stands as one whose text is held."""
-    monkeypatch.setattr(large_files, "LARGEST_TEXT", most_text)
+    monkeypatch.setattr(large_files, "MOST_LISTED", most_text)
     monkeypatch.setattr(key_files, "READ_AT_ONCE", 24)
     FORMS[form](tmp_path / form)
     column = declared(tmp_path, form)
@@ -108,13 +108,13 @@ REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("most_text", [large_files.LARGEST_TEXT, 0])
+@pytest.mark.parametrize("most_text", [large_files.MOST_LISTED, 0])
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_no_file_of_values(
     what: str, most_text: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever way it is read."""
-    monkeypatch.setattr(large_files, "LARGEST_TEXT", most_text)
+    monkeypatch.setattr(large_files, "MOST_LISTED", most_text)
     name, made, words = REFUSED[what]
     made(tmp_path / name)
     with pytest.raises(DpReleaseError) as caught:
@@ -132,7 +132,7 @@ def test_limits_hold_while_a_file_is_read(
     FORMS[form](tmp_path / form)
     for limit, name in ((4, "MOST_VALUES"), (9, "LARGEST")):
         with monkeypatch.context() as changed:
-            changed.setattr(large_files, "LARGEST_TEXT", 0)
+            changed.setattr(large_files, "MOST_LISTED", 0)
             changed.setattr(key_files, name, limit)
             with pytest.raises(DeclarationError, match="DP-SCHEMA-004"):
                 declared(tmp_path, form)
@@ -163,10 +163,7 @@ def made(folder: Path, form: str) -> tuple[Declaration, Path]:
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no file of values be a text of the manifest."""
-    monkeypatch.setattr(large_files, "LARGEST_TEXT", 0)
-    monkeypatch.setattr(
-        "dprelease.schema.model.LARGEST_TEXT", 1 << 20
-    )  # of release files and schemas
+    monkeypatch.setattr(large_files, "MOST_LISTED", 0)
 
 
 @pytest.mark.usefixtures("kept")
@@ -200,7 +197,7 @@ def test_a_long_file_makes_the_same_tables_as_a_short_one(
                 if p.parent.name != "declaration"
             }
         )
-    monkeypatch.setattr(large_files, "LARGEST_TEXT", 16 << 20)
+    monkeypatch.setattr(large_files, "MOST_LISTED", 4 << 20)
     _, folder = made(tmp_path / "text", "csv")
     found.append({path.name: path.read_bytes() for path in folder.rglob("*.parquet")})
     assert found[0] == found[1] == found[2]
