@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.query.keys import Key, KeySpace
+from dprelease.tables.field_notes import noted
 from dprelease.tables.formats import Parquet
 from dprelease.tables.key_columns import PublicKeys
 
@@ -46,15 +47,19 @@ def test_every_way_gives_the_same_keys(keys: KeySpace, first: int, length: int) 
         assert plain.equals(wanted[name])
 
 
+@pytest.mark.parametrize("notes", [{}, {"role": "key", "label": "x"}])
 @pytest.mark.parametrize("cuts", [[0, 7200], [0, 1, 601, 3000, 7200], [0, 5000, 5001, 7200]])
-def test_codes_make_the_same_file(cuts: list[int], tmp_path: Path) -> None:
+def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_path: Path) -> None:
     """To the byte, wherever batches begin."""
     made = PublicKeys(space(["text", "many", "flag", "day"]))
     found = []
     for name in ("of", "coded"):
         path = tmp_path / name
         parts = [getattr(made, name)(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
-        tables = [pa.Table.from_arrays(list(p.values()), names=list(p)) for p in parts]
+        tables = [
+            noted(pa.Table.from_arrays(list(p.values()), names=list(p)), dict.fromkeys(p, notes))
+            for p in parts
+        ]
         with Parquet().writer(path, tables[0].schema) as writer:
             for table in tables:
                 writer.write(table)

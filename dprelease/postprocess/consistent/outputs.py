@@ -59,7 +59,8 @@ def all_outputs(
     """
     for placed in estimated(shape, spec):
         types, words = _merged(list(all_estimates(shape, columns)))
-        keys, named = placed.table.query.keys, [*columns, *derived_columns(shape)]
+        keys = placed.table.query.keys
+        named: list[Agreed | Derived] = [*columns, *derived_columns(shape)]
         yield Output(estimates_of(placed.name), keys, types, words, roles=beside(named, types))
     if spec.non_negative:
         for placed in shape.placed:
