@@ -18,6 +18,7 @@ from dprelease.schema.columns import (
     IntegerColumn,
 )
 from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
+from dprelease.schema.key_files import KeyValues
 
 NONE = Places(())
 
@@ -58,6 +59,12 @@ class Key:
     def size(self) -> int:
         """Return the number of cells, with the one for rows that have none, if there is one."""
         return len(self.values) + self.rest
+
+    @property
+    def texts(self) -> KeyValues:
+        """Return the values as texts."""
+        held = self.values
+        return held if isinstance(held, KeyValues) else KeyValues(map(str, held))
 
     @property
     def whole(self) -> Sequence[int]:

@@ -16,10 +16,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     Tag,
-    ValidationError,
     ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -39,15 +36,19 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.key_files import Columns, KeyValues, ValuesFrom, short_file, values_of
-from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
-from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie, once, parts_of_areas
+from dprelease.schema.key_files import (
+    AS_LISTED,
+    KeyValues,
+    ValuesFrom,
+    short_file,
+)
+from dprelease.schema.listed_values import listed_values
+from dprelease.schema.model import A_TYPE, Model, refuse_twins
+from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie
 from dprelease.schema.said import Decimals, Said, Told, ValueLabels
 from dprelease.schema.stand_ins import null_inside, refuse_stand_in, stand_ins
 from dprelease.schema.value_labels import (
     Listed,
-    labels_beside,
-    labels_of_rows,
     refuse_twice,
     refuse_unknown,
     to_listed,
@@ -235,11 +236,6 @@ _PARTS = {"anyOf": [{"type": "array", "items": TEXT_SCHEMA}, _LABELLED]}
 _BY_AREA = {"type": "object", "additionalProperties": _PARTS}
 
 
-def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    """Return values as they are if a file lists them: these are texts, and may be many."""
-    return value if isinstance(value, KeyValues) else handler(value)
-
-
 class CategoryColumn(Computable):
     """Texts with a public, ordered list of values; the source's values are compared as text.
 
@@ -249,9 +245,7 @@ class CategoryColumn(Computable):
     """
 
     type: Literal["category"]
-    values: Annotated[
-        tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA), WrapValidator(_as_listed)
-    ] = None
+    values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA), AS_LISTED] = None
     values_from: (
         Annotated[ValuesFrom, BeforeValidator(short_file), ShortForm(TEXT_SCHEMA)] | None
     ) = None
@@ -272,23 +266,10 @@ class CategoryColumn(Computable):
             keys = "values and values_from"
             refuse("DP-RELEASE-008", found=keys, key="values_from")
         within = to_text(given["within"]) if "within" in given else None
-        labels = labels_beside(given.get("values"), within)
-        listed: Columns = [(), ()]
-        if "values_from" in given and isinstance(info.context, Files):
-            try:
-                spec = ValuesFrom.model_validate(short_file(given["values_from"]))
-            except ValidationError:
-                return made(given)  # which tells of it at its own place
-            listed = values_of(spec, info.context, within)
-            if spec.labels is not None:
-                first = 1 if within is None else 2
-                labels = labels_of_rows(spec.labels, zip(*listed, strict=True), first)
-        elif within is not None and "values" in given:
-            listed = parts_of_areas(given["values"], within)
-        elif labels:
-            listed = [list(labels)]
-        if within is not None:
-            once(*listed[:2])
+        found = listed_values(given, within, info.context)
+        if found is None:
+            return made(given)  # which tells of it at its own place
+        listed, labels = found
         column = made({**given, "values": listed[0]} if listed[0] else given)
         column._above = () if within is None else tuple(listed[1])
         column._labels = labels

@@ -12,6 +12,8 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from pydantic import ValidatorFunctionWrapHandler, WrapValidator
+
 from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, Text, refuse
 from dprelease.schema.large_files import LARGEST
 from dprelease.schema.model import Files, Model, not_read, same_name, shortened
@@ -44,6 +46,14 @@ class KeyValues(tuple[str, ...]):
         if self._hash is None:
             self._hash = super().__hash__()
         return self._hash
+
+
+def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    return value if isinstance(value, KeyValues) else handler(value)
+
+
+AS_LISTED = WrapValidator(_as_listed)
+"""Takes values as they are if a file lists them: these are texts, and may be many."""
 
 
 class ValuesFrom(Model):

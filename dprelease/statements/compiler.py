@@ -18,7 +18,6 @@ from dprelease.query.places import Places
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
-from dprelease.schema.key_files import KeyValues
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.coarser import FINEST, coarser
@@ -94,7 +93,7 @@ class Compiler:
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
-        self._named: dict[tuple[str, KeyValues], str] = {}
+        self._named: dict[tuple[str, tuple[str, ...]], str] = {}
         self.joins: list[str] = []
 
     def compile(self) -> Compiled:
@@ -211,9 +210,7 @@ class Compiler:
 
     def _own_table(self, key: Key) -> str:
         """Return the name of the table of a key's values, one for all statements of the query."""
-        values = key.values
-        if not isinstance(values, KeyValues):  # which are texts already, and hashed
-            values = KeyValues(map(str, values))
+        values = key.texts
         if (key.column, values) not in self._named:
             self._named[key.column, values] = self._key_table(values)
         return self._named[key.column, values]
@@ -326,7 +323,7 @@ class Compiler:
         totals = [self._bounded(f"sum(a{j})", j) for j in range(len(self.vectors))]
         return f"SELECT {cell} AS cell, {', '.join(totals)}\nFROM {FINEST}{joins} GROUP BY 1"
 
-    def _key_table(self, values: KeyValues | Places) -> str:
+    def _key_table(self, values: tuple[str, ...] | Places) -> str:
         """Return the name of a table (code, value) of public values."""
         name = f"dp_keys_{len(self.key_tables)}"
         self.key_tables.append(KeyTable(name, values))

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import chain, combinations
@@ -33,6 +33,7 @@ from examples.census.nation.generate import Size, codes, generate
 
 NATION = Path(__file__).parents[2] / "examples" / "census" / "nation"
 SIZES = (2, 2, 63)
+AT_ONCE = 10_000
 TABLES: list[Table] = [*chain.from_iterable(combinations(range(3), n) for n in range(4))]
 LARGE = Size(counties=254, tracts=27, block_groups=2.7, blocks=28.3)
 """About 418,000 blocks: as many as the largest states have."""
@@ -113,7 +114,9 @@ def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
     """Return counts of every level, those above sums of those below."""
     shares = rng.dirichlet(np.full(cells(SIZES, TABLES[-1]), 0.2))
     people = np.where(rng.random(tree.counts[-1]) < 0.28, 0, rng.poisson(30, tree.counts[-1]))
-    leaves = rng.poisson(people[:, None] * shares).astype(np.int32)
+    leaves = np.empty((len(people), len(shares)), np.int32)
+    for some in _slices(len(people)):
+        leaves[some] = rng.poisson(people[some, None] * shares)
     levels = [leaves.reshape(-1, *SIZES)]
     for parents, count in zip(reversed(tree.parents), reversed(tree.counts[:-1]), strict=True):
         above = np.zeros((count, *SIZES), np.int32)
@@ -124,8 +127,16 @@ def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
 
 def _noised(rng: np.random.Generator, truth: np.ndarray, table: Table) -> np.ndarray:
     left = tuple(1 + i for i in range(len(SIZES)) if i not in table)
-    margin = truth.sum(axis=left) if left else truth
-    return margin.astype(np.int32) + np.rint(rng.normal(0, 10**0.5, margin.shape)).astype(np.int32)
+    margin = truth.sum(axis=left, dtype=np.int32) if left else truth.copy()
+    for some in _slices(len(margin)):
+        noise = rng.normal(0, 10**0.5, margin[some].shape)
+        margin[some] += np.rint(noise).astype(np.int32)
+    return margin
+
+
+def _slices(size: int) -> Iterator[slice]:
+    """Yield some areas at a time, so that what is measured is not the memory of making them."""
+    yield from (slice(first, first + AT_ONCE) for first in range(0, size, AT_ONCE))
 
 
 def release(folder: Path, size: Size) -> list[Timed]:
