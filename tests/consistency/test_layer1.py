@@ -120,8 +120,11 @@ def test_what_a_first_pass_says_to_fit_does(start):
         case = random_case(rng, exact=False)
         known = Variances(case.structure)
         published = publishable(known)
-        for shift in range(12, 34, 1):
-            large = {at: held << shift for at, held in case.measured.items()}
+        for shift in [*range(20, 29)] * 3:
+            # Tables that have nothing to do with each other: what is made of all may be largest.
+            large = {
+                at: rng.choice([-1, 1], held.shape) << shift for at, held in case.measured.items()
+            }
             case = Case(case.structure, large)
             try:
                 first = first_pass(known, case.read, int(rng.integers(1, 200)))
@@ -133,9 +136,9 @@ def test_what_a_first_pass_says_to_fit_does(start):
                     pass
             except FixedPointRangeError:
                 assert not said
-                break
+                continue
             certain, fits = certain + said, fits + 1
-    assert fits >= certain > 0.7 * fits
+    assert fits > certain > 0.5 * fits
 
 
 def test_a_large_family_equals_a_dense_solve():
