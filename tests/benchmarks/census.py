@@ -50,6 +50,7 @@ NATION_WIDE = Size(states=51, counties=62, tracts=26, block_groups=2.8, blocks=3
 
 ONE_TABLE = """\
 title: One table at every level of a nation
+about: {languages: [en, es]}
 tables: [schemas/persons.yaml]
 budget: {rho: 2.5562, delta: 1e-10}
 mechanism: discrete_gaussian
