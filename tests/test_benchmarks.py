@@ -147,7 +147,10 @@ def test_growth_that_is_not_straight_is_told() -> None:
 
 def test_census_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny = Size(counties=2, tracts=2, block_groups=1, blocks=3)
-    found = census.run(tmp_path / "nation", tiny, tiny)
-    assert [one.work for one in found] == ["layers 1 and 2", "a release of 50 tables", "verify"]
+    found = census.run(tmp_path / "nation", tiny, tiny, Size(states=2, blocks=4))
+    assert [one.work for one in found] == [
+        "layers 1 and 2", "a release of 50 tables", "verify",
+        "people made", "declared and planned", "a table at every level",
+    ]  # fmt: skip
     assert all(one.processor > 0 for one in found)
     assert "layers 1 and 2" in capsys.readouterr().out

@@ -24,7 +24,7 @@ from dprelease.consistency.algebra import Contrasts, Table, cells, restored, spa
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, running_sums
 from dprelease.consistency.structure import Structure
 
-_ROOM = 62  # bits that N times a cell may have
+ROOM = 62  # bits that N times a cell may have
 _SHORT = 4  # an axis as short is summed by adding slices
 _LEFT = 14  # bits that the check of large numbers leaves out
 
@@ -115,12 +115,12 @@ def _checked(structure: Structure, table: Table, final: Contrasts) -> Whole:
         for space in spaces_of(structure.sizes, table)
         if (part := final[space]).size
     )
-    if bound >= 1 << _ROOM:  # |N x| <= sum of 2**|T| N_T |D_T|: seldom so large
+    if bound >= 1 << ROOM:  # |N x| <= sum of 2**|T| N_T |D_T|: seldom so large
         high = restored(
             structure.sizes,
             table,
             {space: final[space] >> _LEFT for space in spaces_of(structure.sizes, table)},
         )
-        if high.max() >= 1 << (_ROOM - _LEFT) or high.min() <= -(1 << (_ROOM - _LEFT)):
+        if high.max() >= 1 << (ROOM - _LEFT) or high.min() <= -(1 << (ROOM - _LEFT)):
             raise FixedPointRangeError
     return restored(structure.sizes, table, final)

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.consistency.algebra import Contrasts, Table, cells
-from dprelease.consistency.cells import Carried, carried_cells
+from dprelease.consistency.cells import ROOM, Carried, carried_cells
 from dprelease.consistency.fixed_point import Whole
-from dprelease.consistency.passes import Read, downward, upward
+from dprelease.consistency.passes import Read, Upward, downward, upward
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 
@@ -41,11 +41,84 @@ class Piece:
     top: bool
 
 
+@dataclass(frozen=True)
+class FirstPass:
+    """What every area's own subtree says, of those that are kept between two passes.
+
+    Parameters
+    ----------
+    level, spans
+        Pieces below the top of the tree: their level, and their highest areas.
+    top
+        Of the top of the tree.
+    estimates, sums
+        For each level, the largest size of an area's contrasts, and of its children's sums.
+    """
+
+    level: int
+    spans: list[tuple[int, int]]
+    top: Upward
+    estimates: list[int]
+    sums: list[int]
+
+
+def first_pass(variances: Variances, read: Read, cells_at_most: int = CELLS_AT_MOST) -> FirstPass:
+    """Return what `pieces` begins with; parameters and errors as there."""
+    structure, tree = variances.structure, variances.structure.tree
+    level, cuts = tree.subtrees(
+        cells_at_most, max(1, cells(structure.sizes, range(len(structure.sizes))))
+    )
+    spans = list(pairwise(cuts))
+    if len(spans) == 1 and level == 0:
+        spans = [(0, tree.counts[0])]
+    estimates, sums = [0] * tree.levels, [0] * tree.levels
+    roots = []
+    for span in spans:
+        up = upward(variances, read, level, tree.below(level, *span))
+        _enlarge(estimates, up.best, level)
+        _enlarge(sums, up.sums, level)
+        roots.append(up.best[0])
+    ranges = [(0, count) for count in tree.counts[: level + 1]]
+    top = upward(variances, read, 0, ranges, given=_joined(roots))
+    _enlarge(estimates, top.best, 0)
+    _enlarge(sums, top.sums, 0)
+    return FirstPass(level, spans, top, estimates, sums)
+
+
+def _enlarge(largest: list[int], parts: Sequence[Contrasts], level: int) -> None:
+    for at, contrasts in enumerate(parts, level):
+        for part in contrasts.values():
+            if part.size:
+                largest[at] = max(largest[at], int(part.max()), -int(part.min()))
+
+
+def is_within(variances: Variances, first: FirstPass) -> bool:
+    """Return whether all estimates are certain to fit 64 bits; else nobody knows.
+
+    A final contrast is that of its own subtree and a part of its parent's difference, which is at
+    most the whole of it and a unit: |x_c| <= |u_c| + |x_p| + |s_p| + 1.
+    """
+    structure = variances.structure
+    spread = sum(cells(structure.sizes, space) << len(space) for space in structure.spaces)
+    largest = first.estimates[0]
+    for level in range(structure.tree.levels):
+        if level:
+            apart = largest + first.sums[level - 1]
+            if apart >= structure.limit(()):
+                return False
+            largest = first.estimates[level] + apart + 1
+        if spread * largest >= 1 << ROOM:
+            return False
+    return True
+
+
 def pieces(
     variances: Variances,
     read: Read,
     published: Sequence[Sequence[Table]],
     cells_at_most: int = CELLS_AT_MOST,
+    *,
+    first: FirstPass | None = None,
 ) -> Iterator[Piece]:
     """Yield the top of the tree first, then each set of subtrees below it, in order.
 
@@ -63,32 +136,25 @@ def pieces(
     cells_at_most
         Of one level of a piece; more only where a single area's children have more. No bit of the
         results depends on it.
+    first
+        What `first_pass` found, if that was asked already.
 
     Raises
     ------
     FixedPointRangeError
         If measured numbers exceed what the declared largest one allows for.
     """
-    structure = variances.structure
-    tree = structure.tree
+    tree = variances.structure.tree
     for above, below in pairwise(published):
         if not set(below) <= set(above):
             raise ValueError("a table is published at every level above its lowest one")
-    level, cuts = tree.subtrees(
-        cells_at_most, max(1, cells(structure.sizes, range(len(structure.sizes))))
-    )
-    spans = list(pairwise(cuts))
-    if len(spans) == 1 and level == 0:
-        spans = [(0, tree.counts[0])]
-    roots = _joined(
-        [upward(variances, read, level, tree.below(level, *span)).best[0] for span in spans],
-    )
+    first = first or first_pass(variances, read, cells_at_most)
+    level, up = first.level, first.top
     ranges = [(0, count) for count in tree.counts[: level + 1]]
-    up = upward(variances, read, 0, ranges, given=roots)
     final = downward(variances, 0, ranges, up, up.best[0])
     top, carried = _tables(variances, 0, ranges, final, published, None)
     yield Piece(0, ranges, top, top=True)
-    for span in spans:
+    for span in first.spans:
         below = tree.below(level, *span)
         if len(below) == 1 or below[1][0] == below[1][1]:
             continue

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.estimates import CELLS_AT_MOST, Piece, pieces
+from dprelease.consistency.estimates import CELLS_AT_MOST, FirstPass, Piece, pieces
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.passes import Read
 from dprelease.consistency.refinement import exact_tables, refinement_steps
@@ -102,6 +102,8 @@ def whole_pieces(
     how: Refinement,
     published: Sequence[Sequence[Table]] | None = None,
     cells_at_most: int = CELLS_AT_MOST,
+    *,
+    first: FirstPass | None = None,
 ) -> Iterator[WholePiece]:
     """Yield both layers of every area, as `estimates.pieces` does; nothing depends on the pieces.
 
@@ -109,6 +111,8 @@ def whole_pieces(
     ----------
     published
         For each level, tables of layer 1 wanted beside the finest one.
+    first
+        As of `estimates.pieces`.
 
     Raises
     ------
@@ -122,11 +126,11 @@ def whole_pieces(
         for tables in (published or [[]] * levels)
     ]
     lowest: Whole | None = None
-    for piece in pieces(variances, read, wanted, cells_at_most):
+    for piece in pieces(variances, read, wanted, cells_at_most, first=first):
         if piece.top:
             alone = np.arange(structure.tree.counts[0] + 1)
-            first = Level(structure, how.finest, piece.tables[0][how.finest], alone, alone)
-            whole = [roots(first, how.chains[0], how.exact[0], how.zeros)]
+            above = Level(structure, how.finest, piece.tables[0][how.finest], alone, alone)
+            whole = [roots(above, how.chains[0], how.exact[0], how.zeros)]
         else:
             start, stop = piece.ranges[0]
             assert lowest is not None

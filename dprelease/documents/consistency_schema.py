@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from dprelease.documents.schema_part import Part
 
 
@@ -75,6 +77,14 @@ class InventedRecord(Part):
     most: int
 
 
+class ComputedRecord(Part):
+    """A column that is computed from the estimates of others."""
+
+    name: str
+    formula: str
+    parts: list[str]
+
+
 class ConsistencyRecord(Part):
     """How the tables of a family were made to agree, and what is known of their errors."""
 
@@ -87,3 +97,4 @@ class ConsistencyRecord(Part):
     whole_tables: list[WholeTableRecord]
     zeros: list[dict[str, list[str]]]
     records: InventedRecord | None
+    computed: list[ComputedRecord] = Field(default_factory=list)

@@ -111,11 +111,14 @@ class Described:
         Rows without any value beside their keys, such as invented persons, are no cells: their
         columns are values.
         """
-        asked, query = self.spec.queries[family.name], family.tables[0].query
+        tables = {table.query.name: table.query for table in family.tables}
+        query = tables.get(output.name.rpartition("/")[2], family.tables[0].query)
+        declared = self.asked_by[query.name]
+        asked = self.spec.queries[declared]
         role = Role.KEY if output.columns else Role.VALUE
         keys = self.teller.keys(output.keys.keys, query, role)
         columns = [*keys, *self.teller.of_step(output, query, asked)]
-        return self._table(output.name, family.name, columns, rows)
+        return self._table(output.name, declared, columns, rows)
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
         """Return what is said of records that are published one by one."""

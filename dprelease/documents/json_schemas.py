@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -26,13 +26,25 @@ class Tool(Part):
     dependencies: dict[str, str]
 
 
+class KeptRecord(Part):
+    """A file that the release was declared with: its form, digest and number of bytes."""
+
+    form: Literal["csv", "parquet"]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    size: int
+
+
 class DeclarationRecord(Part):
-    """Every text that the release was declared with, and its digest; the values of variables."""
+    """Every text that the release was declared with, and its digest; the values of variables.
+
+    `files`: those that are no texts; a copy of each is in the folder `declaration`.
+    """
 
     release: str
     texts: dict[str, str]
     sha256: dict[str, str]
     variables: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, KeptRecord] = Field(default_factory=dict)
 
 
 class AboutRecord(Part):

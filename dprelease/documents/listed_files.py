@@ -1,4 +1,4 @@
-"""The files that a manifest lists: of tables, of other formats, of a rehearsal's true answers."""
+"""The files that a manifest lists: of tables, formats, declared lists, a rehearsal's truth."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.documents.rehearsal_manifest import truth_files
+from dprelease.schema.large_files import KeptFile
 
 
 def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
@@ -13,9 +14,13 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
 
     Raises
     ------
-    KeyError, TypeError
+    KeyError, TypeError, AttributeError
         For what is no manifest.
     """
     exported = [file for export in record.get("exports", ()) for file in export["files"]]
     listed = {str(file["name"]): file["sha256"] for file in [*exported, *record["files"]]}
-    return {**dict(truth_files(record)), **listed}
+    lists = [
+        KeptFile(str(kept["sha256"]), 0, str(kept["form"]))
+        for kept in record["declaration"].get("files", {}).values()
+    ]
+    return {**dict(truth_files(record)), **{kept.copy: kept.sha256 for kept in lists}, **listed}

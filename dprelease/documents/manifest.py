@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +26,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.schema.field_types import DROP
+from dprelease.schema.large_files import KeptFile
 from dprelease.schema.load import Declaration
 from dprelease.version import __version__
 
@@ -148,8 +149,26 @@ def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str
             "texts": texts,
             "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
             **({"variables": declaration.variables} if declaration.variables else {}),
+            **kept_records(declaration),
         },
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
+    }
+
+
+def kept_records(declaration: Declaration) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what the manifest tells of files that are no texts; nothing without any."""
+    kept = {
+        name: {"form": file.form, "sha256": file.sha256, "size": file.size}
+        for name, (file, _) in declaration.kept.items()
+    }
+    return {"files": kept} if kept else {}
+
+
+def kept_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
+    """Return the files of a manifest's declaration that are no texts, by name."""
+    return {
+        name: KeptFile(held["sha256"], held["size"], held["form"])
+        for name, held in record["declaration"].get("files", {}).items()
     }
 
 

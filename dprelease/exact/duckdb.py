@@ -14,6 +14,7 @@ from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_input
+from dprelease.exact.key_tables import make_key_table
 from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
@@ -23,6 +24,7 @@ from dprelease.exact.table_reader import TableReader
 from dprelease.exact.true_table import ExactTable
 from dprelease.exact.vectors import batches, most_added
 from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query.places import Places
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
@@ -69,7 +71,7 @@ class Engine:
         self.declared = inputs[0].declared
         self._inputs, self._scratch = inputs, scratch
         self._unique: set[str] = set()
-        self._keys: dict[str, tuple[str, ...]] = {}
+        self._keys: dict[str, tuple[str, ...] | Places] = {}
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
         self._maker = Maker()
@@ -310,14 +312,12 @@ class Engine:
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
-        """Make tables (code, value) of public values, given as parameters; each once."""
-        made = "AS SELECT unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
+        """Make tables (code, value) of public values; each once."""
 
         def make(link: duckdb.DuckDBPyConnection) -> None:
             for table in tables:
                 if self._keys.get(table.name) != table.values:
-                    values = [list(table.values)]
-                    link.execute(f"CREATE OR REPLACE TEMP TABLE {table.name} {made}", values)
+                    make_key_table(link, table)
                     self._keys[table.name] = table.values
 
         self._read_rows(make)

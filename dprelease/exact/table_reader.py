@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -10,8 +10,9 @@ from typing import Protocol, TypeVar
 import duckdb
 import numpy as np
 
-from dprelease.exact.true_table import DenseProfile, Integers, Profile
-from dprelease.exact.vectors import MOST_ROWS, Vector, counted, grouped, summed
+from dprelease.exact.stored import WIDTH
+from dprelease.exact.true_table import DenseProfile, Held, Integers, Profile
+from dprelease.exact.vectors import HELD, MOST_ROWS, counted, grouped, summed
 from dprelease.statements.compiled import Compiled, ProfileSql
 
 MOST_PLACES = 2**25
@@ -37,7 +38,7 @@ class TableReader:
     attempt: Attempt
     scratch: Path
 
-    def vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> dict[str, Vector]:
+    def vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> Mapping[str, Held]:
         """Return all vectors; `added` is the most that one row adds to each."""
         if not compiled.columns:
             return {}
@@ -46,14 +47,14 @@ class TableReader:
             return self._many(compiled, most, size)
         columns = self._fetched(compiled.sql)
         cells = columns["cell"]
-        vectors: dict[str, Vector] = {}
+        vectors: dict[str, Held] = {}
         for i, name in enumerate(compiled.columns):
             vector = np.zeros(size, dtype=np.int64)
             vector[cells] = columns[f"m{i}"]
             vectors[name] = vector
         return vectors
 
-    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> dict[str, Vector]:
+    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> Mapping[str, Held]:
         """Return vectors of more cells than are fetched at once."""
         if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
             sums = self.attempt(
@@ -61,6 +62,10 @@ class TableReader:
             )
             if sums is not None:
                 return sums
+        if size * len(compiled.columns) * WIDTH > HELD:
+            from dprelease.exact.ascending import ascending
+
+            return ascending(self.attempt, compiled.sql, compiled.columns, size)
         return self.attempt(
             lambda link: grouped(link, compiled.sql, compiled.columns, size, self.scratch),
         )

@@ -16,19 +16,26 @@ from dprelease.schema.release import ReleaseSpec
 def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Family, ...]:
     """Return the families of all planned columns of a release, in declared order."""
     asked_by = spec.asked_by
-    by_query: dict[str, dict[str, FamilyTable]] = {}
+    family_of = {query: name for name, queries in spec.families.items() for query in queries}
+    by_family: dict[str, dict[str, FamilyTable]] = {}
     for column in columns:
         name = column.query.name
-        tables = by_query.setdefault(asked_by.get(name, name), {})
+        asked = asked_by.get(name, name)
+        tables = by_family.setdefault(family_of.get(asked, asked), {})
         known = tables[name].laws if name in tables else {}
         laws = {**known, column.measurement.name: column.mechanism}
         tables[name] = FamilyTable(column.query, laws)
-    return tuple(_family(spec, name, tuple(tables.values())) for name, tables in by_query.items())
+    return tuple(_family(spec, name, tuple(tables.values())) for name, tables in by_family.items())
 
 
 def _family(spec: ReleaseSpec, name: str, tables: tuple[FamilyTable, ...]) -> Family:
-    written = spec.queries.get(name)  # records are no queries
+    written = spec.queries.get(first_query(spec, name))  # records are no queries
     return Family(name, tables, None if written is None else step_of(name, written))
+
+
+def first_query(spec: ReleaseSpec, family: str) -> str:
+    """Return the query that a family's columns are told by, which all of its queries have alike."""
+    return spec.families.get(family, [family])[0]
 
 
 def with_step(spec: ReleaseSpec) -> frozenset[str]:
@@ -50,7 +57,9 @@ def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) 
         if family.step is None:
             continue
 
-        def place(*keys: str | int, query: str = family.name) -> Place:
+        asked = first_query(declaration.spec, family.name)
+
+        def place(*keys: str | int, query: str = asked) -> Place:
             return declaration.place("queries", query, *keys)
 
         for problem in _problems(declaration.spec, family):

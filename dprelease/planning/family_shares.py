@@ -29,7 +29,7 @@ from dprelease.consistency.shares.targets import (
     margin_limit,
 )
 from dprelease.errors import DpReleaseError, QueryError, raise_all
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.family_plan import families_of, first_query
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
@@ -174,7 +174,8 @@ def unreached(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
 
 
 def _placer(declaration: Declaration, family: str) -> Placer:
-    return lambda *keys: declaration.place("queries", family, *keys)
+    query = first_query(declaration.spec, family)
+    return lambda *keys: declaration.place("queries", query, *keys)
 
 
 def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
@@ -184,9 +185,10 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
     for family in families_of(declaration.spec, plan.columns):
         if not isinstance(family.step, Consistent) or len(family.tables) < 2:
             continue
-        asked = declaration.spec.queries[family.name]
+        asked = declaration.spec.queries[first_query(declaration.spec, family.name)]
         for agreed in agreed_columns(Shape.of(family.tables)):
-            if not is_settled(asked.columns[agreed.name]) and len(_noised(agreed)) > 1:
+            settled = is_settled(asked.columns[agreed.measurement.asked_by])
+            if not settled and len(_noised(agreed)) > 1:
                 yield Shared(family.name, agreed, family.step.spec)
 
 

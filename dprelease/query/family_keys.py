@@ -6,11 +6,11 @@ declared to lie, so no row can contradict itself, and every table is a sum of th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dprelease.query.keys import Key, KeySpace, key_of
+from dprelease.query.places import Places
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.table import Table
@@ -37,7 +37,7 @@ class FamilyKeys:
             if coarser is None:
                 most *= key.size
             elif coarser.column != key.column:
-                most *= max(Counter(coarser.ancestors).values())
+                most *= coarser.ancestors.most_alike
         return self.finest.size, most
 
 
@@ -85,19 +85,18 @@ def _keys(
     names: Sequence[str], declared: Sequence[CategoryColumn], columns: Mapping[str, Column]
 ) -> dict[str, Key]:
     leaf = names[-1]
-    ancestors: Sequence[int] = range(len(declared[-1].values or ()))
+    ancestors = Places(range(len(declared[-1].values or ())))
     keys: dict[str, Key] = {}
     for i in reversed(range(len(names))):
         made = key_of(names[i], declared[i])
         if isinstance(made, str):
             raise TypeError("a category can be a key")
-        parents = (0,) * made.size if i == 0 else _positions(names[i], names[i - 1], columns)
+        inside = [0] * made.size if i == 0 else _positions(names[i], names[i - 1], columns)
+        parents = Places(inside)
         if i < len(names) - 1:  # no row is read from it
             made = replace(made, nulls=None, others=None)
-        keys[names[i]] = replace(
-            made, level=i + 1, parents=parents, leaf=leaf, ancestors=tuple(ancestors)
-        )
-        ancestors = [parents[place] for place in ancestors]
+        keys[names[i]] = replace(made, level=i + 1, parents=parents, leaf=leaf, ancestors=ancestors)
+        ancestors = Places(parents[place] for place in ancestors)
     return {name: keys[name] for name in names}
 
 
@@ -111,7 +110,7 @@ def _above(name: str, columns: Mapping[str, Column]) -> list[str]:
     return found
 
 
-def _positions(name: str, above: str, columns: Mapping[str, Column]) -> tuple[int, ...]:
+def _positions(name: str, above: str, columns: Mapping[str, Column]) -> Sequence[int]:
     """Return where among the values of `above` each value of a column lies."""
     positions: Sequence[int] = ()
     for low in (name, *_above(name, columns)):
@@ -124,7 +123,7 @@ def _positions(name: str, above: str, columns: Mapping[str, Column]) -> tuple[in
         at = {value: i for i, value in enumerate(whole.values or ())}
         lies = [at[area] for area in part.above]
         positions = [lies[place] for place in positions] if positions else lies
-    return tuple(positions)
+    return positions
 
 
 def _refuse_overlaps(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, cast
 
+from dprelease.query.places import Places
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -17,6 +18,9 @@ from dprelease.schema.columns import (
     IntegerColumn,
 )
 from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
+from dprelease.schema.key_files import KeyValues
+
+NONE = Places(())
 
 KeyKind = Literal["text", "integer", "boolean", "date"]
 
@@ -42,9 +46,9 @@ class Key:
     others: int | None = None
     rest: bool = False
     level: int = 0
-    parents: Sequence[int] = ()
+    parents: Places = NONE
     leaf: str = ""
-    ancestors: Sequence[int] = ()
+    ancestors: Places = NONE
 
     @property
     def read_from(self) -> str:
@@ -55,6 +59,12 @@ class Key:
     def size(self) -> int:
         """Return the number of cells, with the one for rows that have none, if there is one."""
         return len(self.values) + self.rest
+
+    @property
+    def texts(self) -> KeyValues:
+        """Return the values as texts."""
+        held = self.values
+        return held if isinstance(held, KeyValues) else KeyValues(map(str, held))
 
     @property
     def whole(self) -> Sequence[int]:

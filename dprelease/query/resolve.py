@@ -11,6 +11,7 @@ from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
 from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.family_keys import FamilyKeys, family_keys
+from dprelease.query.family_members import AskedTogether
 from dprelease.query.invariants import exactly_published, refuse_invariants
 from dprelease.query.join import Join
 from dprelease.query.keys import Key, KeySpace, key_of
@@ -95,21 +96,25 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
     views = Views(declaration.tables, errors)
     asked_by = spec.asked_by
     families: dict[str, FamilyKeys] = {}
+    together = {name: AskedTogether(spec, name) for name in spec.families}
+    for one in together.values():
+        errors += one.problems(declaration.place)
+    family_of = {query: name for name, one in together.items() for query in one.queries}
     for name, asked in spec.tables_asked.items():
-        family = asked_by[name]
-        place = _placer(declaration, family, asked)
+        place = _placer(declaration, asked_by[name], asked)
         before = len(errors)
         view = views.of(declaration.tables[asked.source], asked, place)
         if view is None:
             continue
         resolver = _Resolver(view, place, errors)
         if asked.consistent is not None:
+            family = family_of[asked_by[name]]
             if family not in families:
-                found = family_keys(spec.queries[family], view.declared.table, resolver.refuse)
-                families[family] = found
-                neighbours = spec.budget.neighbours
-                refuse_invariants(spec.queries[family], neighbours, resolver.refuse)
-            exact = exactly_published(spec.queries[family], asked.keys_of_tables[0])
+                neighbours, all_of_it = spec.budget.neighbours, together[family]
+                refuse = _Resolver(view, all_of_it.placer(declaration.place), errors).refuse
+                families[family] = family_keys(all_of_it.asked, view.declared.table, refuse)
+                refuse_invariants(all_of_it.asked, neighbours, refuse)
+            exact = exactly_published(together[family].asked, asked.keys_of_tables[0])
             resolver = replace(resolver, family=families[family], exact=exact)
         query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         if len(errors) == before:

@@ -26,6 +26,7 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
 from dprelease.release.disk import refuse_full
 from dprelease.release.folder import Claim, claimed
+from dprelease.release.kept_files import keep_files
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.replaceable import MANIFEST, SIGNATURE
 from dprelease.schema.load import Declaration
@@ -110,16 +111,18 @@ def publishing(
         DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`; 015 for
         a disk that has no room for it.
     DeclarationError, BudgetError, LedgerError
-        As `charging`.
+        As `charging`; DP-RELEASE-020, as `keep_files`.
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
     written = _refuse_large(declaration, draft)
     target = output or declaration.folder / declaration.spec.output
+    copies = sum(file.size for file, _ in declaration.kept.values())
     with state.told_by_failures(), claimed(target, overwrite, state) as claim:
-        place = declaration.place("output")
-        refuse_full(claim.folder, claim.target.name, tables + written + ROOM, place)
+        place, needed = declaration.place("output"), tables + written + copies + ROOM
+        refuse_full(claim.folder, claim.target.name, needed, place)
         with charging(declaration, queries, plan, state, claim.target) as charged:
+            keep_files(declaration, claim.folder)
             yield Publication(claim, charged, state, declaration.key)
 
 

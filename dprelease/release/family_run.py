@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family
 from dprelease.release.execute import Publication
-from dprelease.release.streaming import streaming
+from dprelease.release.streaming import ahead, streaming
 from dprelease.tables import formats
 from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
 from dprelease.tables.field_notes import noted, noted_tables
@@ -58,7 +59,8 @@ def publish_family(
                 noticed = noted_tables(tables, notes[name])
                 written[name] = _written(folder, name, _marked(noticed, release.notes))
             continue
-        with streaming(engines[name], columns, bits, shown=MeasuredTables) as tables:
+        measured = partial(MeasuredTables, coded=True)
+        with streaming(engines[name], columns, bits, shown=measured) as tables:
             named = noted_tables(tables, notes[table.measured])
             marked = _marked(named, release.notes)
             written[table.measured] = _written(folder, table.measured, marked)
@@ -66,7 +68,8 @@ def publish_family(
         noised = [published_table(table, release.folder) for table in family.tables]
         tables = step_tables(family.outputs, family.step.values(noised))
         noticed = ((name, noted(table, notes[name])) for name, table in tables)
-        written |= _written_at_once(release.folder, noticed, release.notes)
+        with ahead(noticed, "dprelease-step") as made:
+            written |= _written_at_once(release.folder, made, release.notes)
     return written
 
 

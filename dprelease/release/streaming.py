@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dprelease.exact.answering import Answering, Spreading
 from dprelease.noise.noised_answers import answered
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     import pyarrow as pa
+
+
+Made = TypeVar("Made")
 
 
 class Shown(Protocol):
@@ -64,14 +67,24 @@ def streaming(
     if exact.size <= most:
         yield chunks
         return
+    with ahead(chunks, "dprelease-noise") as made:
+        yield made
+
+
+@contextmanager
+def ahead(chunks: Iterator[Made], name: str) -> Iterator[Iterator[Made]]:
+    """Yield what is made chunk by chunk, the next one in a thread of that name meanwhile.
+
+    All of it is made in that one thread, and none is left running.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(1, "dprelease-noise") as worker:
+    with ThreadPoolExecutor(1, name) as worker:
         yield _one_ahead(chunks, worker)
 
 
-def _one_ahead(chunks: Iterator[pa.Table], worker: ThreadPoolExecutor) -> Iterator[pa.Table]:
-    """Yield tables, the next one being made meanwhile."""
+def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[Made]:
+    """Yield chunks, the next one being made meanwhile."""
     coming = worker.submit(next, chunks, None)
     while (table := coming.result()) is not None:
         coming = worker.submit(next, chunks, None)

@@ -16,7 +16,6 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     Tag,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -37,15 +36,19 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.key_files import ValuesFrom, short_file, values_of
-from dprelease.schema.model import A_TYPE, Files, Model, refuse_twins
-from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie, once, parts_of_areas
+from dprelease.schema.key_files import (
+    AS_LISTED,
+    KeyValues,
+    ValuesFrom,
+    short_file,
+)
+from dprelease.schema.listed_values import listed_values
+from dprelease.schema.model import A_TYPE, Model, refuse_twins
+from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie
 from dprelease.schema.said import Decimals, Said, Told, ValueLabels
 from dprelease.schema.stand_ins import null_inside, refuse_stand_in, stand_ins
 from dprelease.schema.value_labels import (
     Listed,
-    labels_beside,
-    labels_of_rows,
     refuse_twice,
     refuse_unknown,
     to_listed,
@@ -242,7 +245,7 @@ class CategoryColumn(Computable):
     """
 
     type: Literal["category"]
-    values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA)] = None
+    values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA), AS_LISTED] = None
     values_from: (
         Annotated[ValuesFrom, BeforeValidator(short_file), ShortForm(TEXT_SCHEMA)] | None
     ) = None
@@ -263,24 +266,12 @@ class CategoryColumn(Computable):
             keys = "values and values_from"
             refuse("DP-RELEASE-008", found=keys, key="values_from")
         within = to_text(given["within"]) if "within" in given else None
-        labels = labels_beside(given.get("values"), within)
-        pairs: list[list[str]] = []
-        if "values_from" in given and isinstance(info.context, Files):
-            try:
-                spec = ValuesFrom.model_validate(short_file(given["values_from"]))
-            except ValidationError:
-                return made(given)  # which tells of it at its own place
-            pairs = values_of(spec, info.context, within)
-            if spec.labels is not None:
-                labels = labels_of_rows(spec.labels, pairs, 1 if within is None else 2)
-        elif within is not None and "values" in given:
-            pairs = parts_of_areas(given["values"], within)
-        elif labels:
-            pairs = [[value] for value in labels]
-        if within is not None:
-            once(pairs)
-        column = made({**given, "values": [pair[0] for pair in pairs]} if pairs else given)
-        column._above = () if within is None else tuple(pair[1] for pair in pairs)
+        found = listed_values(given, within, info.context)
+        if found is None:
+            return made(given)  # which tells of it at its own place
+        listed, labels = found
+        column = made({**given, "values": listed[0]} if listed[0] else given)
+        column._above = () if within is None else tuple(listed[1])
         column._labels = labels
         return column
 
@@ -296,7 +287,7 @@ class CategoryColumn(Computable):
 
     def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
         """Return the column with its values in another order, and where each of them lies."""
-        column = self.model_copy(update={"values": tuple(values)})
+        column = self.model_copy(update={"values": KeyValues(values)})
         column._above = tuple(above)
         return column
 

@@ -14,6 +14,7 @@ from dprelease.numerics.rounding import exact
 
 DROP = "drop"
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
+LONGEST_TEXT = 1000
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 RESERVED = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
@@ -83,7 +84,7 @@ def to_text(value: object) -> str:
             value, dict
         )
         refuse("DP-DECL-003", problem=f"a text is needed{beside}")
-    if len(value) > 1000 or UNUSABLE.search(value):
+    if len(value) > LONGEST_TEXT or UNUSABLE.search(value):
         refuse("DP-DECL-003", problem="a text of at most 1000 characters without NUL is needed")
     return value
 

@@ -11,6 +11,7 @@ import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.schema.languages import findings_of_texts
+from dprelease.schema.large_files import Find, KeptFile, find_beside, find_copies
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
 from dprelease.schema.nearest import nearest
 from dprelease.schema.release import ReleaseSpec
@@ -77,6 +78,8 @@ class Declaration:
     """Which party runs it, of a federated release; all of them have the same texts."""
     key: SigningKey | None = None
     """What signs its manifest, and the entries of a ledger that has signers."""
+    kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
+    """Files that are no texts, by their path as in `texts`: what they are, and where they lie."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path of the release file."""
@@ -91,7 +94,7 @@ class Declaration:
 def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise every finding together."""
     _refuse_data(path.name, Place(path.name), "a table schema", _SKETCHED)
-    files = Files(read_beside(path.parent))
+    files = Files(read_beside(path.parent), find_beside(path.parent))
     document = filled(read_document(path), Variables(), TABLES)
     _refuse_release(document)
     _find_peeked(document)
@@ -102,7 +105,8 @@ def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
     """Return the declared table of a Python mapping that has the form of a schema file."""
     text = yaml.safe_dump(_yaml_ready(values), sort_keys=False, allow_unicode=True)
     document = parse(text, folder / "schema")
-    return Declared(validate(Table, document, Files(read_beside(folder))), document, folder)
+    files = Files(read_beside(folder), find_beside(folder))
+    return Declared(validate(Table, document, files), document, folder)
 
 
 def _yaml_ready(value: object) -> object:
@@ -128,24 +132,37 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = read_beside(path.parent)
     document = read_document(path)
-    return _declaration(document, read, document.path.name, variables or {})
+    find = find_beside(path.parent)
+    return _declaration(document, read, find, document.path.name, variables or {})
 
 
 def declaration_of(text: str, path: Path) -> Declaration:
     """Return the release that a text declares, as if it stood in a file at `path`."""
-    return _declaration(parse(text, path), read_beside(path.parent), path.name, None)
+    read, find = read_beside(path.parent), find_beside(path.parent)
+    return _declaration(parse(text, path), read, find, path.name, None)
 
 
 def declaration_from_texts(
-    texts: Mapping[str, str], name: str, variables: Mapping[str, str] | None = None
+    texts: Mapping[str, str],
+    name: str,
+    variables: Mapping[str, str] | None = None,
+    kept: Mapping[str, KeptFile] | None = None,
+    folder: Path = Path(),
 ) -> Declaration:
-    """Return the declaration that the texts of a manifest hold; no file is read."""
-    document = parse(texts[name], Path(name))
-    return _declaration(document, lambda file: texts[file], name, variables or {})
+    """Return the declaration that the texts of a manifest hold, and the copies of `kept` files.
+
+    No other file is read; `folder` is that of the release.
+    """
+    document, find = parse(texts[name], Path(name)), find_copies(folder, kept or {})
+    return _declaration(document, lambda file: texts[file], find, name, variables or {})
 
 
 def _declaration(
-    document: Document, read: Callable[[str], str], name: str, given: Mapping[str, str] | None
+    document: Document,
+    read: Callable[[str], str],
+    find: Find,
+    name: str,
+    given: Mapping[str, str] | None,
 ) -> Declaration:
     """Return the release of a document; `given`: values of variables, None where it has none."""
     _refuse_table(document)
@@ -155,7 +172,7 @@ def _declaration(
     if given is not None:
         document, variables = prepared(document, read, texts, given)
     spec: ReleaseSpec | None = None
-    files = Files(read)
+    files = Files(read, find)
     try:
         spec = validate(ReleaseSpec, document, files)
     except DpReleaseError as error:
@@ -165,7 +182,7 @@ def _declaration(
     for i, file in enumerate(_table_files(document)):
         try:
             place = document.place("tables", i)
-            declared = _read_declared(file, document, read, texts, place, variables)
+            declared = _read_declared(file, document, files, texts, place, variables)
         except DpReleaseError as error:
             errors += _several(error)
             continue
@@ -182,7 +199,7 @@ def _declaration(
     raise_all(errors)
     if spec is None:
         raise AssertionError("a refused document has findings")
-    return Declaration(spec, document, tables, texts, dict(variables.values))
+    return Declaration(spec, document, tables, texts, dict(variables.values), kept=dict(files.kept))
 
 
 def prepared(
@@ -205,7 +222,7 @@ def _table_files(document: Document) -> list[str]:
 def _read_declared(
     file: str,
     release: Document,
-    read: Callable[[str], str],
+    beside: Files,
     texts: dict[str, str],
     place: Place,
     variables: Variables,
@@ -213,7 +230,7 @@ def _read_declared(
     _refuse_data(file, place, "a table schema", _SKETCHED)
     text, reason = None, ""
     try:
-        text = read(file)
+        text = beside.read(file)
     except UnicodeDecodeError as problem:
         reason = f"'{shortened(file)}' is {not_utf8(problem)}"
     except TooLarge:
@@ -224,12 +241,15 @@ def _read_declared(
         raise DeclarationError("DP-YAML-001", place=place, reason=reason)
     texts[file] = text
     folder = PurePosixPath(file).parent
-    files = Files(lambda name: read(str(folder / name)))
+    files = Files(
+        lambda name: beside.read(str(folder / name)), lambda name: beside.find(str(folder / name))
+    )
     document = filled(parse(text, release.path.parent / file), variables, TABLES)
     _refuse_release(document)
     _find_peeked(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
+    beside.kept.update({str(folder / name): held for name, held in files.kept.items()})
     return Declared(table, document, document.path.parent)
 
 

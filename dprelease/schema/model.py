@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
 from dprelease.schema.field_types import refuse
+from dprelease.schema.large_files import LARGEST_TEXT, Find, KeptFile, LargeFile, none_found
 from dprelease.schema.nearest import nearest
 from dprelease.schema.words import A_MAPPING, words_of
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
@@ -44,24 +45,28 @@ class Files:
     """Reads the files that a document names, and remembers their texts for the manifest."""
 
     read: Callable[[str], str]
+    find: Find = none_found
     texts: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """Return the text of a file named relative to the document."""
         self.texts[name] = self.read(name)
         return self.texts[name]
 
+    def large(self, name: str) -> LargeFile | None:
+        """Return a file that is read as it stands; None for one whose text the manifest holds."""
+        found = self.find(name)
+        return None if found is None else LargeFile(name, *found, self.kept)
+
 
 LONGEST_QUOTE = 100
 """Characters of a text that a message quotes."""
 
-LARGEST_FILE = 16 << 20
-"""Bytes of a file that a document names."""
-
 
 def read_beside(folder: Path) -> Callable[[str], str]:
     """Return a reader of UTF-8 files relative to `folder`; it raises as `read_file`."""
-    return lambda name: read_file(folder / name, LARGEST_FILE).decode("utf-8-sig")
+    return lambda name: read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
 
 
 def not_read(name: str, problem: Exception) -> str:

@@ -24,25 +24,27 @@ def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
     refuse("DP-SCHEMA-016", column=column, above=shortened(above), reason=reason)
 
 
-def parts_of_areas(values: object, within: str) -> list[list[str]]:
-    """Return each value with the area that it lies in, of lists of values by area.
+def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
+    """Return values, and of each the area that it lies in, of lists of values by area.
 
     A mapping of values, each with its label, is such a list too.
     """
     if not isinstance(values, Mapping):
         cannot_lie("this column", within, "nothing says where each of its values lies")
-    pairs: list[list[str]] = []
+    found: list[str] = []
+    lies: list[str] = []
     for area, parts in values.items():
         if not isinstance(parts, list | tuple | Mapping):
             refuse("DP-DECL-003", problem="a list of values is needed for each area", key="values")
-        pairs += [[to_text(part), to_text(area)] for part in parts]
-    return pairs
+        found += [to_text(part) for part in parts]
+        lies += [to_text(area)] * len(parts)
+    return found, lies
 
 
-def once(pairs: Sequence[Sequence[str]]) -> None:
+def once(values: Sequence[str], areas: Sequence[str]) -> None:
     """Raise DP-SCHEMA-017 for a value that lies in two areas."""
     lies: dict[str, str] = {}
-    for value, area, *_ in pairs:
+    for value, area in zip(values, areas, strict=True):
         if lies.setdefault(value, area) != area:
             fields = {"value": shortened(value), "one": shortened(lies[value])}
             refuse("DP-SCHEMA-017", column="this column", other=shortened(area), **fields)
@@ -106,5 +108,6 @@ def _in_order(
     if empty:
         area = shortened(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
-    order = sorted(range(len(values)), key=lambda i: position[lies[i]])
+    places = [position[area] for area in lies]
+    order = sorted(range(len(values)), key=places.__getitem__)
     return column.lying([values[i] for i in order], [lies[i] for i in order])

@@ -137,6 +137,7 @@ class QuerySpec(Told):
 
     `tables`: what readers are told of each, where the query stands for several, by their names.
     With `consistent`, all its tables agree: levels of a `hierarchy`, each with every marginal.
+    `family`: they also agree with those of the other queries that name the same one.
     """
 
     source: Text = Field(alias="from")
@@ -154,6 +155,7 @@ class QuerySpec(Told):
     share: Share = ShareSpec()
     histogram: HistogramSpec | None = None
     consistent: Consistent = None
+    family: Name | None = None
     private_keys: Annotated[
         PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
     ] = None
@@ -303,7 +305,7 @@ FormatName = Annotated[
 class Limits(Model):
     """What a plan may grow to before it is refused."""
 
-    max_cells: Annotated[Whole, Field(ge=1, le=10**9)] = 10_000_000
+    max_cells: Annotated[Whole, Field(ge=1, le=10**11)] = 10_000_000
     max_columns: Annotated[Whole, Field(ge=1, le=10**6)] = 10_000
 
 
@@ -379,6 +381,14 @@ class ReleaseSpec(Model):
             for query, spec in self.queries.items()
             for name, table in spec.tables(query).items()
         }
+
+    @property
+    def families(self) -> dict[str, list[str]]:
+        """Return the queries of each family by its name; of most, that of the only query."""
+        found: dict[str, list[str]] = {}
+        for name, query in self.queries.items():
+            found.setdefault(query.family or name, []).append(name)
+        return found
 
     @property
     def asked_by(self) -> dict[str, str]:

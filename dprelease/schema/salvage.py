@@ -16,6 +16,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from dprelease.errors import DeclarationError, Findings
+from dprelease.schema.large_files import find_beside
 from dprelease.schema.load import Declaration, Declared, prepared
 from dprelease.schema.model import Files, Model, read_beside
 from dprelease.schema.nearest import nearest
@@ -57,7 +58,8 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Decl
     queries = values.get("queries")
     if isinstance(queries, dict):
         values["queries"] = dict(_queries(queries, tables, lost))
-    spec, dropped = _model(ReleaseSpec, values, Files(read), STAND_INS)
+    files = Files(read, find_beside(path.parent))
+    spec, dropped = _model(ReleaseSpec, values, files, STAND_INS)
     if spec is None:
         return None
     inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]
@@ -92,13 +94,14 @@ def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
 
 def _table(folder: Path, name: str, lost: set[str], known: Variables) -> Declared | None:
     """Return what is left of a table; names of columns that are not are added to `lost`."""
-    read = read_beside(folder / Path(name).parent)
+    beside = folder / Path(name).parent
+    files = Files(read_beside(beside), find_beside(beside))
     try:
         text = read_beside(folder)(name)
         document = filled(parse(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
-    table, dropped = _model(Table, _values(document), Files(read), {})
+    table, dropped = _model(Table, _values(document), files, {})
     for path in [*dropped, *document.findings]:
         lost.update(_names(document, path))
     return None if table is None else Declared(table, document, document.path.parent)

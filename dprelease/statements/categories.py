@@ -36,10 +36,11 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
 
     `known`: a SELECT of the declared values, where a table of them is at hand.
     """
-    said = {value: _said(value) for value in values}
+    shown = _some(values)
+    said = {value: _said(value) for value in shown}
     text = text_of(source, stored)
     if FAMILY_OF[stored] == "texts":
-        return _found(text, said, known)
+        return _found(text, said, known, few=len(values) <= FEW)
     if twins(values) is not None:
         return None
     return _spelled(text, said)
@@ -49,7 +50,7 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
 def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the first two declared values that say the same, if any do."""
     first: dict[str, str] = {}
-    for value in values:
+    for value in () if _are_codes(values) else values:
         before = first.setdefault(_said(value), value)
         if before != value:
             return before, value
@@ -77,7 +78,27 @@ def _said(value: str) -> str:
     return value
 
 
-def _found(text: str, said: dict[str, str], known: str) -> str:
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return values on which a statement depends: of many codes of one length, very few.
+
+    No two of these say the same, and what they say is the number that they are, so that nothing
+    counts but their length and whether any has a zero in front.
+    """
+    if not _are_codes(values):
+        return values
+    zero = next((value for value in values if value.startswith("0")), None)
+    return values[:1] if zero in (None, values[0]) else (values[0], zero)
+
+
+def _are_codes(values: tuple[str, ...]) -> bool:
+    """Return whether values are many, and digits alone, equally many each."""
+    if len(values) <= FEW or len({*map(len, values)}) > 1:
+        return False
+    together = "".join(values)
+    return together.isascii() and together.isdigit()
+
+
+def _found(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
     """Return the declared value that a text says, or the text.
 
     An empty one is missing unless it is declared: as such readers leave what is missing, once odd
@@ -101,7 +122,7 @@ def _found(text: str, said: dict[str, str], known: str) -> str:
         arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
     if not arms:
         return other
-    if known or len(said) <= FEW:  # most texts are declared values, spelled as they are declared
+    if known or few:  # most texts are declared values, spelled as they are declared
         same = known or ", ".join(quoting.text(value) for value in said)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from dprelease.query.keys import KeySpace
+from dprelease.query.places import Places
 
 FINEST = "dp_finest"
 """The relation of finest cells: BIGINT `cell`, never NULL, and sums a0, a1, ..."""
 
 
 def coarser(
-    finest: KeySpace, keys: KeySpace, key_table: Callable[[Iterable[object]], str]
+    finest: KeySpace, keys: KeySpace, key_table: Callable[[Places], str]
 ) -> tuple[str, str]:
     """Return the cell of a table that a finest cell lies in, and the joins that it takes.
 
@@ -21,7 +22,7 @@ def coarser(
         Keys of the finest cells, and of the table: some of them, and maybe an area above the last
         level in its place.
     key_table
-        Makes a table (code, value) of texts, and gives its name.
+        Makes a table (code, value) of places, and gives its name.
     """
     places = {
         key.column: (stride, key.size)
@@ -34,6 +35,6 @@ def coarser(
         if key.read_from != key.column:  # areas above: where each leaf lies
             areas = key_table(key.ancestors)
             joins += f" JOIN {areas} ON {areas}.code = {code}"
-            code = f"CAST({areas}.value AS BIGINT)"
+            code = f"{areas}.value"
         terms.append(f"({code}) * {stride}")
     return " + ".join(terms) or "0::BIGINT", joins

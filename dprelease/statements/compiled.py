@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dprelease.query.places import Places
+
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """Public values of one text column, to be registered as a table (code, value)."""
+    """Public values of one text column, to be registered as a table (code, value).
+
+    Or places, whole numbers (BIGINT) in the place of texts.
+    """
 
     name: str
-    values: tuple[str, ...]
+    values: tuple[str, ...] | Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ so the sensitivity holds for what leaves the database.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement
+from dprelease.query.places import Places
 from dprelease.query.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
@@ -209,7 +210,7 @@ class Compiler:
 
     def _own_table(self, key: Key) -> str:
         """Return the name of the table of a key's values, one for all statements of the query."""
-        values = tuple(map(str, key.values))
+        values = key.texts
         if (key.column, values) not in self._named:
             self._named[key.column, values] = self._key_table(values)
         return self._named[key.column, values]
@@ -322,10 +323,10 @@ class Compiler:
         totals = [self._bounded(f"sum(a{j})", j) for j in range(len(self.vectors))]
         return f"SELECT {cell} AS cell, {', '.join(totals)}\nFROM {FINEST}{joins} GROUP BY 1"
 
-    def _key_table(self, values: Iterable[object]) -> str:
+    def _key_table(self, values: tuple[str, ...] | Places) -> str:
         """Return the name of a table (code, value) of public values."""
         name = f"dp_keys_{len(self.key_tables)}"
-        self.key_tables.append(KeyTable(name, tuple(map(str, values))))
+        self.key_tables.append(KeyTable(name, values))
         return name
 
     def _by_row(self) -> str:

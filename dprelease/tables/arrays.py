@@ -6,6 +6,7 @@ than all of their own work.
 
 from __future__ import annotations
 
+import sys
 from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,9 @@ WIDEST_STEP = 17
 FEW = 1 << 16
 """Values from which on Arrow's own functions are worth importing."""
 
+COMPUTE = "pyarrow.compute"
+"""Where they are; once loaded they serve few values as well."""
+
 
 def key_values(key: Key) -> pa.Array:
     """Return the declared values of a key, in order."""
@@ -41,7 +45,7 @@ def key_values(key: Key) -> pa.Array:
     return wrapped(pa.int64(), whole) if key.kind == "integer" else _booleans(whole)
 
 
-def taken(values: pa.Array, places: Integers) -> pa.Array:
+def taken(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
     """Return the values, as `key_values` makes them, at these places."""
     import pyarrow as pa
 
@@ -52,8 +56,8 @@ def taken(values: pa.Array, places: Integers) -> pa.Array:
     if kind != pa.string():
         numbers = np.frombuffer(values.buffers()[1], dtype=f"i{kind.bit_width // 8}")
         return wrapped(kind, numbers[places])
-    if len(places) >= FEW:
-        return values.take(wrapped(pa.int64(), places))
+    if max(len(places), len(values)) >= FEW or COMPUTE in sys.modules:
+        return values.take(wrapped(pa.int64(), places.astype(np.int64, copy=False)))
     known = values.to_pylist()
     return texts([known[place] for place in places.tolist()])
 

@@ -37,10 +37,13 @@ ROWS = 1 << 17
 
 
 class MeasuredTables:
-    """Noised integers as they were drawn, with their keys: all cells at once, or batch by batch."""
+    """Noised integers as they were drawn, with their keys: all cells at once, or batch by batch.
 
-    def __init__(self, columns: Sequence[PlannedColumn]) -> None:
-        self._keys = KeyArrays(columns[0].query)
+    `coded`: texts as codes and lists, which files are written from faster.
+    """
+
+    def __init__(self, columns: Sequence[PlannedColumn], *, coded: bool = False) -> None:
+        self._keys = KeyArrays(columns[0].query, coded=coded)
         self._done = 0
 
     def of(self, noisy: NoisyTable) -> pa.Table:

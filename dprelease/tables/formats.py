@@ -72,11 +72,16 @@ class Parquet:
         import pyarrow.parquet as pq
 
         said = any(field.metadata for field in schema)
+        plain = _plain(schema)
+        stored = said and plain.equals(schema)
         with pq.ParquetWriter(
-            path, schema, compression="zstd", write_statistics=False, store_schema=said
+            path, schema, compression="zstd", write_statistics=False, store_schema=stored
         ) as writer:
-            if schema.metadata and not said:  # what a step says of its rows; kept with the schema
-                writer.add_key_value_metadata(schema.metadata)
+            notes = dict(schema.metadata or {})
+            if said and not stored:  # codes are a way to write, and nobody's business
+                notes[ARROW] = base64.b64encode(plain.serialize().to_pybytes())
+            if notes and not stored:  # what a step says of its rows; else kept with the schema
+                writer.add_key_value_metadata(notes)
             yield _RowGroups(writer)
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
@@ -109,6 +114,17 @@ class Parquet:
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(path).read(columns)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with texts in the place of their codes."""
+    import pyarrow as pa
+
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    ]
+    return pa.schema(fields, metadata=schema.metadata)
 
 
 def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:

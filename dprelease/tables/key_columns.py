@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprelease.numerics.lattice import Integers
 from dprelease.query.keys import Key, KeySpace
 from dprelease.query.resolve import Query
-from dprelease.tables.arrays import key_values, taken, wrapped
+from dprelease.tables.arrays import flags, key_values, taken, wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,20 +49,57 @@ class PublicKeys:
             for key, stride, values in self._held
         }
 
+    def coded(self, first: int, last: int) -> dict[str, pa.Array]:
+        """Return what `of` does, texts as codes and a list of those that there are.
 
-def _column(key: Key, codes: Integers, values: pa.Array | None) -> pa.Array:
+        The list has them as they first occur, so that a file has the same bytes of both.
+        """
+        return {
+            key.column: _coded(key, stride, values, first, last)
+            for key, stride, values in self._held
+        }
+
+
+def _column(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | None) -> pa.Array:
     import pyarrow as pa
 
+    if key.kind == "boolean":
+        return flags(codes == 1)  # the places of false and true
     if values is not None:
         return taken(values, codes)
-    codes += key.whole[0]
-    return wrapped(pa.int64(), codes)
+    return wrapped(pa.int64(), codes.astype(np.int64, copy=False) + key.whole[0])
+
+
+def _coded(key: Key, stride: int, values: pa.Array | None, first: int, last: int) -> pa.Array:
+    import pyarrow as pa
+
+    places, begun, size = _places(first, last, stride), first // stride, len(key.values)
+    there = int(places[-1]) + 1 if len(places) else 0  # of values, one after the other
+    if values is None or key.kind != "text":
+        return _column(key, (places + begun) % size, values)
+    if there > size:
+        places %= size
+    listed = taken(values, (begun + np.arange(min(there, size))) % size)
+    codes = wrapped(pa.int32(), places.astype(np.int32, copy=False))
+    return pa.DictionaryArray.from_arrays(codes, listed)
+
+
+def _places(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
+    """Return how many values of a key lie between the first cell's and that of each other one."""
+    within = first % stride
+    if within + last - first < 1 << 31:  # numbers of half the length
+        return np.arange(within, within + last - first, dtype=np.int32) // np.int32(stride)
+    return np.arange(within, within + last - first) // stride
 
 
 class KeyArrays:
-    """The key columns of a query, a range of its cells at a time."""
+    """The key columns of a query, a range of its cells at a time.
 
-    def __init__(self, query: Query) -> None:
+    `coded`: texts as codes and lists, for files; else as they are.
+    """
+
+    def __init__(self, query: Query, *, coded: bool = False) -> None:
+        self._coded = coded
         self._private: dict[str, pa.Array] | None = None
         self._public = PublicKeys(query.keys if query.private is None else KeySpace(()))
         if query.private is not None:
@@ -71,4 +109,4 @@ class KeyArrays:
         """Return the key columns of cells `first` to `last` - 1, by name."""
         if self._private is not None:
             return {name: array[first:last] for name, array in self._private.items()}
-        return self._public.of(first, last)
+        return self._public.coded(first, last) if self._coded else self._public.of(first, last)

@@ -104,7 +104,8 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
 
 def _called(shape: Shape) -> str:
     """Return the name of the column of areas, which is no other's, whatever letters' case."""
-    published = {name for column in agreed_columns(shape) for name in estimate_columns(column)}
+    shown = [column for column in agreed_columns(shape) if column.is_shown]
+    published = {name for column in shown for name in estimate_columns(column)}
     taken = {name.casefold() for name in (*published, *(key.column for key in shape.attributes))}
     called = "area"
     while called in taken:
@@ -182,7 +183,7 @@ class _Column:
             estimates_of(one.name): partial(_batches, folder, estimates_of(one.name))
             for one in tables
         }
-        for agreed in agreed_columns(shape):
+        for agreed in (one for one in agreed_columns(shape) if one.is_shown):
             measured = Measured(agreed, noised)
             variances = on_lattice(measured, wanted)
             published = PublishedColumn(agreed, variances.structure.bits, files)

@@ -21,10 +21,10 @@ from dprelease.numerics.rounding import finite
 from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
 from dprelease.privacy.event import Event
 from dprelease.query.records import RecordColumn, Records, resolve_records
-from dprelease.schema.load import declaration_from_texts
 from dprelease.tables import formats
 from dprelease.tables.record_table import public_values
 from dprelease.verification.local_release import holds_records
+from dprelease.verification.report import declared_again
 from dprelease.verification.sealed import read_sealed
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def local_estimate(
     folder = Path(path)
     held = read_sealed(folder, FORMAT)
     event = _event(held, column, records)
-    part, declared, told = _column(held, event)
+    part, declared, told = _column(folder, held, event)
     law = _law(event)
     values = _read(folder, held, part, told, event.column)
     if not len(values):
@@ -111,12 +111,11 @@ def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
     return fitting[0]
 
 
-def _column(held: dict[str, Any], event: Event) -> tuple[Records, RecordColumn, TableMetadata]:
-    declared = held["declaration"]
+def _column(
+    folder: Path, held: dict[str, Any], event: Event
+) -> tuple[Records, RecordColumn, TableMetadata]:
     try:
-        declaration = declaration_from_texts(
-            declared["texts"], declared["release"], declared.get("variables")
-        )
+        declaration = declared_again(held, folder)
         for part in resolve_records(declaration):
             for column in part.columns:
                 if (part.name, column.name) == (event.query, event.column):

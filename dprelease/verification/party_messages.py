@@ -23,13 +23,13 @@ from dprelease.planning.federated_plan import (
 from dprelease.planning.guarantees import budget_of, within
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import ask_again
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.rebuilt import check_rebuilt, matched
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
-from dprelease.verification.report import Report, is_written, resolved_again
+from dprelease.verification.report import Report, declared_again, is_written, resolved_again
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,10 +85,11 @@ def _is_message(folder: Path, query: Query, told: TableMetadata) -> bool:
     return there and has_keys(path, query) and not has_nulls(path)
 
 
-def declared_queries(record: dict[str, Any]) -> tuple[tuple[Query, TableMetadata], ...]:
+def declared_queries(
+    folder: Path, record: dict[str, Any]
+) -> tuple[tuple[Query, TableMetadata], ...]:
     """Return the queries of a manifest that was verified, and what is said of their messages."""
-    held = record["declaration"]
-    declaration = declaration_from_texts(held["texts"], held["release"], held.get("variables"))
+    declaration = declared_again(record, folder)
     described = Described(declaration.spec)
     return tuple((query, described.messages(query)) for query in resolve_federated(declaration))
 

@@ -81,7 +81,7 @@ def resolved_again(
             report.found("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
-        declaration = declaration_from_texts(held["texts"], held["release"], held.get("variables"))
+        declaration = declared_again(record, report.path)
         if declares(declaration):
             return declaration, resolve(declaration)
         report.found("DP-VERIFY-009", why=other)
@@ -91,6 +91,23 @@ def resolved_again(
     except KeyError:
         report.found("DP-VERIFY-009", why="a file is missing")
     return None
+
+
+def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
+    """Return what a manifest declares, by its texts and the copies of files in its folder.
+
+    Raises
+    ------
+    KeyError
+        If a text is missing.
+    DpReleaseError
+        If it can't be declared so.
+    """
+    held = record["declaration"]
+    kept = manifest.kept_files(record)
+    return declaration_from_texts(
+        held["texts"], held["release"], held.get("variables"), kept, folder
+    )
 
 
 def is_written(

@@ -61,7 +61,7 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
         _refuse(f"{paths[0].name} does not verify ({report.findings[0].code})")
     _compare(paths, records)
     _check_parties(records)
-    declared = {each.name: (each, told) for each, told in declared_queries(records[0])}
+    declared = {each.name: (each, told) for each, told in declared_queries(paths[0], records[0])}
     chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
     if chosen not in declared:
         _refuse(f"name one of the queries {', '.join(declared)}")

@@ -22,11 +22,13 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true", help="beside Spark's own SQL, too")
     parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
     parser.add_argument("--census", action="store_true", help="tables that agree, alone")
+    parser.add_argument("--nation", action="store_true", help="with --census: all 51 states")
     parser.add_argument("--large", action="store_true", help="200 tables of --rows rows, alone")
     parser.add_argument("--picture", type=Path, help="draw how costs grow as an SVG, alone")
     given = parser.parse_args()
     if given.census:
-        census.run(Path(tempfile.gettempdir()) / "dprelease-census")
+        states = census.NATION_WIDE if given.nation else census.STATES
+        census.run(Path(tempfile.gettempdir()) / "dprelease-census", states=states)
         return
     if given.large:
         for rows in given.rows or [large.ROWS]:

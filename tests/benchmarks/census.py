@@ -1,9 +1,11 @@
-"""`make bench ARGS=--census`: both layers of one large state, and a whole release of a small one.
+"""`make bench ARGS=--census`: both layers of one large state, and releases from rows to files.
 
 The layers: 418,000 blocks in the tree of a large state, 2 x 2 x 63 cells, the finest table measured
 at blocks and eight tables above; noise stands in from NumPy, so that only the layers are timed. The
-release: an invented state (`examples/census/nation`), from rows to files, then verified. Each runs
-in a process of its own, whose peak memory is its own.
+releases are of invented people (`examples/census/nation`): a small state with all of its tables,
+then verified; and one table of 252 cells at each level of several states, with `--nation` of 51, by
+which it is told what each block costs. Each runs in a process of its own, whose peak memory is its
+own.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import chain, combinations
@@ -31,12 +33,38 @@ from examples.census.nation.generate import Size, codes, generate
 
 NATION = Path(__file__).parents[2] / "examples" / "census" / "nation"
 SIZES = (2, 2, 63)
+AT_ONCE = 10_000
 TABLES: list[Table] = [*chain.from_iterable(combinations(range(3), n) for n in range(4))]
-LARGE = Size(counties=254, tracts=27, block_groups=2.7, blocks=22.6)
+LARGE = Size(counties=254, tracts=27, block_groups=2.7, blocks=28.3)
 """About 418,000 blocks: as many as the largest states have."""
 
 RELEASED = Size(counties=20, tracts=20, blocks=20)
 """Of the release with its 25 tables of persons: about 30,000 blocks, 19 million measured cells."""
+
+
+STATES = Size(states=4, counties=62, tracts=26, block_groups=2.8, blocks=32.5)
+"""About 590,000 blocks: more cells than are held at once."""
+
+NATION_WIDE = Size(states=51, counties=62, tracts=26, block_groups=2.8, blocks=32.5)
+"""About 7.6 million blocks, 1.9 billion cells."""
+
+ONE_TABLE = """\
+title: One table at every level of a nation
+about: {languages: [en, es]}
+tables: [schemas/persons.yaml]
+budget: {rho: 2.5562, delta: 1e-10}
+mechanism: discrete_gaussian
+queries:
+  population:
+    from: persons
+    hierarchy: [state, county, tract, block_group, block]
+    marginals: [[adult, hispanic, race]]
+    columns: {persons: {count: "*"}}
+    consistent: {non_negative: true, publish: {down_to: block_group}}
+limits: {max_cells: 10000000000}
+duckdb: {memory_limit: 1GB}
+output: out/nation
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +115,9 @@ def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
     """Return counts of every level, those above sums of those below."""
     shares = rng.dirichlet(np.full(cells(SIZES, TABLES[-1]), 0.2))
     people = np.where(rng.random(tree.counts[-1]) < 0.28, 0, rng.poisson(30, tree.counts[-1]))
-    leaves = rng.poisson(people[:, None] * shares).astype(np.int32)
+    leaves = np.empty((len(people), len(shares)), np.int32)
+    for some in _slices(len(people)):
+        leaves[some] = rng.poisson(people[some, None] * shares)
     levels = [leaves.reshape(-1, *SIZES)]
     for parents, count in zip(reversed(tree.parents), reversed(tree.counts[:-1]), strict=True):
         above = np.zeros((count, *SIZES), np.int32)
@@ -98,8 +128,16 @@ def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
 
 def _noised(rng: np.random.Generator, truth: np.ndarray, table: Table) -> np.ndarray:
     left = tuple(1 + i for i in range(len(SIZES)) if i not in table)
-    margin = truth.sum(axis=left) if left else truth
-    return margin.astype(np.int32) + np.rint(rng.normal(0, 10**0.5, margin.shape)).astype(np.int32)
+    margin = truth.sum(axis=left, dtype=np.int32) if left else truth.copy()
+    for some in _slices(len(margin)):
+        noise = rng.normal(0, 10**0.5, margin[some].shape)
+        margin[some] += np.rint(noise).astype(np.int32)
+    return margin
+
+
+def _slices(size: int) -> Iterator[slice]:
+    """Yield some areas at a time, so that what is measured is not the memory of making them."""
+    yield from (slice(first, first + AT_ONCE) for first in range(0, size, AT_ONCE))
 
 
 def release(folder: Path, size: Size) -> list[Timed]:
@@ -118,19 +156,50 @@ def release(folder: Path, size: Size) -> list[Timed]:
     return [ran, _timed("verify", blocks, 568 + 25 + 3, begun, used)]
 
 
+def nation(folder: Path, size: Size) -> list[Timed]:
+    """Return what a release of one table at every level takes, its people made beforehand."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(NATION, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    begun, used = time.perf_counter(), time.process_time()
+    made = subprocess.run(
+        [sys.executable, "-m", "examples.census.nation.generate", str(folder / "data")]
+        + [f"--{name}={value}" for name, value in asdict(size).items()],
+        check=True,
+    )
+    assert made.returncode == 0
+    with (folder / "data" / "blocks.csv").open(encoding="utf-8") as file:
+        blocks = sum(1 for _ in file) - 1
+    generated = _timed("people made", blocks, 252, begun, used)
+    (folder / "nation.yaml").write_text(ONE_TABLE, encoding="utf-8")
+    import dprelease
+
+    begun, used = time.perf_counter(), time.process_time()
+    release = dprelease.read_release(folder / "nation.yaml")
+    release.plan()
+    declared = _timed("declared and planned", blocks, 252, begun, used)
+    begun, used = time.perf_counter(), time.process_time()
+    release.run()
+    return [generated, declared, _timed("a table at every level", blocks, 252, begun, used)]
+
+
 def _timed(work: str, blocks: int, cells_of_a_block: int, begun: float, used: float) -> Timed:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     seconds, processor = time.perf_counter() - begun, time.process_time() - used
     return Timed(work, blocks, blocks * cells_of_a_block, seconds, processor, peak)
 
 
-def run(folder: Path, large: Size = LARGE, released: Size = RELEASED) -> list[Timed]:
+def run(
+    folder: Path, large: Size = LARGE, released: Size = RELEASED, states: Size = STATES
+) -> list[Timed]:
     """Print and return the figures, each piece of work in a process of its own."""
     found = _apart("layers", None, large) + _apart("release", folder, released)
-    print(f"{'census':24}{'blocks':>9}{'cells, M':>10}{'seconds':>9}{'CPU s':>8}{'MB':>7}")
+    found += _apart("nation", folder, states)
+    heads = f"{'census':24}{'blocks':>10}{'cells, M':>10}{'seconds':>9}{'CPU s':>8}"
+    print(f"{heads}{'us/block':>10}{'MB':>7}")
     for one in found:
         numbers = f"{one.cells / 1e6:10.1f}{one.seconds:9.1f}{one.processor:8.1f}"
-        print(f"{one.work:24}{one.blocks:9,}{numbers}{one.megabytes:7,}")
+        each = f"{1e6 * one.processor / one.blocks:10.1f}"
+        print(f"{one.work:24}{one.blocks:10,}{numbers}{each}{one.megabytes:7,}")
     return found
 
 
@@ -145,7 +214,10 @@ def main(asked: str) -> None:
     """Do one piece of work, and print its figures as JSON."""
     work, folder, size = json.loads(asked)
     done: Sequence[Timed]
-    done = [layers(Size(**size))] if work == "layers" else release(Path(folder), Size(**size))
+    if work == "layers":
+        done = [layers(Size(**size))]
+    else:
+        done = {"release": release, "nation": nation}[work](Path(folder), Size(**size))
     print(json.dumps([asdict(one) for one in done]))
 
 

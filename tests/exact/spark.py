@@ -6,11 +6,13 @@ import datetime
 import decimal
 import os
 import random
+import signal
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from dprelease.exact.spark import pieces
 from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.exact.true_table import ExactTable
+from dprelease.noise.noised_vectors import FreshNoise
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
 from tests.exact.build import _held, ask, declare
@@ -56,6 +59,23 @@ class ConstantNoise:
             return {"rows": exact.vector("rows") + drawn}
         (self.folder / f"drawn-{drawn}").rename(self.folder / f"lost-{drawn}")
         raise RuntimeError("SECRET-4711")
+
+
+@dataclass(frozen=True)
+class KilledOnce:
+    """Adds fresh noise; of all calls, one ends its worker after it has drawn."""
+
+    columns: tuple[Any, ...]
+    folder: Path
+
+    def __call__(self, exact: ExactTable) -> dict[str, np.ndarray]:
+        found = FreshNoise(self.columns)(exact)
+        try:
+            (self.folder / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            return found
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("nobody survives that")
 
 
 @contextmanager

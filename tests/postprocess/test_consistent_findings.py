@@ -23,8 +23,25 @@ from tests.release.families_of_areas import declared
 WHOLE = "{non_negative: true}"
 BOTH = "{non_negative: true, publish: {records: true}}"
 REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
-    "a mean": (
-        {"columns": '{n: {count: "*"}, m: {mean: pay}}'}, "DP-CONSIST-011", "columns.m", "no count",
+    "a variance": (
+        {"columns": '{n: {count: "*"}, v: {variance: pay}}'}, "DP-CONSIST-011", "columns.v",
+        "no count",
+    ),
+    "a rounded mean": (
+        {"columns": '{n: {count: "*"}, m: {mean: pay, round_to: 5}}'}, "DP-CONSIST-011",
+        "columns.m", "rounded",
+    ),
+    "a mean without a variance": (
+        {"columns": "{m: {mean: pay}}", "mechanism": "staircase"}, "DP-CONSIST-012", "columns.m",
+        "staircase",
+    ),
+    "a mean alone, whole": (
+        {"columns": "{m: {mean: pay}}", "consistent": WHOLE}, "DP-CONSIST-013",
+        "consistent.non_negative", "there is none",
+    ),
+    "a name beside a mean": (
+        {"columns": "{m: {mean: pay}, m_se: {count: '*'}}"}, "DP-CONSIST-011", "columns.m",
+        "m_se",
     ),
     "distinct values": ({"columns": "{d: {count_distinct: age}}"}, "DP-CONSIST-011", "columns.d", ""),
     "rounding": ({"columns": "{n: {count: '*', round_to: 5}}"}, "DP-CONSIST-011", "columns.n", ""),

@@ -105,11 +105,12 @@ def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.Monk
     tried: list[int] = []
     fits = reading._fits
 
-    def seen(measured: Measured, found: Any, wanted: Any) -> bool:
+    def seen(measured: Measured, found: Any, wanted: Any, first: Any) -> bool:
         tried.append(found.structure.bits)
-        return fits(measured, found, wanted) and found.structure.bits <= 4
+        return fits(measured, found, wanted, first) and found.structure.bits <= 4
 
     monkeypatch.setattr(reading, "_fits", seen)
+    monkeypatch.setattr(reading, "is_within", lambda *_: False)
     coarse = published(family, tables)
     assert tried == [12, 8, 4]
     assert len(totals(coarse, "estimates")) == 1
@@ -119,6 +120,21 @@ def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.Monk
     cut = published(family, largest)
     assert len(totals(cut, "estimates")) == 1
     assert cut["estimates/pop_total"]["n"][0] < 0.9 * before["estimates/pop_total"]["n"][0]
+
+
+@pytest.mark.parametrize("draw", ["people", "a nation"])
+def test_one_pass_is_enough_where_its_bounds_tell(
+    draw: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same tables as where all of them are tried out."""
+    monkeypatch.setattr(reading, "FINEST", 11)
+    family = family_of(tmp_path, consistent=WHOLE)
+    tables = noised(family, DRAWS[draw])
+    with monkeypatch.context() as changed:
+        changed.setattr(reading, "_fits", lambda *_: pytest.fail("all of them were tried out"))
+        one = published(family, tables)
+    monkeypatch.setattr(reading, "is_within", lambda *_: False)
+    assert published(family, tables) == one
 
 
 def test_nothing_is_claimed_of_what_was_cut(tmp_path: Path) -> None:

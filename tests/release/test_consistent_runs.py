@@ -183,6 +183,6 @@ def test_a_run_that_is_killed_among_the_tables(tmp_path: Path) -> None:
 def test_findings_name_files_and_lines(tmp_path: Path) -> None:
     with pytest.raises(Findings) as caught:
         dprelease.Release(
-            declared(tmp_path, columns="{m: {mean: pay}, d: {count_distinct: age}}")
+            declared(tmp_path, columns="{m: {variance: pay}, d: {count_distinct: age}}")
         ).plan()
     assert all(one.place.file == "release.yaml" and one.place.line for one in caught.value.errors)

@@ -57,6 +57,11 @@ ASKED: dict[str, Template] = {
         cause="The tables are sums of {cells} finest cells; the limit is {limit}.",
         fix="ask for fewer attributes in one family of tables.",
     ),
+    "DP-CONSIST-030": Template(
+        cause="'{query}' can't be one of the family '{family}': {reason}.",
+        fix="let the queries of a family differ in their keys alone (group_by, marginals, cube or "
+        "rollup), or leave out `family`.",
+    ),
     "DP-CONSIST-020": Template(
         cause="The margin of '{column}' can't be as narrow as this target asks: with this budget "
         "it is {margin} at best.",

@@ -92,7 +92,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SCHEMA-004": Template(
         cause="The file of values can't be used: {reason}.",
-        fix="give a CSV file in UTF-8 with a header, and its column as {{file: ..., column: ...}}.",
+        fix="give a CSV file in UTF-8 with a header, or a Parquet file, and its column as "
+        "{{file: ..., column: ...}}.",
     ),
     "DP-SCHEMA-005": Template(
         cause="`{key}` of '{column}' is '{found}', which is neither 'drop' nor {allowed}{nearest}.",
@@ -240,6 +241,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The manifest of this release would be larger than {limit}: nobody could verify it.",
         fix="publish it as several releases, or declare shorter lists of keys: a manifest holds "
         "every text that the release is declared with.",
+    ),
+    "DP-RELEASE-020": Template(
+        cause="The file of values '{name}' changed after it was read.",
+        fix="run again when nobody writes to it.",
     ),
     "DP-RELEASE-011": Template(
         cause="The release has a ledger, but the table '{name}' has no owner.",

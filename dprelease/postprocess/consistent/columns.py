@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -16,11 +16,18 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.invariant import Invariant
 from dprelease.postprocess.consistent.shape import Placed, Shape, tree_of
 from dprelease.postprocess.families import FamilyTable
-from dprelease.query.measurement import Measurement, Published
+from dprelease.query.forms.centred_moments import MEAN, SUM
+from dprelease.query.forms.ratio import RATIO
+from dprelease.query.forms.single_part import MEASURED
+from dprelease.query.measurement import Form, Measurement, Published
+from dprelease.query.places import Places
 from dprelease.schema.asked import DEFAULT_CONFIDENCE
 
 SMALL = 8.0
 """Standard deviations of noise, in steps, below which margins have whole steps."""
+
+DERIVED: tuple[Form, ...] = (SUM, MEAN, RATIO)
+"""Forms of columns that are computed from two counts or sums."""
 
 Laws = tuple[tuple[tuple[Table, Law], ...], ...]  # by level, in declared order
 
@@ -31,6 +38,8 @@ class Agreed:
 
     shape: Shape
     column: Published
+    is_shown: bool = True
+    """Whether it is published, and not only what others are computed from."""
 
     @property
     def name(self) -> str:
@@ -51,6 +60,10 @@ class Agreed:
     def confidence(self) -> Fraction:
         """Return that of its margins and intervals: the declared one, or 95 %."""
         return self.column.margin or DEFAULT_CONFIDENCE
+
+    def at(self, confidence: Fraction | None) -> Agreed:
+        """Return it with margins at another confidence."""
+        return replace(self, column=replace(self.column, margin=confidence))
 
     def law_of(self, table: FamilyTable) -> Mechanism:
         """Return the noise of one table's cells."""
@@ -109,14 +122,27 @@ class Agreed:
 
 
 def agreed_columns(shape: Shape) -> tuple[Agreed, ...]:
-    """Return the columns of a family in declared order."""
-    return tuple(Agreed(shape, column) for column in shape.placed[0].table.query.columns)
+    """Return the counts and sums of a family in declared order.
+
+    Those that only others are computed from stand in the place of the first of these.
+    """
+    columns = shape.placed[0].table.query.columns
+    shown = {column.parts[0].name for column in columns if column.form not in DERIVED}
+    found: list[Agreed] = []
+    for column in columns:
+        if column.form not in DERIVED:
+            found.append(Agreed(shape, column))
+            continue
+        for part in column.parts:
+            if part.name not in shown:
+                shown.add(part.name)
+                alone = Published(part.name, MEASURED, (part,), part.unit)
+                found.append(Agreed(shape, alone, is_shown=False))
+    return tuple(found)
 
 
 @lru_cache(maxsize=8)
-def variances_of(
-    sizes: tuple[int, ...], parents: tuple[tuple[int, ...], ...], laws: Laws
-) -> Variances:
+def variances_of(sizes: tuple[int, ...], parents: tuple[Places, ...], laws: Laws) -> Variances:
     """Return the variances of a family; the same ones for the same declaration."""
     levels: list[Mapping[Table, Law]] = [dict(level) for level in laws]
     return Variances(Structure(sizes, tree_of(parents), levels, largest=1))

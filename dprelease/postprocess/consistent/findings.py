@@ -9,7 +9,8 @@ from typing import Any
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.postprocess.consistent.aims import wrong_targets
-from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.columns import DERIVED, Agreed
+from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
 from dprelease.postprocess.consistent.outputs import estimate_columns, whole_columns
 from dprelease.postprocess.consistent.shape import Shape
@@ -25,6 +26,8 @@ LEAST_LARGEST = 1 << 29
 """What totals may be at least, with FINE bits after the point."""
 
 FINE = 4
+
+CHANGED = "what is rounded, coded or left out afterwards adds up to nothing"
 
 
 def all_findings(
@@ -43,12 +46,16 @@ def all_findings(
 def _of_columns(
     columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
+    for column in columns[0].shape.placed[0].table.query.columns:
+        if column.form in DERIVED and column.post != NOTHING:
+            where = place("columns", column.name)
+            yield QueryError("DP-CONSIST-011", place=where, column=column.name, reason=CHANGED)
     for agreed in columns:
         reason = _why_not(agreed, spec)
         if reason is not None:
             yield QueryError(
                 "DP-CONSIST-011",
-                place=place("columns", agreed.name),
+                place=place("columns", agreed.measurement.asked_by),
                 column=agreed.name,
                 reason=reason,
             )
@@ -61,7 +68,7 @@ def _of_columns(
         for mechanism, table in without.items():
             yield QueryError(
                 "DP-CONSIST-012",
-                place=place("columns", agreed.name),
+                place=place("columns", agreed.measurement.asked_by),
                 column=agreed.name,
                 table=table,
                 mechanism=mechanism,
@@ -72,10 +79,10 @@ def _why_not(agreed: Agreed, spec: ConsistentSpec) -> str | None:
     column, aggregate = agreed.column, agreed.measurement.aggregate
     sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
     if column.form != MEASURED or not sums_rows:
-        return "it is no count or sum that is measured by itself"
+        return "it is no count or sum, and no mean or ratio of these"
     if column.post != NOTHING:
-        return "what is rounded, coded or left out afterwards adds up to nothing"
-    if spec.non_negative and aggregate.least < 0:
+        return CHANGED
+    if spec.non_negative and agreed.is_shown and aggregate.least < 0:
         return "values below 0 have sums below 0, and `non_negative` is asked"
     return None
 
@@ -109,7 +116,9 @@ def _asked_in_vain(
         yield ("zeros",), "estimates stay unbiased; only whole tables (`non_negative`) have zeros"
     elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():
         yield ("zeros",), "nothing is left that could be"
-    if spec.non_negative and not any(one.attributes == shape.everything for one in shape.placed):
+    if spec.non_negative and not any(one.is_shown for one in columns):
+        yield ("non_negative",), "whole tables are of counts and sums, of which there is none"
+    elif spec.non_negative and not any(one.attributes == shape.everything for one in shape.placed):
         names = ", ".join(key.column for key in shape.attributes)
         yield (
             ("non_negative",),
@@ -153,12 +162,15 @@ def _of_names(
     keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
     for told in (estimate_columns, whole_columns) if spec.non_negative else (estimate_columns,):
         taken = set(keys)
-        for agreed in columns:
-            for name in told(agreed):
+        published = {one.name: list(told(one)) for one in columns if one.is_shown}
+        if told is estimate_columns:
+            published |= {one.name: list(one.words) for one in derived_columns(shape)}
+        for column, names in published.items():
+            for name in names:
                 if name.casefold() in taken:
                     reason = f"'{name}' would be published beside it, which is another's name"
-                    where = place("columns", agreed.name)
-                    fields: dict[str, Any] = {"column": agreed.name, "reason": reason}
+                    where = place("columns", column)
+                    fields: dict[str, Any] = {"column": column, "reason": reason}
                     yield QueryError("DP-CONSIST-011", place=where, **fields)
                 taken.add(name.casefold())
 

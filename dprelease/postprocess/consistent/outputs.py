@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.derived import Derived, derived_columns
 from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.families import Flag, Lattice, Output, Real, Rows
 from dprelease.query.roles import Role
@@ -57,12 +58,13 @@ def all_outputs(
     `is_dense`: whether a whole table has a row for every cell.
     """
     for placed in estimated(shape, spec):
-        types, words = _merged([estimate_columns(column) for column in columns])
+        types, words = _merged(list(all_estimates(shape, columns)))
         keys = placed.table.query.keys
-        yield Output(estimates_of(placed.name), keys, types, words, roles=beside(columns, types))
+        named: list[Agreed | Derived] = [*columns, *derived_columns(shape)]
+        yield Output(estimates_of(placed.name), keys, types, words, roles=beside(named, types))
     if spec.non_negative:
         for placed in shape.placed:
-            types, words = _merged([whole_columns(column) for column in columns])
+            types, words = _merged([whole_columns(one) for one in columns if one.is_shown])
             keys = placed.table.query.keys
             listed: Rows = "cells" if is_dense(placed) else "some cells"
             roles = beside(columns, types)
@@ -81,7 +83,7 @@ BESIDE = {
 """What stands beside a column, by the ending of its name."""
 
 
-def beside(columns: Sequence[Agreed], types: Columns) -> dict[str, tuple[Role, str]]:
+def beside(columns: Sequence[Agreed | Derived], types: Columns) -> dict[str, tuple[Role, str]]:
     """Return the roles of what stands beside columns, as far as it is published."""
     named = {
         f"{column.name}_{ending}": (role, column.name)
@@ -93,6 +95,17 @@ def beside(columns: Sequence[Agreed], types: Columns) -> dict[str, tuple[Role, s
 
 
 Told = dict[str, tuple[Lattice | Real | Flag, str]]
+
+
+def all_estimates(shape: Shape, columns: Sequence[Agreed]) -> Iterator[Told]:
+    """Yield the columns of layer 1, in declared order of what they are for."""
+    shown = {one.name: estimate_columns(one) for one in columns if one.is_shown}
+    shown |= {
+        one.name: {name: (Real(), words) for name, words in one.words.items()}
+        for one in derived_columns(shape)
+    }
+    for column in shape.placed[0].table.query.columns:
+        yield shown[column.name]
 
 
 def estimate_columns(column: Agreed) -> Told:

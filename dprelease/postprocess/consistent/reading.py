@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.estimates import pieces
+from dprelease.consistency.estimates import FirstPass, first_pass, is_within, pieces
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
@@ -133,28 +133,39 @@ def on_lattice(
     Numbers that fit none are read cut from then on; all of them as 0 where that would cut exact
     ones, or where these contradict each other, and are not `sound`.
     """
+    return begun_on_lattice(measured, wanted, sound=sound)[0]
+
+
+def begun_on_lattice(
+    measured: Measured, wanted: Sequence[Sequence[Table]], *, sound: bool = True
+) -> tuple[Variances, FirstPass | None]:
+    """Return what `on_lattice` does, and the first pass over the numbers where it took one."""
     agreed = measured.agreed
     sizes, levels = agreed.shape.sizes, len(agreed.shape.levels)
     if not sound:
         measured.cap = 0
-        return agreed.variances.with_largest(_largest(sizes, 0))
+        return agreed.variances.with_largest(_largest(sizes, 0)), None
     spread = 3 ** len(sizes) * (2 * levels + 2)
     needed = spread * max(1, measured.largest_sum())
     for bits in range(FINEST, FINE - 1, -1):
         if bits in _possible(sizes) and needed <= _largest(sizes, bits):
-            return agreed.variances.with_largest(_largest(sizes, bits))
+            return agreed.variances.with_largest(_largest(sizes, bits)), None
     for bits in range(FINE, -1, -4):
         if bits in _possible(sizes):
             found = agreed.variances.with_largest(_largest(sizes, bits))
-            if _fits(measured, found, wanted):
-                return found
+            try:
+                first = first_pass(found, measured.read)
+            except FixedPointRangeError:
+                continue
+            if is_within(found, first) or _fits(measured, found, wanted, first):
+                return found, first
     tree = agreed.shape.tree
     fan = max(tree.most_children(level) for level in range(levels))
     most = min(_largest(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
     cells = sum(one.table.query.keys.size for one in agreed.shape.placed)
     cap = max(1, most // (spread * cells))
     measured.cap = cap if measured.exact_within(cap) else 0
-    return agreed.variances.with_largest(_largest(sizes, 0))
+    return agreed.variances.with_largest(_largest(sizes, 0)), None
 
 
 def _possible(sizes: tuple[int, ...]) -> range:
@@ -168,10 +179,12 @@ def _largest(sizes: tuple[int, ...], bits: int) -> int:
     return max(1 << n for n in lengths if value_bits(sizes, 1 << n) >= bits)
 
 
-def _fits(measured: Measured, found: Variances, wanted: Sequence[Sequence[Table]]) -> bool:
+def _fits(
+    measured: Measured, found: Variances, wanted: Sequence[Sequence[Table]], first: FirstPass
+) -> bool:
     """Return whether all estimates can be computed on a lattice, by computing them."""
     try:
-        for _piece in pieces(found, measured.read, wanted):
+        for _piece in pieces(found, measured.read, wanted, first=first):
             pass
     except FixedPointRangeError:
         return False

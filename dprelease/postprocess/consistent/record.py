@@ -9,6 +9,7 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.standard_errors import standard_errors
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.outputs import estimated, records_of
 from dprelease.postprocess.consistent.reading import FINEST
 from dprelease.postprocess.consistent.shape import Placed, Shape
@@ -39,6 +40,12 @@ def family_record(
         "zeros": [{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
         "records": None,
     }
+    computed = derived_columns(shape)
+    if computed:
+        record["computed"] = [
+            {"name": one.name, "formula": one.column.formula, "parts": list(one.column.part_names)}
+            for one in computed
+        ]
     if spec.non_negative:
         record["whole_tables"] = [
             {"name": one.name, "cells": "all" if is_dense(one) else "those that are not 0"}
@@ -72,6 +79,12 @@ def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list
             "margin around the whole number alone. In a table that lists only cells that are not "
             "0, all others are 0."
         )
+    if any(not agreed.is_shown for agreed in columns):
+        words.append(
+            "Means, ratios and sums that are computed from others are functions of their "
+            "estimates. A quotient is left out where the interval of its divisor is around 0; its "
+            "standard error is that of the first order. Whole tables have none of them."
+        )
     if spec.composition is not None:
         words.append(
             "Totals of areas that are badly measured are made from the composition of the area "
@@ -96,7 +109,7 @@ def _column(agreed: Agreed, spec: ConsistentSpec) -> dict[str, Any]:
         "standard_errors": [_errors(agreed, one) for one in estimated(shape, spec)],
         "refinement": [],
     }
-    if spec.non_negative:
+    if spec.non_negative and agreed.is_shown:
         how = refinement_of(agreed, spec)
         record["refinement"] = [
             {

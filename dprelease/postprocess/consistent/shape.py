@@ -14,6 +14,7 @@ from dprelease.consistency.algebra import Table, cells
 from dprelease.consistency.tree import Tree
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.keys import Key, KeySpace
+from dprelease.query.places import Places
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -87,9 +88,9 @@ class Shape:
         return (WHOLE, *(key.column for key in self.areas))
 
     @property
-    def parents(self) -> tuple[tuple[int, ...], ...]:
+    def parents(self) -> tuple[Places, ...]:
         """Return for each level below the whole the area above of each of its areas."""
-        return tuple(tuple(key.parents) for key in self.areas)
+        return tuple(key.parents for key in self.areas)
 
     @cached_property
     def tree(self) -> Tree:
@@ -116,6 +117,6 @@ class Shape:
 
 
 @lru_cache(maxsize=8)
-def tree_of(parents: tuple[tuple[int, ...], ...]) -> Tree:
+def tree_of(parents: tuple[Places, ...]) -> Tree:
     """Return the tree of one whole and these levels; the same one for the same family."""
-    return Tree(1, [np.array(level, np.int64) for level in parents])
+    return Tree(1, [level.numbers for level in parents])

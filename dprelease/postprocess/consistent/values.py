@@ -18,6 +18,7 @@ from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
     estimates_of,
@@ -25,7 +26,7 @@ from dprelease.postprocess.consistent.outputs import (
     records_of,
     whole_of,
 )
-from dprelease.postprocess.consistent.reading import Measured, on_lattice
+from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
 from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import Batch, NoisedTable
@@ -111,14 +112,14 @@ def _parts(
     column: Agreed, spec: ConsistentSpec, measured: Measured, wanted: list[list[Table]]
 ) -> Iterator[tuple[Piece, list[Whole], Variances, bool]]:
     sound = not any(contradictions(measured, non_negative=spec.non_negative))
-    variances = on_lattice(measured, wanted, sound=sound)
-    if not spec.non_negative:
-        for piece in pieces(variances, measured.read, wanted):
+    variances, first = begun_on_lattice(measured, wanted, sound=sound)
+    if not (spec.non_negative and column.is_shown):
+        for piece in pieces(variances, measured.read, wanted, first=first):
             none = [np.empty(0, np.int64)] * len(piece.ranges)
             yield piece, none, variances, measured.is_cut
         return
     how = refinement_of(column, spec)
-    for both in whole_pieces(variances, measured.read, how, wanted):
+    for both in whole_pieces(variances, measured.read, how, wanted, first=first):
         yield both.estimates, both.whole, variances, measured.is_cut
 
 
@@ -131,21 +132,25 @@ def _rows(
     cells = np.arange(start * each, stop * each)
     if placed.level <= lowest(shape, spec):
         values: dict[str, Integers | Floats | Flags] = {}
+        known: dict[str, tuple[Floats, Floats]] = {}
         for part in parts:
-            values |= _estimated(placed, part, start, stop, each)
+            made = _estimated(placed, part, start, stop, each)
+            name = part.column.name
+            known[part.column.measurement.name] = made[name], made[f"{name}_se"]
+            values |= made if part.column.is_shown else {}
+        for derived in derived_columns(shape):
+            values |= derived.values(known)
         yield estimates_of(placed.name), Batch(cells, values)
     if not spec.non_negative:
         return
+    shown = [(part, _whole(placed, part)) for part in parts if part.column.is_shown]
+    rows: slice | Integers = slice(None)
+    if not is_dense(placed):  # nothing is computed of what is not listed
+        rows = np.flatnonzero(np.logical_or.reduce([whole != 0 for _, whole in shown]))
     values = {}
-    some = np.zeros(len(cells), bool)
-    for part in parts:
-        made = _whole(placed, part, start, stop)
-        values |= made
-        some |= made[part.column.name] != 0
-    if not is_dense(placed):
-        kept = np.flatnonzero(some)
-        cells, values = cells[kept], {name: held[kept] for name, held in values.items()}
-    yield whole_of(placed.name), Batch(cells, values)
+    for part, whole in shown:
+        values |= _with_interval(placed, part, whole, rows, start, stop)
+    yield whole_of(placed.name), Batch(cells[rows], values)
 
 
 def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
@@ -154,15 +159,13 @@ def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
     return found
 
 
-def _estimated(
-    placed: Placed, part: _Part, start: int, stop: int, each: int
-) -> dict[str, Integers | Floats | Flags]:
+def _estimated(placed: Placed, part: _Part, start: int, stop: int, each: int) -> dict[str, Floats]:
     column, name = part.column, part.column.name
     bits, step = part.variances.structure.bits, part.column.step
     errors = standard_errors(part.variances, placed.attributes, placed.level, start, stop)
     if part.is_cut:
         errors = np.full(len(errors), math.nan)
-    values: dict[str, Integers | Floats | Flags] = {
+    values = {
         name: in_unit(placed.filed(part.tables[placed.attributes]), bits, step),
         f"{name}_se": np.repeat(errors * float(step), each),
     }
@@ -177,27 +180,36 @@ def _widths(placed: Placed, part: _Part, start: int, stop: int) -> Whole:
     return half_widths(part.variances, table, level, start, stop, part.column.quantile)
 
 
-def _whole(
-    placed: Placed, part: _Part, start: int, stop: int
-) -> dict[str, Integers | Floats | Flags]:
-    name, finest = part.column.name, part.column.shape.everything
+def _whole(placed: Placed, part: _Part) -> Integers:
+    """Return the cells of a whole table as they stand in its file."""
+    finest = part.column.shape.everything
     left = tuple(1 + i for i in finest if i not in placed.attributes)
-    whole = part.whole.sum(axis=left) if left else part.whole
-    estimates = part.tables[placed.attributes]
-    found = intervals(
-        estimates, _widths(placed, part, start, stop), whole, part.variances.structure.bits
-    )
+    whole: Integers = placed.filed(part.whole.sum(axis=left) if left else part.whole)
+    return whole
+
+
+def _with_interval(
+    placed: Placed, part: _Part, whole: Integers, rows: slice | Integers, start: int, stop: int
+) -> dict[str, Integers | Floats | Flags]:
+    """Return some rows of a whole table, each with its interval."""
+    name, shape = part.column.name, part.column.shape
+    each = shape.cells(placed)
+    widths = np.repeat(_widths(placed, part, start, stop), each)[rows]
+    estimates = placed.filed(part.tables[placed.attributes])[rows]
+    found = intervals(estimates, widths, whole[rows], part.variances.structure.bits)
     if part.is_cut:
         found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
-    possible = (~part.never).sum(axis=tuple(axis - 1 for axis in left)) > 0
-    found.lower[:, ~possible] = found.upper[:, ~possible] = found.moe[:, ~possible] = 0
-    found.adjusted[:, ~possible] = False
+    left = tuple(i for i in shape.everything if i not in placed.attributes)
+    possible = placed.filed((~part.never).sum(axis=left)[np.newaxis] > 0)
+    never = ~np.tile(possible, stop - start)[rows]
+    found.lower[never] = found.upper[never] = found.moe[never] = 0
+    found.adjusted[never] = False
     return {
-        name: placed.filed(whole),
-        f"{name}_lower": placed.filed(found.lower),
-        f"{name}_upper": placed.filed(found.upper),
-        f"{name}_moe": placed.filed(found.moe),
-        f"{name}_adjusted": placed.filed(found.adjusted),
+        name: whole[rows],
+        f"{name}_lower": found.lower,
+        f"{name}_upper": found.upper,
+        f"{name}_moe": found.moe,
+        f"{name}_adjusted": found.adjusted,
     }
 
 

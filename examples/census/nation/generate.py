@@ -15,8 +15,9 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,12 @@ ADULTS_ALONE = ("adult_correctional", "nursing", "military")
 LEVELS = ("state", "county", "tract", "block_group", "block")
 DIGITS = (2, 3, 6, 1, 4)
 EMPTY_BLOCKS = 0.28
+CODE = pa.dictionary(pa.int32(), pa.string())
+PERSONS = pa.schema(
+    [("block", CODE), ("quarters", CODE), ("adult", pa.bool_()), ("hispanic", pa.bool_()),
+     ("race", CODE)]
+)  # fmt: skip
+UNITS = pa.schema([("block", CODE), ("occupied", pa.bool_())])
 BLOCKS_WITH_QUARTERS = 0.02
 
 
@@ -147,7 +154,7 @@ def persons(
 
 
 def generate(folder: Path, size: Size, seed: int = 2020) -> None:
-    """Write the invented nation into a folder."""
+    """Write the invented nation into a folder, people and units state after state."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     by_level = codes(rng, size)
@@ -156,6 +163,23 @@ def generate(folder: Path, size: Size, seed: int = 2020) -> None:
     _write_list(folder / "quarters.csv", "quarters", QUARTERS)
     blocks, group_of = by_level[-1]
     tract_of = by_level[-2][1][group_of]
+    state_of = by_level[1][1][by_level[2][1][tract_of]]
+    ends = np.searchsorted(state_of, np.arange(len(by_level[0][0]) + 1))
+    with ExitStack() as files:
+        writers = [
+            files.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", schema))
+            for name, schema in (("persons", PERSONS), ("units", UNITS))
+        ]
+        for start, stop in pairwise(ends.tolist()):
+            tables = _people(rng, blocks[start:stop], tract_of[start:stop] - tract_of[start])
+            for writer, table in zip(writers, tables, strict=True):
+                writer.write_table(table)
+
+
+def _people(
+    rng: np.random.Generator, blocks: list[str], tract_of: Whole
+) -> tuple[pa.Table, pa.Table]:
+    """Return the persons and the housing units of a state, a row each."""
     units = households(rng, len(blocks))
     occupied = rng.binomial(units, 0.9)
     labels = {"block": blocks, "quarters": list(QUARTERS), "race": races()}
@@ -164,14 +188,13 @@ def generate(folder: Path, size: Size, seed: int = 2020) -> None:
         name: _text(values, labels[name]) if name in labels else pa.array(values)
         for name, values in columns.items()
     }
-    pq.write_table(pa.table(table), folder / "persons.parquet")
     of_unit = np.repeat(np.arange(len(blocks)), units)
     rank = np.arange(len(of_unit)) - np.repeat(np.cumsum(units) - units, units)
     columns_of_units = {
         "block": _text(of_unit, blocks),
         "occupied": pa.array(rank < np.repeat(occupied, units)),
     }
-    pq.write_table(pa.table(columns_of_units), folder / "units.parquet")
+    return pa.table(table, PERSONS), pa.table(columns_of_units, UNITS)
 
 
 def _text(numbers: NDArray[np.int64] | NDArray[np.bool_], labels: list[str]) -> pa.Array:

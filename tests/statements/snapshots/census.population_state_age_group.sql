@@ -13,5 +13,5 @@ placed AS (
 dp_finest AS (
   SELECT cell, sum(a0) AS a0 FROM placed WHERE cell IS NOT NULL GROUP BY cell
 )
-SELECT (CAST(dp_keys_3.value AS BIGINT)) * 8 + (dp_finest.cell // 9 % 8) * 1 AS cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0
+SELECT (dp_keys_3.value) * 8 + (dp_finest.cell // 9 % 8) * 1 AS cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0
 FROM dp_finest JOIN dp_keys_3 ON dp_keys_3.code = dp_finest.cell // 144 % 20 GROUP BY 1

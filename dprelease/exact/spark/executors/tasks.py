@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.arrow_numbers import array_of
+from dprelease.exact.key_tables import arrow_of
 from dprelease.exact.scanned import fill
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, sent
@@ -76,9 +77,7 @@ class Public:
     def made_known(self, link: Link) -> None:
         """Register all of it."""
         for keys in self.key_tables:
-            codes = np.arange(len(keys.values))
-            values = pa.array(list(keys.values), pa.string())
-            link.register(keys.name, pa.table({"code": codes, "value": values}))
+            link.register(keys.name, arrow_of(keys))
         if self.joined is not None:
             link.register(JOINED, unpacked(self.joined))
 

@@ -1,0 +1,115 @@
+"""True vectors that come from the engine in the order of cells, a range of them at a time.
+
+For tables of more cells than are held: the engine sorts its rows, on its disk if need be, and what
+is held is the range that is being noised. Every row of a source has been read before the first
+range is given out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.exact.arrow_numbers import numbers_of
+from dprelease.exact.true_table import Integers
+from dprelease.exact.vectors import batches
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dprelease.exact.table_reader import Attempt
+
+Rows = tuple[Integers, list[Integers]]
+"""Cells, ascending, and what stands there in each vector."""
+
+
+def ascending(
+    attempt: Attempt, sql: str, names: Sequence[str], size: int
+) -> dict[str, AscendingVector]:
+    """Return the vectors of a SELECT of whole cells and their numbers, one row each.
+
+    `attempt` works on the engine's connection, which has no other statement under way while ranges
+    are read; those before the one that was asked last take the statement anew.
+    """
+    ranges = _Ranges(attempt, f"SELECT * FROM ({sql}) ORDER BY cell", len(names), size)
+    ranges.begin()
+    return {name: AscendingVector(ranges, i) for i, name in enumerate(names)}
+
+
+class AscendingVector:
+    """One of the vectors; `vector[cells]` gives a range of it."""
+
+    def __init__(self, ranges: _Ranges, number: int) -> None:
+        self._ranges, self._number = ranges, number
+
+    def __getitem__(self, cells: slice) -> Integers:
+        """Return the integers of a range of cells."""
+        return self._ranges.of(cells)[self._number]
+
+    def __repr__(self) -> str:
+        return f"<AscendingVector of {self._ranges.size} cells>"
+
+
+@dataclass
+class _Ranges:
+    """The range of cells that is held of all vectors, and the rows that follow."""
+
+    attempt: Attempt
+    sql: str
+    number: int
+    size: int
+    _coming: Generator[Any, None, None] | None = None
+    _left: Rows | None = None
+    """Rows that came, and lie behind the range that is held."""
+    _held: tuple[int, int] = (0, 0)
+    _passed: int = 0
+    """The cell up to which rows were taken."""
+    _vectors: list[Integers] | None = None
+
+    def begin(self) -> None:
+        """Begin with the first row: the engine has read all others before it gives this one."""
+
+        def begun(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
+            return batches(link, self.sql, 1 + self.number)
+
+        self._coming = self.attempt(begun)
+        self._left, self._passed, self._vectors = self._next(), 0, None
+
+    def of(self, cells: slice) -> list[Integers]:
+        """Return all vectors at a range of cells."""
+        first, last, _ = cells.indices(self.size)
+        last = max(first, last)
+        if self._vectors is None or self._held != (first, last):
+            if first < self._passed:
+                self.begin()
+            self._vectors = self._filled(first, last)
+            self._held, self._passed = (first, last), max(self._passed, last)
+        return self._vectors
+
+    def _filled(self, first: int, last: int) -> list[Integers]:
+        vectors = [np.zeros(max(last - first, 0), np.int64) for _ in range(self.number)]
+        while self._left is not None:
+            cells, numbers = self._left
+            start, stop = np.searchsorted(cells, (first, last)).tolist()
+            for vector, values in zip(vectors, numbers, strict=True):
+                vector[cells[start:stop] - first] = values[start:stop]
+            if stop < len(cells):
+                self._left = cells[stop:], [values[stop:] for values in numbers]
+                break
+            self._left = self._next()
+        return vectors
+
+    def _next(self) -> Rows | None:
+        """Return the rows that follow; None behind the last."""
+        coming = self._coming
+        if coming is None:
+            return None
+        batch = self.attempt(lambda _link: next(coming, None))
+        if batch is None:
+            self._coming = None
+            return None
+        cells, *numbers = (numbers_of(column) for column in batch.columns)
+        return cells, numbers

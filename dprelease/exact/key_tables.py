@@ -1,0 +1,46 @@
+"""Tables of public values, for statements that look up where a value stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.exact.arrow_numbers import array_of
+from dprelease.query.places import Places
+from dprelease.statements.compiled import KeyTable
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+MANY = 10_000
+"""Values from which on they come by Arrow: as parameters each would be an object of its own."""
+
+GIVEN = "dp_keys_given"
+
+
+def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
+    """Make a table (code, value) of public values or places; raises as the engine."""
+    made = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT"
+    if not isinstance(table.values, Places) and len(table.values) <= MANY:
+        unnested = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
+        link.execute(f"{made} {unnested}", [list(table.values)])
+        return
+    link.register(GIVEN, arrow_of(table))
+    try:
+        link.execute(f"{made} code, value FROM {GIVEN}")
+    finally:
+        link.unregister(GIVEN)
+
+
+def arrow_of(table: KeyTable) -> pa.Table:
+    """Return codes and values as Arrow has them."""
+    import pyarrow as pa
+
+    if isinstance(table.values, Places):
+        values = array_of(table.values.numbers)
+    else:
+        values = pa.array(list(table.values), pa.string())
+    codes = array_of(np.arange(len(table.values), dtype=np.int64))
+    return pa.Table.from_arrays([codes, values], names=["code", "value"])

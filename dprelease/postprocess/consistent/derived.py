@@ -1,0 +1,121 @@
+"""Means, ratios and centred sums of a family, from the estimates of the sums and counts in them.
+
+Different vectors have independent noise, so that their estimates are uncorrelated. With estimates
+s, c of standard errors e_s, e_c:
+
+- s + m c has the error sqrt(e_s^2 + m^2 e_c^2), exactly;
+- r = s / c has, to first order (the delta method), sqrt(e_s^2 + r^2 e_c^2) / |c|. Its margin is
+  Fieller's: the farther end of all r with |s - r c| <= q sqrt(e_s^2 + r^2 e_c^2), which is an
+  interval where |c| > q e_c. Where c may be 0 nothing is known of a quotient: it is left out.
+
+Whole tables have none of these: they are biased, and a quotient of biased numbers has no error that
+could be told. Each operation is one correctly rounded float, the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.consistent.columns import DERIVED, Agreed, agreed_columns
+from dprelease.postprocess.consistent.shape import Shape
+from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.forms.centred_moments import MEAN, SUM
+from dprelease.query.measurement import Published
+
+Estimates = Mapping[str, tuple[Floats, Floats]]
+"""Estimates and their standard errors by measurement, in its unit."""
+
+_ROUNDED = 1 + 2.0**-40
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One column that is computed from two vectors of a family."""
+
+    column: Published
+    parts: tuple[Agreed, Agreed]
+
+    @property
+    def name(self) -> str:
+        """Return the column's name."""
+        return self.column.name
+
+    @property
+    def quantile(self) -> float:
+        """Return how many standard errors a margin of the column has."""
+        return max(part.at(self.column.margin).quantile for part in self.parts)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Return the columns that are published for it, with how each is computed."""
+        name = self.name
+        told = {
+            name: f"{self.column.formula}, of estimates",
+            f"{name}_se": "its standard error"
+            if self.column.form == SUM
+            else "its standard error to first order, where the divisor's interval is not around 0",
+        }
+        if self.column.margin is not None:
+            by = "standard errors" if self.column.form == SUM else "Fieller's interval"
+            words = f"its margin of error at {float(self.column.margin):g}, {by}"
+            told[f"{name}_moe"] = f"{words} with {self.quantile:.4f}"
+        return told
+
+    def values(self, estimates: Estimates) -> dict[str, Floats]:
+        """Return what is published of some cells."""
+        over, under = (estimates[part.measurement.name] for part in self.parts)
+        if self.column.form == SUM:
+            value, error, margin = self._sum(over, under)
+        else:
+            value, error, margin = self._quotient(over, under)
+        found = {self.name: value, f"{self.name}_se": error, f"{self.name}_moe": margin}
+        return {name: found[name] for name in self.words}
+
+    def _sum(
+        self, over: tuple[Floats, Floats], under: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats, Floats]:
+        total = narrowed(self.parts[0].measurement.aggregate, Sum)
+        center = float(total.center * total.step)
+        value = over[0] + center * under[0]
+        error = np.sqrt(over[1] * over[1] + (center * under[1]) * (center * under[1])) * _ROUNDED
+        return value, error, error * self.quantile
+
+    def _quotient(
+        self, over: tuple[Floats, Floats], under: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats, Floats]:
+        quantile = self.quantile
+        reach = quantile * under[1]
+        known = np.abs(under[0]) > reach
+        divisor = np.where(known, under[0], np.nan)
+        ratio = over[0] / divisor
+        passed = ratio * under[1]
+        error = np.sqrt(over[1] * over[1] + passed * passed) / np.abs(divisor)
+        part = (reach / divisor) * (reach / divisor)  # g < 1
+        left = 1.0 - part
+        root = np.sqrt(over[1] * over[1] * left + passed * passed)
+        width = (quantile * root / np.abs(divisor) + np.abs(ratio) * part) / left
+        return self._placed(ratio), error, width
+
+    def _placed(self, ratio: Floats) -> Floats:
+        """Return a mean around the middle of its bounds, and within them; a ratio as it is."""
+        if self.column.form != MEAN:
+            return ratio
+        total = narrowed(self.parts[0].measurement.aggregate, Sum)
+        ends = float(total.lower * total.step), float(total.upper * total.step)
+        placed: Floats = np.clip(ratio + float(total.center * total.step), *ends)
+        return placed
+
+
+def derived_columns(shape: Shape) -> tuple[Derived, ...]:
+    """Return the columns of a family that are computed from others, in declared order."""
+    of = {one.measurement.name: one for one in agreed_columns(shape)}
+    return tuple(
+        Derived(column, (of[column.parts[0].name], of[column.parts[1].name]))
+        for column in shape.placed[0].table.query.columns
+        if column.form in DERIVED
+    )

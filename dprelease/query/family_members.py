@@ -1,0 +1,106 @@
+"""Several declared queries whose tables agree: what they have in common, and who asks for a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from dprelease.errors import DpReleaseError, Place, QueryError
+from dprelease.schema.release import QuerySpec, ReleaseSpec
+from dprelease.schema.release_parts.shares import ShareSpec
+
+ALIKE = {
+    "source": "from", "join": "join", "derive": "derive", "where": "where",
+    "hierarchy": "hierarchy", "columns": "columns", "consistent": "consistent",
+    "private_keys": "private_keys",
+}  # fmt: skip
+"""What the queries of a family declare alike, by name in the model: they differ in keys alone."""
+
+Placer = Callable[..., Place]
+
+
+@dataclass(frozen=True)
+class AskedTogether:
+    """The queries of one family, in declared order; of most families it is one."""
+
+    spec: ReleaseSpec
+    family: str
+
+    @property
+    def queries(self) -> list[str]:
+        """Return their names."""
+        return self.spec.families[self.family]
+
+    @cached_property
+    def asked(self) -> QuerySpec:
+        """Return one query for all: that of the tables of each."""
+        first, *others = (self.spec.queries[name] for name in self.queries)
+        if not others:
+            return first
+        keys = [keys for asked in (first, *others) for keys in asked.attributes_asked]
+        none = {"group_by": (), "cube": (), "rollup": ()}
+        return first.model_copy(update={**none, "marginals": tuple(keys)})
+
+    def placer(self, place: Placer) -> Placer:
+        """Return places of what is found of all: in the query that asks for a key, or the first."""
+
+        def of_keys(*keys: str | int) -> Place:
+            query = self.queries[0]
+            if len(self.queries) > 1 and keys[0] == "marginals" and len(keys) == 3:
+                column = self.asked.marginals[int(keys[1])][int(keys[2])]
+                query = next(name for name in self.queries if column in self._keys(name))
+                keys = self.spec.queries[query].place_of_key(column)
+            return place("queries", query, *keys)
+
+        return of_keys
+
+    def _keys(self, query: str) -> set[str]:
+        return {key for keys in self.spec.queries[query].attributes_asked for key in keys}
+
+    def problems(self, place: Placer) -> Iterator[DpReleaseError]:
+        """Yield why the queries can't be one family; `place` gives places of the release file."""
+        first, *others = self.queries
+        for query in self.queries:
+            for key, reason in self._of_one(query):
+                yield self._refused(query, place("queries", query, key), reason)
+        for query in others:
+            for key, reason in self._unlike(query, first):
+                yield self._refused(query, place("queries", query, key), reason)
+        yield from self._twice(place)
+
+    def _refused(self, query: str, place: Place, reason: str) -> DpReleaseError:
+        return QueryError(
+            "DP-CONSIST-030", place=place, query=query, family=self.family, reason=reason
+        )
+
+    def _of_one(self, query: str) -> Iterator[tuple[str, str]]:
+        asked = self.spec.queries[query]
+        if asked.family is None:
+            if len(self.queries) > 1:
+                yield "from", "it is called as the family, and does not name it"
+            return
+        if asked.consistent is None:
+            yield "family", "it does not ask for `consistent` tables"
+        if asked.histogram is not None and len(self.queries) > 1:
+            yield "histogram", "its bands are keys of this query alone; declare a cut column"
+        if asked.share != ShareSpec() and len(self.queries) > 1:
+            yield "share", "its tables share one part of the budget, by their weights"
+
+    def _unlike(self, query: str, first: str) -> Iterator[tuple[str, str]]:
+        one, other = self.spec.queries[query], self.spec.queries[first]
+        for name, key in ALIKE.items():
+            if getattr(one, name) != getattr(other, name):
+                yield key, f"its `{key}` is not that of '{first}'"
+
+    def _twice(self, place: Placer) -> Iterator[DpReleaseError]:
+        """Yield tables that two of the queries ask for: each is measured once."""
+        seen: dict[frozenset[str], str] = {}
+        for query in self.queries:
+            asked = self.spec.queries[query]
+            for i, keys in enumerate(asked.attributes_asked):
+                other = seen.setdefault(frozenset(keys), query)
+                if other != query:
+                    at = ("marginals", i) if asked.marginals else ("family",)
+                    reason = f"its table by [{', '.join(keys)}] is one of '{other}' already"
+                    yield self._refused(query, place("queries", query, *at), reason)

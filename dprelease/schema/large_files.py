@@ -1,0 +1,96 @@
+"""Files that a declaration names and that are too large to be texts of a manifest.
+
+They are read whole, once, so that the digest is of the very bytes that were read. A release keeps a
+copy of each in its folder, named by that digest: who verifies it needs nothing else.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from dprelease.system.files import read_file
+
+LARGEST_TEXT = 16 << 20
+"""Bytes of any file that is a text of the manifest."""
+
+MOST_LISTED = 4 << 20
+"""Those of a file of values: several of these have to fit in one manifest."""
+
+LARGEST = 1 << 30
+"""Bytes of any file that a declaration names."""
+
+FOLDER = "declaration"
+"""The folder of copies, inside that of a release."""
+
+PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file as a manifest knows it: the SHA-256 of its bytes, their number, and its form."""
+
+    sha256: str
+    size: int
+    form: str
+
+    @property
+    def copy(self) -> str:
+        """Return the name of its copy, relative to the release's folder."""
+        return f"{FOLDER}/{self.sha256}.{self.form}"
+
+
+@dataclass(frozen=True)
+class LargeFile:
+    """One file to read; what it is gets known, by the name in the declaration, once it is read."""
+
+    name: str
+    path: Path
+    is_parquet: bool
+    known: dict[str, tuple[KeptFile, Path]] = field(repr=False)
+
+    def content(self) -> bytes:
+        """Return its bytes; raises as `read_file`."""
+        content = read_file(self.path, LARGEST)
+        digest = hashlib.sha256(content).hexdigest()
+        form = "parquet" if self.is_parquet else "csv"
+        file = KeptFile(digest, len(content), form)
+        if self.known.setdefault(self.name, (file, self.path))[0] != file:  # two columns name it
+            raise OSError(errno.EAGAIN, "it changes while it is read")
+        return content
+
+
+Find = Callable[[str], tuple[Path, bool] | None]
+"""Where a named file is if it is no text, and whether it is Parquet; None for texts."""
+
+
+def find_beside(folder: Path) -> Find:
+    """Return what finds files relative to a folder: Parquet, and those too large to be texts."""
+
+    def find(name: str) -> tuple[Path, bool] | None:
+        path = folder / name
+        if PurePosixPath(name).suffix.lower() in PARQUET:
+            return path, True
+        try:
+            return (path, False) if path.stat().st_size > MOST_LISTED else None
+        except (OSError, ValueError):
+            return None  # who reads it as a text tells why
+
+    return find
+
+
+def find_copies(folder: Path, kept: Mapping[str, KeptFile]) -> Find:
+    """Return what finds the copies in a release's folder."""
+
+    def find(name: str) -> tuple[Path, bool] | None:
+        file = kept.get(name)
+        return None if file is None else (folder / file.copy, file.form == "parquet")
+
+    return find
+
+
+def none_found(_name: str) -> None:
+    """Find nothing: every file is a text."""

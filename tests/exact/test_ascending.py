@@ -1,0 +1,94 @@
+"""Vectors that come in the order of cells: the same as those held whole, in any ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.errors import DataError
+from dprelease.exact import table_reader, vectors
+from dprelease.exact.ascending import AscendingVector, ascending
+from dprelease.exact.duckdb import Engine
+from tests.exact.build import ask, declare
+
+SIZE = 40
+ROWS = st.dictionaries(st.integers(0, SIZE - 1), st.integers(-(2**62), 2**62))
+RANGES = st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, SIZE + 5)), max_size=8)
+
+
+@contextmanager
+def made(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector]]:
+    """Yield two vectors: the numbers of rows, and their negatives."""
+    with duckdb.connect() as link, pytest.MonkeyPatch.context() as changed:
+        changed.setattr(vectors, "BATCH", batch)
+        link.execute("CREATE TABLE t (cell BIGINT, m0 BIGINT, m1 BIGINT)")
+        for cell, value in sorted(rows.items(), key=lambda one: -one[0]):
+            link.execute("INSERT INTO t VALUES (?, ?, ?)", [cell, value, -value])
+
+        def attempt(work: Callable[[Any], Any]) -> Any:
+            return work(link)
+
+        yield ascending(attempt, "SELECT * FROM t", ["a", "b"], SIZE)
+
+
+@given(ROWS, RANGES, st.integers(1, 7), st.booleans())
+def test_any_ranges_have_their_cells(
+    rows: dict[int, int], ranges: list[tuple[int, int]], batch: int, rising: bool
+) -> None:
+    """One after the other as noise asks for them, or back and forth."""
+    dense = np.array([rows.get(cell, 0) for cell in range(SIZE)])
+    with made(rows, batch) as found:
+        for first, last in sorted(ranges) if rising else ranges:
+            for name, sign in (("a", 1), ("b", -1)):
+                assert np.array_equal(found[name][first:last], sign * dense[first:last])
+        assert np.array_equal(found["b"][:], -dense)
+
+
+def test_an_engine_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    rows = pa.table({"k": rng.integers(0, 90_000, 5000), "v": rng.integers(0, 9, 5000)})
+    declared = declare({
+        "k": {"type": "integer", "lower": 0, "upper": 89_999},
+        "v": {"type": "integer", "lower": 0, "upper": 9},
+    })  # fmt: skip
+    query = ask(declared, {"n": {"count": "*"}, "v": {"sum": "v"}}, by=["k"])
+    with Engine.open(declared, rows) as engine:
+        whole = engine.run(query)
+        monkeypatch.setattr(vectors, "MOST_ROWS", 0)  # rows are too many to be added up singly
+        monkeypatch.setattr(table_reader, "MOST_ROWS", 2**32)
+        monkeypatch.setattr(table_reader, "HELD", 1000)
+        sorted_ = engine.run(query)
+        for first in range(0, 90_000, 7001):
+            cells = slice(first, min(first + 7001, 90_000))
+            for name in ("n", "v"):
+                assert np.array_equal(sorted_.block(name, cells), whole.block(name, cells))
+
+
+def test_nothing_of_an_engine_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it fails after the first rows."""
+    declared = declare({"k": {"type": "integer", "lower": 0, "upper": 99_999}})
+    query = ask(declared, {"n": {"count": "*"}}, by=["k"])
+    rows = pa.table({"k": np.arange(5000)})
+
+    def failing(*_given: Any) -> Iterator[Any]:
+        yield pa.record_batch({"cell": [7], "m0": [1]})
+        raise duckdb.Error("the cell 7 has secrets")
+
+    monkeypatch.setattr(vectors, "MOST_ROWS", 0)
+    monkeypatch.setattr(table_reader, "MOST_ROWS", 2**32)
+    monkeypatch.setattr(table_reader, "HELD", 1000)
+    monkeypatch.setattr("dprelease.exact.ascending.batches", failing)
+    with Engine.open(declared, rows) as engine:
+        table = engine.run(query)
+        assert table.block("n", slice(0, 7)).sum() == 0
+        with pytest.raises(DataError, match="DP-DATA-006") as caught:
+            table.block("n", slice(7, 9))
+        assert "secrets" not in str(caught.value)

@@ -1,0 +1,114 @@
+"""Means, ratios and centred sums of a family: what they are of, their errors, and where there are none."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import dprelease
+from dprelease.planning.family_plan import families_of
+from dprelease.planning.prepare import prepare
+from dprelease.postprocess.consistent.derived import Derived, derived_columns
+from dprelease.postprocess.consistent.shape import Shape
+from tests.release.families_of_areas import declared, published
+
+COLUMNS = (
+    "{n: {count: pay}, pay: {sum: pay, margin: 0.9}, mean: {mean: pay, margin: 0.9}, "
+    "part: {ratio: [pay, age], margin: true}}"
+)
+
+
+def derived(folder: Path) -> dict[str, Derived]:
+    declaration = declared(folder, columns=COLUMNS)
+    _, plan = prepare(declaration)
+    (family,) = families_of(declaration.spec, plan.columns)
+    return {one.name: one for one in derived_columns(Shape.of(family.tables))}
+
+
+@pytest.mark.parametrize("consistent", ["true", "{non_negative: true}"])
+def test_they_follow_from_published_parts(consistent: str, tmp_path: Path) -> None:
+    """The mean times the count is the sum, to rounding; whole tables have neither."""
+    folder = published(
+        tmp_path, columns=COLUMNS, consistent=consistent, budget="epsilon: 4, delta: 1e-6"
+    )
+    report = dprelease.verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+    seen = 0
+    for path in sorted((folder / "estimates").glob("*.parquet")):
+        held = pq.read_table(path).to_pandas()
+        assert list(held.columns)[-9:] == [
+            "n_se", "pay", "pay_se", "pay_moe", "mean", "mean_se", "mean_moe", "part", "part_se", "part_moe"
+        ][-9:]  # fmt: skip
+        known = held.dropna(subset=["mean"])
+        inside = known[(known["mean"] > 0) & (known["mean"] < 100)]
+        total = (inside["mean"] * inside["n"]).tolist()
+        assert total == pytest.approx(inside["pay"].tolist(), rel=1e-9, abs=1e-6)
+        assert (known["mean_moe"] >= 1.6 * known["mean_se"]).all()
+        assert held["part"].isna().equals(held["part_se"].isna())
+        seen += len(known)
+    assert seen > 20
+    for path in (folder / "tables").glob("*.parquet"):
+        assert not {"mean", "pay", "part"} & set(pq.read_schema(path).names)
+        assert "n" in pq.read_schema(path).names
+
+
+def test_errors_are_those_of_drawn_estimates(tmp_path: Path) -> None:
+    """With normal parts: standard errors to first order, and Fieller's intervals hold as promised."""
+    rng = np.random.default_rng(3)
+    draws, confidence = 200_000, 0.9
+    found = derived(tmp_path)
+    mean, quantile = found["mean"], found["mean"].quantile
+    assert quantile >= NormalDist().inv_cdf(0.95)
+    total, count = (part.measurement.name for part in mean.parts)
+    for truth, errors, first_order in (
+        ((300.0, 90.0), (12.0, 2.0), True),
+        ((40.0, 6.0), (12.0, 2.0), False),
+    ):
+        s = rng.normal(truth[0], errors[0], draws)
+        c = rng.normal(truth[1], errors[1], draws)
+        made = mean.values({
+            total: (s, np.full(draws, errors[0])), count: (c, np.full(draws, errors[1]))
+        })  # fmt: skip
+        center = made["mean"] - np.clip(s / c + 50, 0, 100)
+        known = ~np.isnan(made["mean"])
+        assert np.nanmax(np.abs(center)) < 1e-9
+        assert known.tolist() == (np.abs(c) > quantile * errors[1]).tolist()
+        if first_order:
+            exact = np.std(s / c)
+            assert np.nanmean(made["mean_se"]) == pytest.approx(exact, rel=0.02)
+        target = 50 + truth[0] / truth[1]
+        plain = s[known] / c[known] + 50
+        holds = np.abs(plain - target) <= made["mean_moe"][known]
+        least = confidence - 6 * (confidence * (1 - confidence) / draws) ** 0.5
+        assert (
+            holds.sum() + (~known).sum() >= least * draws
+        )  # where nothing is said, nothing is wrong
+
+
+def test_sums_around_the_middle_have_exact_errors(tmp_path: Path) -> None:
+    found = derived(tmp_path)["pay"]
+    total, count = (part.measurement.name for part in found.parts)
+    made = found.values({
+        total: (np.array([-30.0]), np.array([3.0])), count: (np.array([10.0]), np.array([0.5]))
+    })  # fmt: skip
+    assert made["pay"].tolist() == [-30 + 50 * 10]
+    exact = Fraction(3) ** 2 + (50 * Fraction(1, 2)) ** 2
+    assert made["pay_se"][0] ** 2 == pytest.approx(float(exact), rel=1e-11)
+    assert made["pay_se"][0] ** 2 >= float(exact)
+
+
+def test_a_divisor_that_may_be_nothing(tmp_path: Path) -> None:
+    """No quotient, no error, no margin: whatever the numbers are, nothing is raised."""
+    part = derived(tmp_path)["part"]
+    over, under = (one.measurement.name for one in part.parts)
+    s = np.array([5.0, 5.0, 0.0, 1e18, -1e18, np.nan])
+    for c in (0.0, -0.0, 1e-300, -1.0):
+        made = part.values({over: (s, np.ones(6)), under: (np.full(6, c), np.full(6, 2.0))})
+        assert all(np.isnan(values).all() for values in made.values())
+    made = part.values({over: (s, np.ones(6)), under: (np.full(6, -1e6), np.full(6, 2.0))})
+    assert np.isfinite(made["part"][:5]).all()
