@@ -60,6 +60,17 @@ def test_json_answers(tmp_path: Path) -> None:
     assert failed["findings"][0]["state"] == "no row was read, no budget was spent"
 
 
+def test_check_tells_what_lacks_a_label(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    assert json.loads(call("check", str(path), "--json")[1])["without_label"] == []
+    text = path.read_text()
+    assert text.count("{sum: pay,") == 1
+    path.write_text(text.replace("{sum: pay,", "{sum: pay, label: Pay,"))
+    code, out, _ = call("check", str(path))
+    assert code == 0
+    assert "Without a label, unlike others: by_city.people, all.rows." in out
+
+
 def test_exit_codes(tmp_path: Path) -> None:
     release = write(tmp_path)
     text = release.read_text()
