@@ -1,0 +1,1 @@
+"""The manual: pages in Markdown, and what is written into them from the code."""

@@ -1,0 +1,51 @@
+"""The public names of the package, by Sphinx's own reading of docstrings."""
+
+from __future__ import annotations
+
+import inspect
+
+import dprelease
+
+ACCESSOR = "dprelease.accessor.frame.DpAccessor"
+BESIDE = {
+    "What rows in groups answer": "dprelease.accessor.groups.Grouped",
+    "What several tables are": "dprelease.accessor.tables.Tables",
+    "What a plan is": "dprelease.planning.plan.Plan",
+    "What `verify` finds": "dprelease.verification.report.Report",
+    "What an estimate is": "dprelease.verification.estimates.Estimate",
+}
+"""Classes that public functions return, by the title of their sections."""
+
+
+def pages() -> str:
+    """Return directives for all public names, and for what they return."""
+    things = {name: getattr(dprelease, name) for name in dprelease.__all__}
+    functions = [_directive("autofunction", one) for one in things.values() if _is_function(one)]
+    classes = [_class(_path(one)) for one in things.values() if inspect.isclass(one)]
+    parts = ["## Functions", *functions, "## Classes", *classes]
+    parts += ["## `df.dp`", _class(ACCESSOR, ":inherited-members: object")]
+    for title, path in BESIDE.items():
+        parts += [f"## {title}", _class(path)]
+    parts += ["## Errors", _rst("automodule", "dprelease.errors")]
+    return "\n\n".join(parts)
+
+
+def _is_function(thing: object) -> bool:
+    return inspect.isfunction(thing) or hasattr(thing, "cache_info")
+
+
+def _path(thing: object) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"  # type: ignore[attr-defined]
+
+
+def _directive(kind: str, thing: object) -> str:
+    return _rst(kind, _path(thing))
+
+
+def _class(path: str, *options: str) -> str:
+    return _rst("autoclass", path, ":members:", *options)
+
+
+def _rst(kind: str, path: str, *options: str) -> str:
+    inner = "".join(f"\n   {option}" for option in options)
+    return f"```{{eval-rst}}\n.. {kind}:: {path}{inner}\n```"

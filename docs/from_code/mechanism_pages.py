@@ -1,0 +1,40 @@
+"""The table of mechanisms, and what the file of each says of its law and its guarantee."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+from docs.from_code.markdown import anchor, plain, table
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
+
+
+def pages() -> str:
+    """Return the table, then a section for every mechanism and every choice."""
+    kinds = [registry.get(name) for name in registry.names()]
+    sections = [_section(kind) for kind in kinds]
+    chosen = [_section(registry.get_selection(name)) for name in registry.selection_names()]
+    heads = [mechanisms(), "## Noise", *sections, "## Choices among candidates", *chosen]
+    return "\n\n".join(heads)
+
+
+def mechanisms() -> str:
+    """Return a row for every mechanism: its summary as far as its guarantee, which is a column."""
+    heads = ("name", "noise", "guarantee", "when to use", "parameters")
+    return table(heads, [_row(registry.get(name)) for name in registry.names()])
+
+
+def _row(kind: type[Mechanism]) -> tuple[str, ...]:
+    noise, _, _ = kind.summary.partition(";")
+    guarantee = "pure" if kind.pure else "approximate"
+    bounded = ", bounded" if kind.bounded else ""
+    shapes = ", ".join(f"`{shape.name}`" for shape in kind.shapes)
+    name = f"[`{kind.name}`](#mechanism-{kind.name})"
+    return name, plain(noise), guarantee + bounded, plain(kind.use), shapes
+
+
+def _section(kind: type[Randomizer]) -> str:
+    text = inspect.getdoc(importlib.import_module(kind.__module__)) or ""
+    return f"{anchor(f'mechanism-{kind.name}')}\n### {kind.name}\n\n```text\n{text}\n```"
