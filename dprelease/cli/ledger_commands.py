@@ -27,9 +27,15 @@ def init(
     ledger: File,
     name: Annotated[str, typer.Option("--table", help="The table's declared name.")],
     owner: Annotated[str, typer.Option(help="The owner's id, as in the table's schema.")],
-    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER")] = None,
-    delta: Annotated[str, typer.Option(metavar="NUMBER")] = "0",
-    rho: Annotated[str | None, typer.Option(metavar="NUMBER")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="The whole budget, or the rho instead.")
+    ] = None,
+    delta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="0 for a pure budget; with a rho, left out.")
+    ] = "0",
+    rho: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="The whole budget, in place of an epsilon.")
+    ] = None,
     unit: Annotated[
         str | None, typer.Option(help="The id column of the privacy unit; absent: each row.")
     ] = None,

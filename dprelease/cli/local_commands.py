@@ -62,7 +62,9 @@ def estimate(
     records: Annotated[
         str | None, typer.Option(help="The name of the records, if there are several.")
     ] = None,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999999)] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.999999, help="How often the margin holds the truth.")
+    ] = 0.95,
     as_json: AsJson = False,
 ) -> None:
     """Estimate a mean, or frequencies, from the noised records of a local release."""

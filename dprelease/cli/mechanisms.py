@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List the mechanisms, or compare them under a budget.")
 
-Number = typer.Option(show_default=False, metavar="NUMBER")
+Number = typer.Option(show_default=False, metavar="NUMBER", help="The budget of all answers.")
 
 
 @app.callback(invoke_without_command=True)

@@ -48,8 +48,10 @@ def ask(
     schema: Annotated[
         list[Path], typer.Option(help="A table schema; repeat it for several tables.")
     ],
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", show_default=False)],
-    delta: Annotated[str, typer.Option(metavar="NUMBER")] = "0",
+    epsilon: Annotated[
+        str, typer.Option(metavar="NUMBER", help="The answer's budget.", show_default=False)
+    ],
+    delta: Annotated[str, typer.Option(metavar="NUMBER", help="0 for a pure guarantee.")] = "0",
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
     mechanism: Annotated[str, typer.Option(help="A mechanism's name.")] = "auto",
     ledger: Annotated[Path | None, typer.Option(help="A ledger that is charged.")] = None,

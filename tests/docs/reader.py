@@ -22,7 +22,7 @@ RUNNER = CliRunner()
 NESTED = ("queries", "columns")
 """Keys whose parts are added to what is there; of all others a part is the whole."""
 
-NOT_RUN = ("docker ", "pip ", "make ", "python -m examples.")
+NOT_RUN = ("cd ", "docker ", "pip ", "make ", "python -m examples.")
 """Commands of other programs, which other tests run, by what they begin with."""
 
 

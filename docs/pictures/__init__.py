@@ -1,0 +1,1 @@
+"""Pictures of the manual, and the scripts that draw them."""
