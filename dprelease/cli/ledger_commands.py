@@ -31,7 +31,7 @@ def init(
         str | None, typer.Option(metavar="NUMBER", help="The whole budget, or the rho instead.")
     ] = None,
     delta: Annotated[
-        str, typer.Option(metavar="NUMBER", help="0 for a pure budget; with a rho, left out.")
+        str, typer.Option(metavar="NUMBER", help="Of the epsilon; 0 for a pure budget.")
     ] = "0",
     rho: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="The whole budget, in place of an epsilon.")

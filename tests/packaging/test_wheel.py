@@ -1,0 +1,118 @@
+"""The wheel has all of the package and nothing else, and its metadata says what is true."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tarfile
+import zipfile
+from email import message_from_string
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from dprelease.version import __version__
+from tests import processes
+from tests.packaging.built import (
+    PROJECT,
+    ROOT,
+    VERSIONS,
+    build,
+    files_of_the_package,
+    install,
+)
+
+OTHER_PYTHONS = [version for version in VERSIONS if shutil.which(f"python{version}")]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return build(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def metadata(built: dict[str, Path]) -> Message:
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith("dist-info/METADATA"))
+        return message_from_string(wheel.read(name).decode())
+
+
+def test_the_wheel_is_the_package(built: dict[str, Path]) -> None:
+    """Each file with its bytes: templates, marks for type checkers and whatever else lies there."""
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        held = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
+    wanted = files_of_the_package()
+    assert sorted(held) == sorted(wanted)
+    assert held == wanted
+    assert "dprelease/py.typed" in held
+
+
+def test_the_archive_can_be_built_again(built: dict[str, Path]) -> None:
+    with tarfile.open(built["archive"]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert set(files_of_the_package()) | {"pyproject.toml", "README.md", "LICENSE"} <= names
+    assert not {name for name in names if name.startswith(("tests", "examples", "docs"))}
+
+
+def test_twine_finds_nothing(built: dict[str, Path]) -> None:
+    words = [sys.executable, "-m", "twine", "check", "--strict", *built.values()]
+    done = processes.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_metadata(metadata: Message) -> None:
+    assert metadata["Name"] == "dprelease"
+    assert metadata["Version"] == __version__
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "dprelease" in metadata.get_payload()  # type: ignore[operator]
+    extras = metadata.get_all("Provides-Extra") or []
+    assert set(extras) == set(PROJECT["optional-dependencies"])
+
+
+def test_versions_of_python(metadata: Message) -> None:
+    """A classifier for each, from the oldest that is allowed on."""
+    told = re.findall(r"Python :: (3\.\d+)", "\n".join(metadata.get_all("Classifier") or []))
+    assert tuple(told) == VERSIONS
+    assert metadata["Requires-Python"] == f">={VERSIONS[0]}"
+
+
+def test_an_unpacked_wheel_publishes(built: dict[str, Path], tmp_path: Path) -> None:
+    """Without the sources beside it: nothing that a run reads was left out."""
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        wheel.extractall(tmp_path / "wheel")
+    publishes([sys.executable], tmp_path, PYTHONPATH=str(tmp_path / "wheel"))
+
+
+def publishes(python: list[str], folder: Path, **environment: str) -> None:
+    """Plan, publish and verify the NIST example in a copy, by a program that is not ours."""
+    shutil.copytree(
+        ROOT / "examples/nist_acs", folder / "nist_acs", ignore=shutil.ignore_patterns("out")
+    )
+    known = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    for words in (["check", "release.yaml"], ["run", "release.yaml"], ["verify", "out/persons"]):
+        done = processes.run(
+            [*python, "-m", "dprelease", *words],
+            cwd=folder / "nist_acs",
+            env={**known, **environment},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (words, done.stderr)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
+def test_the_wheel_is_installed(built: dict[str, Path], tmp_path: Path, version: str) -> None:
+    """With every Python that is here, with what it depends on, and nothing of the sources."""
+    programs = install(f"python{version}", tmp_path / "env", str(built["wheel"]))
+    publishes([str(programs / "python")], tmp_path)
+    told = processes.run([programs / "dprelease", "--version"], capture_output=True, text=True)
+    assert told.stdout.strip() == f"dprelease {__version__}"
+
+
+def test_some_python_is_here() -> None:
+    assert f"{sys.version_info.major}.{sys.version_info.minor}" in VERSIONS
