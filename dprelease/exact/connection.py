@@ -39,7 +39,18 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     if link is None:
         raise DataError("DP-ENGINE-004")
     _OPEN[id(link)] = link
+    without_progress(link)
     return link
+
+
+def without_progress(link: duckdb.DuckDBPyConnection) -> None:
+    """Let a connection draw no progress: that is done where answers are printed, if at all.
+
+    In a notebook without the widgets for it DuckDB draws none, and refuses whatever is set of it.
+    """
+    (drawn,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
+    if drawn:
+        link.execute("SET enable_progress_bar = false")
 
 
 def closed(connection: duckdb.DuckDBPyConnection) -> None:
@@ -71,7 +82,6 @@ def locking(files: Sequence[Path]) -> tuple[str, ...]:
     spelled = {name for file in files for name in (str(file), pattern(file))}
     allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
     return (
-        "SET enable_progress_bar = false",  # it is drawn where answers are printed
         f"SET allowed_paths = [{allowed}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from dprelease.errors import QueryError
+from dprelease.exact.connection import without_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,7 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     failed = False
     try:
         connection.register(name, noised)
-        connection.execute("SET enable_progress_bar = false")
+        without_progress(connection)
         connection.execute("SET lock_configuration = true")
         view: pa.Table = connection.sql(statement).to_arrow_table()
     except duckdb.Error:

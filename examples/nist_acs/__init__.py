@@ -1,0 +1,1 @@
+"""Persons by area, sex and age group: the example of the tutorial."""
