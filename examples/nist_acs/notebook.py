@@ -1,7 +1,8 @@
 """Writes the tutorial as a notebook with its outputs: `python -m examples.nist_acs.notebook`.
 
-Cells are written here, run by Jupyter in a copy of the example, and kept with what they print. Only noise
-differs when it is made again: cells have names of their own, and nothing tells when they were run.
+Cells are written here, run by Jupyter in a copy of the example, and kept with what they print. Only
+noise differs when it is made again: cells have names of their own, and nothing tells when they were
+run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from nbformat.notebooknode import NotebookNode
 HERE = Path(__file__).parent
 NOTEBOOK = HERE / "tutorial.ipynb"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
-
 CELLS: tuple[tuple[str, str, str], ...] = (
     (
         "title",
@@ -26,8 +26,8 @@ CELLS: tuple[tuple[str, str, str], ...] = (
         """# Ten minutes with a census excerpt
 
 Twenty areas of the United States, 27,253 persons of the American Community Survey 2019, as NIST has
-curated them. We plan a release without looking at the data, publish it, read it, and check it as a stranger
-would. The manual's tutorial tells the same on the command line.""",
+curated them. We plan a release without looking at the data, publish it, read it, and check it as a
+stranger would. The manual's tutorial tells the same on the command line.""",
     ),
     (
         "declared",
@@ -44,7 +44,8 @@ for name, query in release.declaration.spec.tables_asked.items():
         "markdown",
         """## What it will cost
 
-`plan` opens no data. Errors are in the unit of each column; a margin holds the noise 95 times in 100.""",
+`plan` opens no data. Errors are in the unit of each column; a margin holds the noise 95 times in
+100.""",
     ),
     (
         "plan",
@@ -66,8 +67,8 @@ pd.DataFrame(
         "markdown",
         """## Publish
 
-A run draws noise, and is charged once. Here it goes into a folder that is thrown away; another run would have
-other numbers.""",
+A run draws noise, and is charged once. Here it goes into a folder that is thrown away; another run
+would have other numbers.""",
     ),
     (
         "run",
@@ -98,8 +99,8 @@ axes.spines[["top", "right"]].set_visible(False)""",
         "markdown",
         """## Check it, as a stranger would
 
-`verify` makes the whole manifest again from its declaration, holds every file against its digest, and prices the
-release a second time, without any data.""",
+`verify` makes the whole manifest again from its declaration, holds every file against its
+digest, and prices the release a second time, without any data.""",
     ),
     (
         "verify",
