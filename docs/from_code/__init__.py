@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from docs.from_code import commands, error_codes, interface, mechanism_pages, models
+from dprelease.documents.json_schemas import forms
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -18,11 +20,7 @@ if TYPE_CHECKING:
 MARK = re.compile(r"<!-- from the code: (\w+) -->")
 
 PARTS: dict[str, Callable[[], str]] = {
-    "release": lambda: models.document("release"),
-    "table": lambda: models.document("table"),
-    "manifest": lambda: models.document("manifest"),
-    "local_manifest": lambda: models.document("local_manifest"),
-    "federated_manifest": lambda: models.document("federated_manifest"),
+    **{name: partial(models.document, name) for name in forms()},
     "commands": commands.pages,
     "mechanisms": mechanism_pages.pages,
     "errors": error_codes.pages,
