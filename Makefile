@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 OLDEST ?= .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
 
-.PHONY: demo test lint audit oldest bench papers schemas docs docs-tables clean
+.PHONY: demo test lint audit oldest bench papers schemas docs clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -39,9 +39,6 @@ schemas: $(READY)
 # The manual: out/docs/index.html. `make docs ARGS="-b linkcheck"` also asks other places for their pages.
 docs: $(READY)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(ARGS) docs out/docs
-
-docs-tables: $(READY)
-	$(BIN)/python -m tests.docs_tables
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

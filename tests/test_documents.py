@@ -1,4 +1,4 @@
-"""What documents name is there: paths, commands, targets, folders; what is generated is fresh."""
+"""What documents name is there: paths, commands, targets, folders."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 import typer
 
 from dprelease.cli import app
-from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
-from tests import docs_tables
 
 ROOT = Path(__file__).parents[1]
 # What the changelog names was there in its version.
@@ -90,19 +88,3 @@ def test_architecture_names_every_folder() -> None:
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     folders = {path.parent.name for path in (ROOT / "dprelease").glob("*/__init__.py")}
     assert sorted(named) == sorted(folders)
-
-
-def test_generated_tables_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And they follow from the code: other words of a mechanism make another table."""
-    readme = docs_tables.README.read_text(encoding="utf-8")
-    assert docs_tables.written(readme) == readme, "run `make docs-tables`"
-    monkeypatch.setattr(DiscreteLaplace, "use", "never")
-    assert docs_tables.written(readme) != readme
-
-
-@pytest.mark.parametrize("times", [0, 2])
-def test_a_table_without_a_place_is_told(times: int) -> None:
-    marks = docs_tables.START.format(name="mechanisms") + "\n"
-    marks += docs_tables.END.format(name="mechanisms") + "\n"
-    with pytest.raises(ValueError, match="not there once"):
-        docs_tables.written(times * marks)

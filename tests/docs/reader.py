@@ -62,7 +62,7 @@ class Reader:
 
     def _type(self, command: str, shown: str) -> None:
         if command.startswith("dprelease "):
-            told = self._dprelease(_words(command.removeprefix("dprelease "), self.folder))
+            told = self.told(command.removeprefix("dprelease "))
         elif command.startswith("ssh-keygen -t"):
             copied(self.folder).rename(self.folder / "steward")
             (self.folder / "id_ed25519.pub").rename(self.folder / "steward.pub")
@@ -75,9 +75,10 @@ class Reader:
             told = done.stdout.decode()
         assert looks_like(told, shown), f"$ {command}\nprints\n{told}\nand is shown with\n{shown}"
 
-    def _dprelease(self, words: list[str]) -> str:
-        done = RUNNER.invoke(cli.app, words, env={"COLUMNS": "110"})
-        assert done.exit_code == 0, f"dprelease {' '.join(words)}\n{done.output}\n{done.stderr}"
+    def told(self, words: str) -> str:
+        """Return what a command of dprelease prints, which has to end well."""
+        done = RUNNER.invoke(cli.app, _words(words, self.folder), env={"COLUMNS": "110"})
+        assert done.exit_code == 0, f"dprelease {words}\n{done.output}\n{done.stderr}"
         return done.stdout
 
 
