@@ -43,6 +43,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+html_sidebars = {"tutorial": [], "index": []}
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
 

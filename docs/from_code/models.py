@@ -28,9 +28,16 @@ def document(name: str) -> str:
 
 def _section(label: str, title: str, schema: Schema, document: str | None = None) -> str:
     words = plain(schema.get("description", ""))
-    needed = set(schema.get("required", ()))
+    needed = dict.fromkeys(schema.get("required", ()), "**refused**")
+    for key in schema.get("then", {}).get("required", ()):
+        needed[key] = "**refused**, unless `defaults` has it"
     rows = [
-        (code(key), _kind(value, document or label), _default(value, key in needed), _limits(value))
+        (
+            code(key),
+            _kind(value, document or label),
+            needed.get(key) or _default(value),
+            _limits(value),
+        )
         for key, value in schema["properties"].items()
     ]
     keys = table(("key", "what it is", "without it", "limits"), rows)
@@ -64,14 +71,14 @@ def _kind(schema: Schema, document: str) -> str:
             inner = next(iter(schema.get("patternProperties", {}).values()), {})
         return f"names, each with: {_kind(inner, document)}" if inner else "a mapping"
     kinds = kind if isinstance(kind, list) else [kind]
+    if set(kinds) == {"string", "integer"}:  # a number that stands for its text
+        kinds = ["string"]
     words = " or ".join("text" if one == "string" else one for one in kinds)
     described = schema.get("description")
     return f"{words} ({plain(described)})" if described else words
 
 
-def _default(schema: Schema, needed: bool) -> str:
-    if needed:
-        return "**refused**"
+def _default(schema: Schema) -> str:
     default = schema.get("default")
     if default is None or default in ([], {}, ""):
         return ""
