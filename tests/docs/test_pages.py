@@ -14,8 +14,8 @@ from tests.docs.reader import Reader, added, commands, looks_like
 FIRST = DOCS / "how-to" / "first-release.md"
 """Whose files the other guides build on."""
 
-ELSEWHERE = {"architecture.md", "tables-that-agree.md"}
-"""Pages whose blocks are parts of examples that other tests run."""
+ELSEWHERE = {"architecture.md", "formats-of-publication.md", "tables-that-agree.md"}
+"""Pages whose blocks are run by other tests, or are parts of examples that they run."""
 
 OWN = {"tutorial.md": DOCS.parent / "examples" / "nist_acs"}
 """Pages about an example, in a copy of its folder."""
