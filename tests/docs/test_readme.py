@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,8 +11,7 @@ import pytest
 from dprelease.cli import app
 from dprelease.ledger.account import largest_rho
 from dprelease.privacy.renyi import zcdp_epsilon
-from tests import processes
-from tests.docs.fences import DOCS, README, ROOT, RUN, SHOWN, Block, blocks
+from tests.docs.fences import DOCS, README, RUN, SHOWN, Block, blocks
 from tests.docs.reader import Reader, commands
 from tests.docs.test_pages import FIRST
 
@@ -57,19 +54,6 @@ def test_the_first_guide_is_about_the_same_release() -> None:
             assert [line for line in there if line in block.text.splitlines()] == (
                 block.text.splitlines()
             ), block.file
-
-
-def test_commands_work_as_programs(reader: Reader) -> None:
-    """As people type them: in a process of their own, with their exit codes."""
-    for words in (["check", "release.yaml"], ["plan", "release.yaml"]):
-        done = processes.run(
-            [sys.executable, "-m", "dprelease", *words],
-            cwd=reader.folder,
-            env=dict(os.environ, PYTHONPATH=str(ROOT)),
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
 
 
 def test_every_command_has_its_guide() -> None:
