@@ -1,7 +1,7 @@
 # Builds the package, then leaves nothing in the image but Python and what the package needs.
 # How it is run: docs/how-to/container.md
 FROM python:3.13-slim AS build
-ARG EXTRAS=sign,plot,report
+ARG EXTRAS=excel,plot,report,sign
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY dprelease dprelease

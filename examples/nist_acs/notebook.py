@@ -76,7 +76,7 @@ would have other numbers.""",
         """from pathlib import Path
 
 folder = release.run(output="out/notebook")
-sorted(path.name for path in Path(folder).iterdir())""",
+sorted(path.name for path in Path(folder).glob("*.parquet"))""",
     ),
     (
         "persons",
