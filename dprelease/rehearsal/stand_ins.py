@@ -26,6 +26,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import keys_of, literals_of, met_keys
 from dprelease.rehearsal.people import invented_people, invented_public, wanted_of
+from dprelease.release.own_source import reached_by_uri
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec
@@ -72,7 +73,7 @@ class Cast:
         tables = {
             name: replace(declared, table=declared.table.model_copy(update={"source": source}))
             for name, declared in declaration.tables.items()
-            for source in [_stand_in(declared, on[name]) if name in on else None]
+            for source in [_stand_in(declaration, name, on[name]) if name in on else None]
         }
         changed = {"engine": DEFAULT_ENGINE, "duckdb": DuckDBSpec()}
         spec = declaration.spec.model_copy(update=changed)
@@ -132,18 +133,21 @@ class Cast:
         return told
 
 
-def _stand_in(declared: Declared, path: Path) -> Source:
-    """Return the source that a public file is.
+def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
+    """Return the source that a public file is, for the table of a name.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-003 for a file that is not there, is of no known kind, or is the source itself.
+        DP-REHEARSE-003 for a file that is not there, is of no known kind, or is one of the declared
+        sources, of whichever table: what is beside a rehearsal is the truth.
     """
+    declared = declaration.tables[name]
     own = declared.table.source
-    problem = "there is no such file" if not path.is_file() else ""
-    if not problem and any(_is_same(path, file) for file in _found(declared)):
-        problem = "it is the declared source itself"
+    problem = "" if path.is_file() else "there is no such file"
+    if not problem:
+        owners = (owner for owner in declaration.tables.values() if _has(owner, path))
+        problem = next((_words(owner, declared) for owner in owners), "")
     made: Source | None = None
     if not problem:
         written = {"path": str(path.absolute())}
@@ -156,18 +160,25 @@ def _stand_in(declared: Declared, path: Path) -> Source:
             problem = "it is no Parquet, CSV or JSON lines file by its ending"
     if made is None or problem or made.kind == "duckdb":
         problem = problem or "a file of one table is needed"
-        name = declared.table.name
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
     return made
 
 
-def _found(declared: Declared) -> list[str]:
-    """Return the files that a declared path or pattern finds; their names alone are looked at."""
+def _words(owner: Declared, asked: Declared) -> str:
+    other = "" if owner is asked else f" of the table '{owner.table.name}'"
+    return f"it is the declared source itself{other}"
+
+
+def _has(declared: Declared, path: Path) -> bool:
+    """Return whether a file is one that a table's declared source has, or may have."""
     source = declared.table.source
-    if source is None or source.path is None or source.is_sparks:
-        return []
+    if source is None or source.path is None:
+        return False
+    if source.is_uri:
+        return reached_by_uri(source.path, path)
     pattern = str(declared.folder / source.path)
-    return [pattern, *glob.glob(pattern, recursive=True)]
+    found = glob.glob(pattern, recursive=True)
+    return any(_is_same(path, there) for there in (pattern, *found))
 
 
 def _is_same(path: Path, other: str) -> bool:

@@ -70,12 +70,28 @@ def refuse_own_source(
 
 def _meets_uri(uri: str, target: Path) -> bool:
     """Return whether Spark would look for files in the folder, or somewhere inside it."""
-    if not uri.lower().startswith(LOCAL_URI):
+    root = _root_of(uri)
+    return root is not None and (_holds(root, target) or _holds(target, root))
+
+
+def reached_by_uri(uri: str, file: Path) -> bool:
+    """Return whether a file lies where Spark would look for those of a URI, by whatever link."""
+    root = _root_of(uri)
+    if root is None:
         return False
+    with suppress(OSError):
+        if os.path.samefile(root, file):  # by a hard link, too
+            return True
+    return _holds(root, file)
+
+
+def _root_of(uri: str) -> str | None:
+    """Return the file, or the folder of a pattern, that a URI leads to; None on other machines."""
+    if not uri.lower().startswith(LOCAL_URI):
+        return None
     path = "/" + uri[len(LOCAL_URI) :].partition("/")[2]
     marks = [path.find(mark) for mark in SPARKS_MARKS if mark in path]
-    root = path[: path.rfind("/", 0, min(marks)) + 1] if marks else path
-    return _holds(root, target) or _holds(target, root)
+    return path[: path.rfind("/", 0, min(marks)) + 1] if marks else path
 
 
 def _is_inside(folder: Path, path: str, target: Path) -> bool:

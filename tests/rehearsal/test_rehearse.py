@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -421,6 +422,38 @@ def test_files_that_can_not_stand_in(tmp_path: Path, on: list[str], problem: str
     assert caught.value.code == "DP-REHEARSE-003"
     assert problem in caught.value.cause
     assert not (tmp_path / "out").exists()
+
+
+FOUND_BY = ["people.parquet", "'*.parquet'", "'file://{here}/people.parquet'", "'file://{here}'"]
+LINKS = [None, "symlink_to", "hardlink_to"]
+
+
+@pytest.mark.parametrize("to", ["stays", "homes"])
+@pytest.mark.parametrize(
+    ("source", "link"),
+    # Which files a folder has that another engine reads, nobody looks: no second name is known.
+    [one for one in product(FOUND_BY, LINKS) if one != (FOUND_BY[-1], "hardlink_to")],
+)
+def test_no_source_of_any_declared_table_stands_in_for_another(
+    tmp_path: Path, to: str, source: str, link: str | None
+) -> None:
+    here = tmp_path / "secret"
+    here.mkdir()
+    path = write(here)
+    there, file = here / "people.parquet", here / "people.parquet"
+    pq.write_table(pa.table({"person": ["a"], "ward": ["b"], "nights": [3]}), there)
+    if link is not None:
+        file = tmp_path / "link.parquet"
+        getattr(file, link)(there)
+    table = here / "homes.yaml"
+    text = table.read_text().replace("source: nowhere.parquet", "source: {path: SOURCE}")
+    more = ", format: parquet}" if source.endswith("{here}'") else "}"
+    table.write_text(text.replace("SOURCE}", source.format(here=here) + more))
+    with pytest.raises(DeclarationError) as caught:
+        dprelease.rehearse(path, on=f"{file}={to}")
+    assert caught.value.code == "DP-REHEARSE-003"
+    assert "declared source itself" in caught.value.cause
+    assert not (here / "out").exists()
 
 
 def test_a_file_for_one_of_several_tables_is_named(tmp_path: Path) -> None:
