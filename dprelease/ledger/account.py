@@ -119,8 +119,13 @@ class Charge:
     neighbours: str
     unit: str
     events: tuple[Event, ...]
-    invariants: tuple[str, ...] = ()
-    """What it publishes exactly, by name."""
+    exactly: tuple[tuple[str, str], ...] = ()
+    """What it publishes exactly: names, each with a digest of the function that it stands for."""
+
+    @property
+    def invariants(self) -> tuple[str, ...]:
+        """Return the names of what it publishes exactly."""
+        return tuple(dict.fromkeys(name for name, _ in self.exactly))
 
 
 def price(account: Account, events: Sequence[Event]) -> float:

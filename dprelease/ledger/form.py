@@ -66,6 +66,7 @@ class _Charge(_Part):
     events: list[_Event]
     period: Annotated[int, Field(ge=0, lt=MOST_PERIODS)] | None = None
     invariants: list[str] | None = None
+    functions: dict[str, str] | None = None
 
 
 class _Process(_Part):

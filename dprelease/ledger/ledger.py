@@ -22,6 +22,7 @@ from dprelease.errors import Charge as Spent
 from dprelease.ledger import periods
 from dprelease.ledger.account import Account, Charge, fits_alone, not_allowed, price
 from dprelease.ledger.chain import Entry
+from dprelease.ledger.functions import refuse_renamed, told
 from dprelease.ledger.history import (
     ImpossibleEntry,
     Reservation,
@@ -152,7 +153,7 @@ class Ledger:
             DP-LEDGER-006 and 008 for a table without a budget, or another unit or relation; 010 for
             noise that the budget can't count; 014 for a budget that has no period now; 015 and 016
             for entries that the key can't sign; 020 for an invariant that the budget was not opened
-            with; 001 to 005 for the file.
+            with, 022 for one whose name stands for another function; 001 to 005 for the file.
         """
         with Store.open(self.path) as store:
             opened = self._state(store)
@@ -232,6 +233,7 @@ class Ledger:
     def _held(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
         """Return the record of a charge that fits; raise the reason why it does not."""
         account = state.accounts[charge.table]
+        refuse_renamed(state, charge, self.path.name)
         period = open_period(state, charge.table, moment_of(now))
         left = state.left(charge.table, period)
         takes_all = False
@@ -246,7 +248,7 @@ class Ledger:
             "counted": account.counted,
             "takes_all": takes_all,
             "events": [event.to_json() for event in charge.events],
-            **({"invariants": [*charge.invariants]} if charge.invariants else {}),
+            **told(charge),
             **({} if period is None else {"period": period}),
         }
 

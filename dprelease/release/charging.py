@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Charge as Spent
 from dprelease.errors import DeclarationError, LedgerError, RunState
-from dprelease.planning.invariants import invariants_of, noised
+from dprelease.planning.invariants import definitions_of, noised
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -139,12 +139,12 @@ def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
     by_table: dict[str, Charge] = {}
     for query in queries:
         columns = plan.of_query(query.name)
-        events, exact = tuple(column.event for column in noised(columns)), invariants_of(columns)
+        events, exact = tuple(column.event for column in noised(columns)), definitions_of(columns)
         for name in dict.fromkeys(table.identity for table in query.charged):
             unit = query.unit.id or ROWS
             before = by_table.get(name, Charge(name, query.neighbours.value, unit, ()))
             by_table[name] = replace(
-                before, events=before.events + events, invariants=before.invariants + exact
+                before, events=before.events + events, exactly=(*before.exactly, *exact)
             )
     return list(by_table.values())
 

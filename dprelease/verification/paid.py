@@ -45,13 +45,23 @@ def _other_periods(path: Path, steps: list[Entry], held: dict[str, Any]) -> str 
     return None if same else "it was charged in another period than its manifest tells"
 
 
+UNSIGNED = (
+    "the entries of the ledger are signed by nobody: whoever can write it may have written all of "
+    "them, and these signers vouch for the manifest alone"
+)
+
+
+def is_unsigned(path: Path) -> bool:
+    """Return whether a ledger has no signers, or lost them with all that they signed."""
+    return Ledger(path).state().signers is None
+
+
 def vouched_for(path: Path, signers: Signers) -> str | None:
     """Return why these signers don't vouch for a ledger's entries; None if they do, or none has to.
 
     A ledger that never had signers is no worse for that; one that lost them has no signed entry.
     """
-    ledger = Ledger(path)
-    return None if ledger.state().signers is None else outside_problem(ledger.history(), signers)
+    return None if is_unsigned(path) else outside_problem(Ledger(path).history(), signers)
 
 
 def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:

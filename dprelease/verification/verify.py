@@ -124,12 +124,13 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
 def _check_ledger(
     report: Report, record: dict[str, Any], path: Path, trusted: Trusted | None
 ) -> None:
-    from dprelease.verification.paid import paid_for, vouched_for
+    from dprelease.verification.paid import UNSIGNED, is_unsigned, paid_for, vouched_for
 
     try:
         problem, words = paid_for(path, record)
         if trusted is not None and problem is None:
             problem = vouched_for(path, trusted.signers)
+            report.notes += [UNSIGNED] * is_unsigned(path)
     except LedgerError as error:
         problem, words = error.cause, ""
     if problem is not None:

@@ -24,6 +24,7 @@ from dprelease.ledger.store import Store
 from dprelease.release.accounts import check_prices, check_signers
 from dprelease.signatures.keys import HeldKey, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
+from dprelease.verification.paid import UNSIGNED
 from tests.ledger.test_history import rewritten
 from tests.ledger.test_ledger import TABLE, account, charge, release_with_ledger
 from tests.ledger.test_periods import Clock
@@ -341,6 +342,20 @@ def test_releases_under_a_ledger_with_signers_are_signed(tmp_path: Path) -> None
     assert dprelease.verify(published).ok
     report = dprelease.verify(published, ledger=ledger)  # which requires one
     assert [f.code for f in report.findings] == ["DP-VERIFY-014"]
+
+
+def test_who_vouches_for_a_manifest_alone_is_told(tmp_path: Path) -> None:
+    """A ledger whose signers were left out with all that they signed looks as one without any."""
+    path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
+    folder = dprelease.read_release(path).run(key=held(tmp_path))
+    report = dprelease.verify(folder, ledger=ledger, signers=listed(tmp_path))
+    assert report.ok, report.findings
+    assert UNSIGNED in report.notes
+    assert UNSIGNED not in dprelease.verify(folder, ledger=ledger).notes
+    path, key = signed_release(tmp_path / "signed")
+    folder = dprelease.read_release(path).run(key=key)
+    ledger = tmp_path / "signed/ledger.sqlite"
+    assert UNSIGNED not in dprelease.verify(folder, ledger=ledger, signers=listed(tmp_path)).notes
 
 
 def test_a_release_is_signed_as_its_ledger_asked_when_it_was_charged(tmp_path: Path) -> None:

@@ -31,8 +31,10 @@ from dprelease.planning.invariants import AS_IT_IS
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
+from dprelease.release.charging import charges_of
 from dprelease.release.pipeline import run
-from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published
+from dprelease.schema.load import read_declaration
+from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published, written
 from tests.release.test_consistent import frames
 from tests.replay import Keyed
 
@@ -350,6 +352,93 @@ def test_ledgers_allow_invariants_by_name(allowed: tuple[str, ...], tmp_path: Pa
     assert (
         Ledger(tmp_path / "ledger.sqlite").state().accounts["office/people"].invariants == allowed
     )
+
+
+G = 'derive: {{g: {{expression: "{}", type: category, values: [f, m], nulls: f, others: f}}}}\n'
+BY_G = G + "    cube: [g, sex]"
+FUNCTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "an expression": (
+        {"asked": BY_G.format("CASE WHEN pay > 30 THEN 'f' ELSE 'm' END")},
+        {"asked": BY_G.format("CASE WHEN pay > 31 THEN 'f' ELSE 'm' END")},
+        "{table: [g]}",
+    ),
+    "what a condition reads": (
+        {"asked": G.format("CASE WHEN pay > 30 THEN 'f' END") + "    where: g = 'f'\n    cube: [sex, band]"},
+        {"asked": G.format("CASE WHEN pay > 31 THEN 'f' END") + "    where: g = 'f'\n    cube: [sex, band]"},
+        "{table: [sex]}",
+    ),
+    "edges": (
+        {"asked": "cube: [sex, band]"},
+        {"schema": ("18, 65", "21, 65")},
+        "{table: [band]}",
+    ),
+    "rows without another key": ({"asked": "cube: [sex, band]"}, {"asked": "cube: [sex, old]"}, "{table: [sex]}"),
+    "values": ({}, {"schema": ("[f, m]", "[f]")}, "{table: [sex]}"),
+    "areas": ({}, {"towns": ("Bern,BE", "Bern,ZH")}, "{level: state}"),
+    "bounds": ({"unit": BY_ID}, {"unit": BY_ID.replace("2", "3")}, "{level: state}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FUNCTIONS)
+def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -> None:
+    """The difference of two tables that are published exactly is exact, and nobody allowed it."""
+    first, second, invariant = FUNCTIONS[what]
+    names: list[str] = []
+    for more in (first, first, second):
+        given = {"budget": REPLACE, "consistent": with_(invariant), **first, **more}
+        ledgers = {"more": "ledger: ledger.sqlite\n"}
+        path = written(tmp_path, **{k: v for k, v in given.items() if k not in CHANGED}, **ledgers)
+        for name, (old, new) in ((CHANGED[k], v) for k, v in more.items() if k in CHANGED):
+            text = (tmp_path / name).read_text()
+            assert old in text
+            (tmp_path / name).write_text(text.replace(old, new))
+        declaration = read_declaration(path)
+        queries, plan = prepare(declaration)
+        (asked_of,) = charges_of(queries, plan)
+        names += [name for name in asked_of.invariants if name not in names]
+        if len(names) > 1:  # so that whoever allows it reads what it is
+            assert what in ("an expression", "what a condition reads", "edges")
+            return
+        if not (tmp_path / "ledger.sqlite").exists():
+            Ledger(tmp_path / "ledger.sqlite").open_account(
+                Account("office/people", "replace", asked_of.unit, Fraction(10), Fraction(1, 10**4), None, None, tuple(names))
+            )  # fmt: skip
+        if more is first:
+            run(declaration, overwrite=True)
+            continue
+        with pytest.raises(LedgerError) as caught:
+            run(declaration, overwrite=True)
+        assert caught.value.code == "DP-LEDGER-022"
+        assert names[0] in str(caught.value)
+    assert len(Ledger(tmp_path / "ledger.sqlite").history()) == 1 + 2 * 4
+
+
+CHANGED = {"schema": "people.yaml", "towns": "towns.csv"}
+"""What a case changes of the files of a declaration."""
+
+
+def test_words_about_columns_make_no_other_function(tmp_path: Path) -> None:
+    charges = []
+    for text in ("values: [f, m]", "label: Sex, values: {f: female, m: male}"):
+        path = written(tmp_path, budget=REPLACE, consistent=with_("{table: [sex]}"))
+        schema = tmp_path / "people.yaml"
+        schema.write_text(schema.read_text().replace("values: [f, m]", text))
+        charges.append(charges_of(*prepare(read_declaration(path))))
+    assert charges[0] == charges[1]
+
+
+def test_keys_that_every_row_has_make_no_other_function(tmp_path: Path) -> None:
+    """Two releases may publish the same totals exactly, each beside other tables."""
+    every = "[f, m], nulls: f, others: f"
+    functions = []
+    for keys in ("[sex]", "[], [sex]", "[]"):
+        tree = f"hierarchy: [state, town]\n    marginals: [{keys}]"
+        path = written(tmp_path, budget=REPLACE, asked=tree, consistent=with_("{level: state}") if "[]" in keys else with_("{level: state, table: [sex]}"))  # fmt: skip
+        schema = tmp_path / "people.yaml"
+        schema.write_text(schema.read_text().replace("[f, m]", every))
+        (asked_of,) = charges_of(*prepare(read_declaration(path)))
+        functions.append(asked_of.exactly)
+    assert functions[0] != functions[1] == functions[2]
 
 
 def test_a_price_is_that_of_the_noised_tables_alone(tmp_path: Path) -> None:

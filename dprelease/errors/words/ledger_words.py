@@ -93,6 +93,13 @@ TEMPLATES: dict[str, Template] = {
         "their totals show each of them.",
         fix="say --neighbours replace, or leave --invariant out.",
     ),
+    "DP-LEDGER-022": Template(
+        cause="'{invariant}' of '{table}' stands for two functions of the rows: the release, or "
+        "one that the ledger '{name}' paid for, publishes another of this name exactly.",
+        fix="declare its keys and those of all tables that agree with it, its condition, its "
+        "computed columns and the unit's bounds as they were then; or leave the invariant out. The "
+        "difference of two exact tables is exact, and nobody allowed it.",
+    ),
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",
