@@ -38,6 +38,8 @@ class Report:
     """What was seen and not checked."""
     rehearsal: bool = False
     """Whether it is about a rehearsal, which is no release."""
+    sealed: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The manifest that was checked, as it was read; empty if it could not be."""
 
     @property
     def ok(self) -> bool:

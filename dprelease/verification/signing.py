@@ -11,7 +11,6 @@ from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.signatures.keys import SigningKey
 from dprelease.signatures.sshsig import MANIFESTS, Signature
-from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
 
 
@@ -36,8 +35,10 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     path = place / SIGNATURE
     if os.path.lexists(path) and not overwrite:
         raise SignatureError("DP-SIGN-010", name=place.name)
-    raise_all(verify(place).findings)
-    manifest = canonical(read_sealed(place))
+    report = verify(place)
+    raise_all(report.findings)
+    # Not what is in the folder by now: somebody may have put another one there since.
+    manifest = canonical(report.sealed)
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
         raise VerificationError("DP-VERIFY-016", by="this key")

@@ -63,6 +63,7 @@ def verify(
     except VerificationError as error:
         report.findings.append(error)
         return report
+    report.sealed = record
     report.checked.append("the manifest is the canonical encoding with its own digest")
     report.rehearsal = record["format"] == REHEARSAL
     if report.rehearsal != rehearsal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -12,10 +13,12 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import SIGNATURE
+from dprelease.documents.manifest import SIGNATURE, canonical, sealed
 from dprelease.errors import DpReleaseError, OutputError, SignatureError
 from dprelease.release.api import read_release
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS, Signature
+from dprelease.verification import signing
+from dprelease.verification.report import Report
 from tests.release.build import publish, write
 from tests.signatures.keys import (
     PASSPHRASE,
@@ -70,6 +73,27 @@ def test_a_signed_release(release: Path, tmp_path: Path) -> None:
         dprelease.sign(release, other_key())
     dprelease.sign(release, other_key(), overwrite=True)
     assert codes(release, listed(tmp_path)) == ["DP-VERIFY-017"]
+
+
+def test_what_was_verified_is_signed(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes the folder meanwhile gets no signature of a manifest that nobody checked."""
+    path = release / "manifest.json"
+    checked = path.read_bytes()
+
+    def slow(folder: Path) -> Report:
+        report = dprelease.verify(folder)
+        record = json.loads(checked)
+        record["title"] = "another"
+        path.write_bytes(canonical(sealed({k: v for k, v in record.items() if k != "digest"})))
+        return report
+
+    monkeypatch.setattr(signing, "verify", slow)
+    dprelease.sign(release, held(tmp_path))
+    assert "DP-VERIFY-016" in codes(release, listed(tmp_path))
+    path.write_bytes(checked)
+    assert codes(release, listed(tmp_path)) == []
 
 
 @openssh
