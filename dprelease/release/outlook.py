@@ -128,7 +128,8 @@ def outlooks(
     Raises
     ------
     LedgerError
-        DP-LEDGER-001 to 008 and 014 for a ledger that is not there, or can't pay for these tables.
+        DP-LEDGER-001 to 008, 014, 020 and 022 for a ledger that is not there, or can't pay for
+        these tables.
     """
     if declaration.spec.ledger is None:
         return None
@@ -143,7 +144,11 @@ def outlooks(
 
 def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
     """Return what a ledger in this state has left for charges, table by table; raises likewise."""
+    from dprelease.ledger.functions import refuse_renamed
+
     priced = [ledger.priced(state.accounts, charge) for charge in charges]
+    for charge in charges:
+        refuse_renamed(state, charge, ledger.path.name)
     return [_outlook(state, charge, cost) for charge, cost in priced]
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from dprelease.documents.json_schemas import Manifest
 from dprelease.errors import DpReleaseError, LedgerError
 from dprelease.exact import duckdb
 from dprelease.exact.true_table import ExactTable
-from dprelease.ledger.account import Account
+from dprelease.ledger.account import Account, Charge
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.invariant import Invariant
@@ -32,8 +32,9 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
+from dprelease.release.outlook import outlooks
 from dprelease.release.pipeline import run
-from dprelease.schema.load import read_declaration
+from dprelease.schema.load import Declaration, read_declaration
 from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published, written
 from tests.release.test_consistent import frames
 from tests.replay import Keyed
@@ -379,42 +380,48 @@ FUNCTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }  # fmt: skip
 
 
+CHANGED = {"schema": "people.yaml", "towns": "towns.csv"}
+"""What a case changes of the files of a declaration."""
+
+
+def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, Charge]:
+    """Return one of the two releases of a case, under a ledger, and what it charges."""
+    own, other, invariant = FUNCTIONS[what]
+    more = {**own, **(other if second else {})}
+    given = {"budget": REPLACE, "consistent": with_(invariant), "more": "ledger: ledger.sqlite\n"}
+    given |= {name: value for name, value in more.items() if name not in CHANGED}
+    path = written(folder, **given)
+    for file, (old, new) in ((CHANGED[name], more[name]) for name in CHANGED if name in more):
+        text = (folder / file).read_text()
+        assert old in text
+        (folder / file).write_text(text.replace(old, new))
+    declaration = read_declaration(path)
+    (charge,) = charges_of(*prepare(declaration))
+    return declaration, charge
+
+
 @pytest.mark.parametrize("what", FUNCTIONS)
 def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -> None:
     """The difference of two tables that are published exactly is exact, and nobody allowed it."""
-    first, second, invariant = FUNCTIONS[what]
-    names: list[str] = []
-    for more in (first, first, second):
-        given = {"budget": REPLACE, "consistent": with_(invariant), **first, **more}
-        ledgers = {"more": "ledger: ledger.sqlite\n"}
-        path = written(tmp_path, **{k: v for k, v in given.items() if k not in CHANGED}, **ledgers)
-        for name, (old, new) in ((CHANGED[k], v) for k, v in more.items() if k in CHANGED):
-            text = (tmp_path / name).read_text()
-            assert old in text
-            (tmp_path / name).write_text(text.replace(old, new))
-        declaration = read_declaration(path)
-        queries, plan = prepare(declaration)
-        (asked_of,) = charges_of(queries, plan)
-        names += [name for name in asked_of.invariants if name not in names]
-        if len(names) > 1:  # so that whoever allows it reads what it is
-            assert what in ("an expression", "what a condition reads", "edges")
-            return
-        if not (tmp_path / "ledger.sqlite").exists():
-            Ledger(tmp_path / "ledger.sqlite").open_account(
-                Account("office/people", "replace", asked_of.unit, Fraction(10), Fraction(1, 10**4), None, None, tuple(names))
-            )  # fmt: skip
-        if more is first:
-            run(declaration, overwrite=True)
-            continue
+    declaration, charge = one_of_two(tmp_path, what, second=False)
+    names, found = charge.invariants, Ledger(tmp_path / "ledger.sqlite")
+    amounts = (Fraction(10), Fraction(1, 10**4), None)
+    found.open_account(Account("office/people", "replace", charge.unit, *amounts, None, names))
+    run(declaration)
+    run(declaration, overwrite=True)
+    declaration, other = one_of_two(tmp_path, what, second=True)
+    is_told = what in ("an expression", "what a condition reads", "edges")
+    assert (other.invariants != names) is is_told  # whoever allows it reads what it is
+    before = len(found.history())
+    for refused in (
+        partial(outlooks, declaration, *prepare(declaration)),
+        partial(run, declaration, overwrite=True),
+    ):
         with pytest.raises(LedgerError) as caught:
-            run(declaration, overwrite=True)
-        assert caught.value.code == "DP-LEDGER-022"
-        assert names[0] in str(caught.value)
-    assert len(Ledger(tmp_path / "ledger.sqlite").history()) == 1 + 2 * 4
-
-
-CHANGED = {"schema": "people.yaml", "towns": "towns.csv"}
-"""What a case changes of the files of a declaration."""
+            refused()
+        assert caught.value.code == ("DP-LEDGER-020" if is_told else "DP-LEDGER-022")
+        assert other.invariants[0] in str(caught.value)
+    assert len(found.history()) == before
 
 
 def test_words_about_columns_make_no_other_function(tmp_path: Path) -> None:
