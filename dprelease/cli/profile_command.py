@@ -48,6 +48,7 @@ def profile(
         from dprelease.planning.findings import declared
         from dprelease.profile.look import profile as look
         from dprelease.profile.private_file import private_file
+        from dprelease.release.own_source import refuse_as_source
         from dprelease.schema.release_parts.variables import assignments
 
         if output is None and not seen and not _is_terminal():
@@ -60,6 +61,9 @@ def profile(
                 None if output is None else files.enter_context(private_file(output, declaration))
             )
             drawn = None if plot is None else files.enter_context(private_file(plot, declaration))
+            for path in (output, plot):
+                if path is not None:
+                    refuse_as_source(declaration, path)  # the next run would read what is told
             found = look(declaration, {}, state)
             if drawn is not None and plot is not None:
                 from dprelease.profile.picture import draw

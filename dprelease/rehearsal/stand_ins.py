@@ -7,8 +7,6 @@ engine asks the cast for it, so there is no argument by which it could reach a d
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +24,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import keys_of, literals_of, met_keys
 from dprelease.rehearsal.people import invented_people, invented_public, wanted_of
-from dprelease.release.own_source import reached_by_uri
+from dprelease.release.own_source import is_source_of
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec
@@ -146,7 +144,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     own = declared.table.source
     problem = "" if path.is_file() else "there is no such file"
     if not problem:
-        owners = (owner for owner in declaration.tables.values() if _has(owner, path))
+        owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
         problem = next((_words(owner, declared) for owner in owners), "")
     made: Source | None = None
     if not problem:
@@ -167,22 +165,3 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
 def _words(owner: Declared, asked: Declared) -> str:
     other = "" if owner is asked else f" of the table '{owner.table.name}'"
     return f"it is the declared source itself{other}"
-
-
-def _has(declared: Declared, path: Path) -> bool:
-    """Return whether a file is one that a table's declared source has, or may have."""
-    source = declared.table.source
-    if source is None or source.path is None:
-        return False
-    if source.is_uri:
-        return reached_by_uri(source.path, path)
-    pattern = str(declared.folder / source.path)
-    found = glob.glob(pattern, recursive=True)
-    return any(_is_same(path, there) for there in (pattern, *found))
-
-
-def _is_same(path: Path, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False

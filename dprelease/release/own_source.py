@@ -20,7 +20,7 @@ from dprelease.planning.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.release.folder import working_names
 from dprelease.release.replaceable import MANIFEST
-from dprelease.schema.load import Declaration
+from dprelease.schema.load import Declaration, Declared
 from dprelease.tables import formats
 
 EVERYWHERE = "**"
@@ -74,15 +74,33 @@ def _meets_uri(uri: str, target: Path) -> bool:
     return root is not None and (_holds(root, target) or _holds(target, root))
 
 
-def reached_by_uri(uri: str, file: Path) -> bool:
-    """Return whether a file lies where Spark would look for those of a URI, by whatever link."""
-    root = _root_of(uri)
-    if root is None:
+def refuse_as_source(declaration: Declaration, file: Path) -> None:
+    """Raise OutputError DP-OUTPUT-012 for a file, which is there, that a run would read as rows."""
+    for declared in declaration.tables.values():
+        if is_source_of(declared, file):
+            raise OutputError("DP-OUTPUT-012", name=file.name, table=declared.table.name)
+
+
+def is_source_of(declared: Declared, file: Path) -> bool:
+    """Return whether a file that is there is one that a table's declared source has, or may have.
+
+    By whatever link. Of a URI's folder, nobody looks which files of it are read: all may be.
+    """
+    source = declared.table.source
+    if source is None or source.path is None:
         return False
-    with suppress(OSError):
-        if os.path.samefile(root, file):  # by a hard link, too
-            return True
-    return _holds(root, file)
+    if source.is_uri:
+        root = _root_of(source.path)
+        return root is not None and (_is_same(root, file) or _holds(root, file))
+    pattern = str(declared.folder / source.path)
+    return any(_is_same(there, file) for there in (pattern, *glob.glob(pattern, recursive=True)))
+
+
+def _is_same(one: str, file: Path) -> bool:
+    try:
+        return os.path.samefile(one, file)
+    except OSError:
+        return False
 
 
 def _root_of(uri: str) -> str | None:

@@ -225,6 +225,26 @@ def test_no_file_lies_in_a_release(tmp_path: Path, place: str, published: bool) 
         assert not file.exists()
 
 
+@pytest.mark.parametrize("option", ["--output", "--plot"])
+@pytest.mark.parametrize("pattern", ["*.svg", "**/*.svg", "file://{here}"])
+@pytest.mark.parametrize("place", ["p.svg", "link/p.svg"])
+def test_no_file_is_a_source_of_the_next_release(
+    tmp_path: Path, option: str, pattern: str, place: str
+) -> None:
+    """Else its lines would count as rows, and how many there are the data say."""
+    path = write(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    schema, found = tmp_path / "visits.yaml", pattern.format(here=tmp_path)
+    kind = "parquet" if "://" in found else "csv"
+    written = schema.read_text()
+    source = "{path: visits.csv, encoding: utf-8}"
+    assert source in written
+    schema.write_text(written.replace(source, f"{{path: '{found}', format: {kind}}}"))
+    done = invoked(str(path), option, str(tmp_path / place), "--i-may-see-it")
+    assert "DP-OUTPUT-012" in done.output
+    assert not (tmp_path / place).exists()
+
+
 def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
     path, output = write(tmp_path), tmp_path / "profile.txt"
     (tmp_path / "visits.csv").unlink()
