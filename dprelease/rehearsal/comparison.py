@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.documents.truth_columns import truth_columns
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import Target
@@ -25,14 +26,10 @@ from dprelease.schema.asked import DEFAULT_CONFIDENCE
 from dprelease.tables import formats
 from dprelease.tables.arrays import fractions, key_values, wrapped
 from dprelease.tables.key_columns import KeyArrays
-from dprelease.tables.published_columns import published_arrays
+from dprelease.tables.published_columns import published_arrays, published_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-TRUE, UNBOUNDED, OFF, ROWS, TOLD = "true_", "unbounded_", "off_", "true_rows", "is_published"
-"""What a truth has beside the published columns: the exact value within the contribution bounds and
-without them, by how many rows a choice is off, the rows of the cell, and whether it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,8 @@ class Compared:
     """One published column of one published table, and what it is compared as.
 
     `names`: of its columns in the truth: exact value, value without bounds (empty where no bounds
-    cut), rows off (empty where it is a number), margin (empty without one).
+    cut), rows off (empty where it is a number), margin (empty without one), rows of the cell, and
+    whether it is told.
     """
 
     table: str
@@ -53,6 +51,7 @@ class Compared:
     off: str
     margin: str
     rows: str
+    told: str
 
 
 def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, bool]]:
@@ -75,14 +74,15 @@ def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, b
 def compared(families: Sequence[Family], plan: Plan) -> list[Compared]:
     """Return all columns that are compared, table by table."""
     found = []
+    held = _held(families)
     for name, query, as_noised in published_tables(families):
         errors = {c.measurement.name: c.mean_absolute_error for c in plan.of_query(query.name)}
+        names = truth_columns((key.column for key in query.key_columns), held[name])
         for column in query.columns:
             first = column.parts[0]
             alone = as_noised and len(column.parts) == 1
             expected = errors.get(first.name) if alone else None
             is_choice = first.is_choice
-            taken = taken_names(query)
             found.append(
                 Compared(
                     table=name,
@@ -90,29 +90,30 @@ def compared(families: Sequence[Family], plan: Plan) -> list[Compared]:
                     unit=first.error_unit if is_choice else column.unit,
                     confidence=float(column.margin or DEFAULT_CONFIDENCE),
                     expected=None if expected is None or np.isinf(expected) else expected,
-                    true=_free(TRUE + column.name, taken),
-                    unbounded=_free(UNBOUNDED + column.name, taken) if query.unit.id else "",
-                    off=_free(OFF + column.name, taken) if is_choice else "",
+                    true=names.true[column.name],
+                    unbounded=names.unbounded[column.name] if query.unit.id else "",
+                    off=names.off[column.name] if is_choice else "",
                     margin=_margin(column, as_noised),
-                    rows=_free(ROWS, taken),
+                    rows=names.rows,
+                    told=names.told,
                 )
             )
     return found
 
 
+def _held(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
+    """Return the published columns of every table, but for its keys."""
+    held: dict[str, tuple[str, ...]] = {}
+    for family in families:
+        for table in family.tables:
+            types = (published_types(table.query, column) for column in table.query.columns)
+            held[table.query.name] = tuple(name for of_one in types for name, _ in of_one)
+        held |= {output.name: tuple(output.columns) for output in family.outputs}
+    return held
+
+
 def _margin(column: Published, as_noised: bool) -> str:
     return f"{column.name}_moe" if column.margin is not None or not as_noised else ""
-
-
-def taken_names(query: Query) -> frozenset[str]:
-    """Return the names of a table's keys, which are any texts."""
-    return frozenset(key.column for key in query.key_columns)
-
-
-def _free(name: str, taken: frozenset[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def beside_truth(folder: Path, name: str, truth: Truth, columns: Sequence[Compared]) -> pa.Table:
@@ -123,7 +124,7 @@ def beside_truth(folder: Path, name: str, truth: Truth, columns: Sequence[Compar
     held = formats.PUBLISHED.read(folder / formats.file_of(name))
     query = truth.query
     if query.private is not None:
-        held, cells = _spread(held, query)
+        held, cells = _spread(held, query, columns[0].told)
     else:
         cells = _cells(held, query.keys)
     exact = _arrays(query, truth.vectors)
@@ -198,8 +199,11 @@ def _cells(held: pa.Table, keys: KeySpace) -> Integers:
     return cells
 
 
-def _spread(held: pa.Table, query: Query) -> tuple[pa.Table, Integers]:
-    """Return a table of all keys that occur, with what is published of some; and all cells."""
+def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
+    """Return a table of all keys that occur, with what is published of some; and all cells.
+
+    `told_in`: the column that says which are published.
+    """
     import pyarrow as pa
 
     keys = KeyArrays(query).of(0, query.keys.size)
@@ -215,7 +219,7 @@ def _spread(held: pa.Table, query: Query) -> tuple[pa.Table, Integers]:
         for name in held.column_names
         if name not in keys
     }
-    arrays[_free(TOLD, frozenset(arrays))] = chosen.is_valid()
+    arrays[told_in] = chosen.is_valid()
     return pa.table(arrays), np.arange(query.keys.size, dtype=np.int64)
 
 

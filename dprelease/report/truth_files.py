@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.metadata import Role, TableMetadata
+from dprelease.documents.truth_columns import truth_columns
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FOLDER, TRUE = "truth", "true_"
-"""Where a published table stands beside its true values, and how the names of these begin."""
+FOLDER = "truth"
+"""Where a published table stands beside its true values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ class TruthFiles:
     ) -> Iterator[pa.RecordBatch] | None:
         """See `Truth.batches`; None as well for keys that were found, which have other rows."""
         path = self.folder / FOLDER / table.file
-        names = [_true(name, table) for name in columns]
+        others = (column.name for column in table.columns if column.role != Role.KEY)
+        true = truth_columns((key.name for key in table.keys), others).true
+        names = [true[name] for name in columns]
         if not path.is_file():
             return None
         schema, rows = formats.PUBLISHED.shape(path)
@@ -36,11 +39,3 @@ class TruthFiles:
             return None
         batches = formats.PUBLISHED.batches(path, names)
         return (batch.select(names).rename_columns(list(columns)) for batch in batches)
-
-
-def _true(column: str, table: TableMetadata) -> str:
-    """Return the name of the true values of a column: one that no key has."""
-    name = TRUE + column
-    while name in {key.name for key in table.keys}:
-        name += "_"
-    return name

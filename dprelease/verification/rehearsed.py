@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, released
-from dprelease.rehearsal.comparison import TOLD, Compared, compared, published_tables
+from dprelease.rehearsal.comparison import Compared, compared, published_tables
 from dprelease.rehearsal.error_summary import rendered, summary
 from dprelease.rehearsal.run import people_of, truth_names, truth_of
 from dprelease.schema.load import Declaration
@@ -84,9 +84,10 @@ def _errors(report: Report, rebuilt: Rebuilt) -> Iterator[str]:
 
 def _is_beside(beside: pa.Table, published: pa.Table, asked: list[Compared]) -> bool:
     """Return whether a truth has all columns and rows that were published, and what is true."""
-    if TOLD in beside.column_names and TOLD not in published.column_names:
+    told = asked[0].told
+    if told in beside.column_names:
         import pyarrow.compute as pc
 
-        beside = beside.filter(pc.field(TOLD))
+        beside = beside.filter(pc.field(told))
     same: bool = beside.select(published.column_names).equals(published)
     return same and all({one.true, one.rows} <= {*beside.column_names} for one in asked)
