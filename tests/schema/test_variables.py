@@ -19,7 +19,9 @@ from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.findings import declared, queries_and_findings, several
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
+from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.variables import assignments
+from dprelease.schema.said import Told
 
 SCHEMA = """\
 table: visits
@@ -382,3 +384,59 @@ def test_json_schemas_know_both() -> None:
     assert problems(DEFAULTS, "defaults") == []
     assert problems(DEFAULTS + "queries: {}\n", "defaults") != []
     assert problems("mechanism: laplace\n", "defaults") == []
+
+
+READERS = {
+    "a text": "As of ${year}",
+    "a text by language": {"en": "As of ${year}", "fr": "Fin ${year}"},
+    "a list": ["As of ${year}", "In ${year}"],
+    "a list by language": [{"en": "As of ${year}", "fr": "Fin ${year}"}],
+}
+"""What a text for readers may be."""
+
+
+def for_readers() -> list[tuple[tuple[str, ...], str, str]]:
+    """Return every text of a release that readers see: where it stands, its key, and as what."""
+    told = [(("about",), name) for name in AboutSpec.model_fields if name != "languages"]
+    for keys in ((), ("columns", "n"), ("tables", "q_city")):
+        told += [(("queries", "q", *keys), name) for name in Told.model_fields]
+    places = [((), "title", "a text")]
+    for keys, name in told:
+        kinds = ["a text"]
+        if name in ("title", "description", "label", "footnotes", "notes"):
+            kinds.append("a text by language")
+        if name in ("footnotes", "notes"):
+            kinds += ["a list", "a list by language"]
+        places += [(keys, name, kind) for kind in kinds]
+    return places
+
+
+@pytest.mark.parametrize(("keys", "name", "kind"), for_readers())
+def test_a_variable_stands_in_every_text_for_readers(
+    tmp_path: Path, keys: tuple[str, ...], name: str, kind: str
+) -> None:
+    own = {"methodology": "https://x.example/${year}", "period": "${year}"}
+    release: dict[str, Any] = {
+        "title": "t",
+        "variables": {"year": "integer"},
+        "about": {"languages": ["en", "fr"]},
+        "tables": ["visits_2026.yaml"],
+        "budget": {"epsilon": 1},
+        "queries": {
+            "q": {
+                "from": "visits",
+                "marginals": [["city"]],
+                "tables": {"q_city": {}},
+                "columns": {"n": {"count": "*"}},
+            }
+        },
+        "output": "out",
+    }
+    place = release
+    for key in keys:
+        place = place[key]
+    place[name] = own.get(name, READERS[kind])
+    path = write(tmp_path, json.dumps(release), SCHEMA.replace("${year}", "2026"))
+    assert codes(path, {"year": "2026"}) == []
+    assert "${" not in read_declaration(path, {"year": "2026"}).spec.model_dump_json()
+    assert codes(path, {"year": "20\u200b26"}) == ["DP-VAR-004 release.yaml:1 variables.year"]

@@ -27,9 +27,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-VAR-006": Template(
         cause="No variable can stand here: {problem}.",
-        fix="variables stand in title, output, ledger, tables, where and expressions of releases, "
-        "and in source, values_from and expressions of tables; $${{{name}}} stands for the text "
-        "itself.",
+        fix="variables stand in output, ledger, tables, where, expressions and texts for readers "
+        "of releases (title, about, labels, descriptions, footnotes, notes), and in source, "
+        "values_from and expressions of tables; $${{{name}}} stands for the text itself.",
     ),
     "DP-VAR-007": Template(
         cause="The variable '{name}' is '{found}', which is no part of a name of a file.",

@@ -41,6 +41,21 @@ BEFORE = SIGNS | WORDS | {"%", "||"}
 
 ANY = "*"
 TITLE, PATH, SQL = "title", "path", "sql"
+ABOUT = (
+    "period", "version", "replaces", "area", "publisher", "contact", "licence", "methodology"
+)  # fmt: skip
+READ: tuple[KeyPath, ...] = tuple(
+    (several, ANY, *part)
+    for several in ("queries", "records")
+    for part in ((), ("tables", ANY), ("columns", ANY))
+)
+"""What has texts for readers, beside the release as a whole."""
+
+ONE: tuple[KeyPath, ...] = ((), (ANY,))
+LISTED: tuple[KeyPath, ...] = ((), (ANY,), (ANY, ANY))
+TEXTS = {"title": ONE, "label": ONE, "description": ONE, "footnotes": LISTED, "notes": LISTED}
+"""Texts for readers, each with where it stands: by itself or by language; in a list or not."""
+
 RELEASES: dict[KeyPath, str] = {
     ("title",): TITLE,
     ("output",): PATH,
@@ -48,12 +63,12 @@ RELEASES: dict[KeyPath, str] = {
     ("tables", ANY): PATH,
     ("queries", ANY, "where"): SQL,
     ("queries", ANY, "derive", ANY, "expression"): SQL,
-    **{("about", name): TITLE for name in ("period", "version", "replaces", "area")},
+    **{("about", name): TITLE for name in ABOUT},
     **{
-        (*keys, name, *language): TITLE
-        for keys in (("about",), ("queries", ANY), ("queries", ANY, "tables", ANY))
-        for name in ("title", "label", "description")
-        for language in ((), (ANY,))
+        (*keys, name, *below): TITLE
+        for keys in (("about",), *READ)
+        for name, depths in TEXTS.items()
+        for below in depths
     },
 }
 TABLES: dict[KeyPath, str] = {
