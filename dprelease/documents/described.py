@@ -163,7 +163,7 @@ class Described:
             tuple(columns),
             rows,
             measured,
-            teller.texts(own.label) or self._with_keys(asked, columns),
+            _by_step(teller.texts(own.label) or self._with_keys(asked, columns), name),
             teller.texts(own.description) or teller.texts(asked.description),
             teller.several(asked.footnotes + own.footnotes),
         )
@@ -197,3 +197,13 @@ class Described:
             notes=self.teller.several(told.notes),
             titles=texts(told.title),
         )
+
+
+def _by_step(label: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return a label with what its table is of those that a step makes of the same keys.
+
+    These are whole tables, which go without, estimates, measurements and records.
+    """
+    folder = name.rpartition("/")[0]
+    more = f" ({folder})" if folder not in ("", "tables") else ""
+    return {tag: text + more for tag, text in label.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from openpyxl import load_workbook
 
-from dprelease.documents.metadata import Role
+from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
 from dprelease.exports.excel.archive import reads_same
 from dprelease.exports.excel.cells import DIGITS, escaped, significant
@@ -170,6 +171,85 @@ def test_heads_differ() -> None:
     heads = unique(["a", "A", "", "x" * 300, "x" * 301])
     assert len({head.casefold() for head in heads}) == 5
     assert all(0 < len(head) < 255 for head in heads)
+
+
+@pytest.mark.parametrize(
+    "heads", [["a (3)", "a", "a"], ["a", "a", "a (2)", "a (3)"], ["x" * 240, "x" * 241, "x" * 300]]
+)
+def test_a_head_with_a_number_is_no_other_head(heads: list[str]) -> None:
+    assert len({head.casefold() for head in unique(heads)}) == len(heads)
+
+
+SAME = {"en": "Person"}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_has_one_label_is_told_apart(tmp_path: Path, wide: bool) -> None:
+    """Two values, two columns and two tables with one label each: names and codes are told."""
+    kinds = pa.string(), pa.string(), pa.int64(), pa.int64()
+    rows = pa.table(
+        {"sex": ["1", "2"] * 2, "k": ["a", "a", "b", "b"], "m": range(4), "n": range(4)}
+    )
+    labels = {"1": SAME, "2": SAME}
+    told = [
+        key("k", kinds[1], ["a", "b"], labels={"a": {"en": "=A"}}),
+        key("sex", kinds[0], ["1", "2"], labels=labels, label={"en": "Sex"}),
+        column("m", kinds[2], label={"en": "Number"}),
+        column("n", kinds[3], label={"en": "number"}),
+    ]
+    rows = rows.select([one.name for one in told])
+    tables = [("t", rows, told), ("u", rows, told)]
+    made = by_hand(tmp_path, tables, ["sex"] if wide else [])
+    said = said_of_all(tmp_path / "other").record
+    labelled = tuple(replace(table, label={"en": "Titled"}) for table in made.metadata.tables)
+    release = replace(
+        made,
+        record={**said, "files": made.record["files"]},
+        metadata=replace(made.metadata, tables=labelled),
+    )
+    EXPORT.write(release, tmp_path)
+    book = load_workbook(tmp_path / FILE)
+    assert [cell.value for cell in book["Contents"]["B"][-2:]] == ["Titled (t)", "Titled (u)"]
+    below = [[c.value for c in row] for row in book["Table 1"].iter_rows()][-3 if wide else -5 :]
+    if wide:
+        assert below[0] == [
+            "k",
+            *(
+                f"Number: Person (m.{i})" if c == "m" else f"number: Person (n.{i})"
+                for i in (1, 2)
+                for c in "mn"
+            ),
+        ]
+        assert below[1:] == [["=A", 0, 0, 1, 1], ["b", 2, 2, 3, 3]]
+    else:
+        assert below[0] == ["k", "Sex", "Number (m)", "number (n)"]
+        assert [row[:2] for row in below[1:]] == [
+            [k, f"Person ({sex})"] for k in ("=A", "b") for sex in "12"
+        ]
+
+
+def test_values_of_every_kind_are_told_by_their_labels(tmp_path: Path) -> None:
+    """Of keys and of chosen values; those without a label, and missing ones, as ever."""
+    table = pa.table(
+        {
+            "old": pa.array([True, False]),
+            "year": pa.array([1, 2], pa.int64()),
+            "day": pa.array([date(2024, 1, 1), date(2024, 1, 2)]),
+            "job": pa.array(["cook", None]),
+        }
+    )
+    first = {"old": True, "year": 2, "day": date(2024, 1, 2)}
+    columns = [
+        key(name, table.schema.field(name).type, table[name].to_pylist(), labels={v: {"en": "L"}})
+        for name, v in first.items()
+    ]
+    codes = CodeList(("cook", "sailor"), {"cook": {"en": "Koch"}})
+    columns.append(column("job", pa.string(), codes=codes))
+    rows = rows_below(told(tmp_path, table, columns), table.column_names)
+    assert [[cell[0] for cell in row] for row in rows] == [
+        ["L", "1", "2024-01-01", "Koch"],
+        ["false", "L", "L", NO_VALUE],
+    ]
 
 
 @pytest.mark.parametrize("limit", ["MOST_ROWS", "MOST_COLUMNS"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, written
 from dprelease.exports.base import PublishedRelease
 from dprelease.exports.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, emptied
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 WIDEST = 48
 """Characters that a column is wide at most; what is longer goes on below."""
+
+TITLE, NAME = 180, 48
+"""Characters of a title, and of a name behind it, in the head of a column; Excel takes 255."""
 
 LEFT_EMPTY, NO_VALUE = "[c]", "[x]"
 SHORTHAND = {
@@ -114,7 +118,7 @@ class Book:
 def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
     """Write the sheet of a table, row by row."""
     laid, metadata = titled.laid, release.metadata
-    heads = unique(c.title(laid.turned, metadata.language) for c in laid.columns)
+    heads = heads_of(laid, metadata.language)
     sheet = book.sheet(titled.sheet, [len(head) for head in heads])
     lines = ["This worksheet contains one table.", *_told(titled, release)]
     sheet.append([text_cell(sheet, f"{titled.sheet}: {titled.title}", "title")])
@@ -123,11 +127,12 @@ def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
     sheet.append([text_cell(sheet, head, "head") for head in heads])
     empty = emptied(release, laid.table)
     told = [column.told for column in laid.columns]
+    named = [values_named(column, metadata.language) for column in told]
     rows = 0
     for batch in laid.batches(release):
         columns = [
-            _cells(sheet, array, column, LEFT_EMPTY if column.name in empty else NO_VALUE)
-            for array, column in zip(batch.columns, told, strict=True)
+            _cells(sheet, array, column, names, LEFT_EMPTY if column.name in empty else NO_VALUE)
+            for array, column, names in zip(batch.columns, told, named, strict=True)
         ]
         for row in zip(*columns, strict=True):
             sheet.append(list(row))
@@ -147,8 +152,29 @@ def _told(titled: Titled, release: PublishedRelease) -> Iterator[str]:
     yield f"Shorthand: {words}."
 
 
-def _cells(sheet: Any, array: pa.Array, column: ColumnMetadata, missing: str) -> Iterator[Any]:
-    """Yield the cells of a column, one for each row."""
+def values_named(column: ColumnMetadata, language: str) -> dict[Code, str]:
+    """Return what stands for each value of a list with labels; nothing for any other column.
+
+    Where two values have one label, each has its code behind it.
+    """
+    if column.codes is None or not column.codes.labels:
+        return {}
+    labels = {code: column.codes.label(code, language) for code in column.codes.values}
+    often = Counter(labels.values())
+    return {
+        code: label if often[label] == 1 else f"{label} ({written(code)})"
+        for code, label in labels.items()
+    }
+
+
+def _cells(
+    sheet: Any, array: pa.Array, column: ColumnMetadata, names: Mapping[Code, str], missing: str
+) -> Iterator[Any]:
+    """Yield the cells of a column, one for each row; `names`: what stands for its values."""
+    if names:
+        values = array.to_pylist()
+        yield from (text_cell(sheet, missing if v is None else names[v]) for v in values)
+        return
     if column.kind == "bool":
         yield from (text_cell(sheet, missing) if v is None else v for v in array.to_pylist())
         return
@@ -173,13 +199,34 @@ def _form(column: ColumnMetadata) -> str:
     return "#,##0." + "0" * column.decimals if column.decimals else "#,##0"
 
 
+def heads_of(laid: Laid, language: str) -> list[str]:
+    """Return what stands above the columns of a table, no two the same.
+
+    Titles that several columns have are told apart by the columns' names.
+    """
+    columns = laid.columns
+    names = [column.name for column in columns]
+    return unique(told_apart([c.title(laid.turned, language) for c in columns], names))
+
+
+def told_apart(titles: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return titles, with the name behind each that stands there twice."""
+    often = Counter(title.casefold() for title in titles)
+    return [
+        title if often[title.casefold()] == 1 else f"{title[:TITLE]} ({name[:NAME]})"
+        for title, name in zip(titles, names, strict=True)
+    ]
+
+
 def unique(heads: Iterable[str]) -> list[str]:
     """Return heads of which no two are the same to Excel, and none is empty or too long."""
     taken: set[str] = set()
     made = []
     for i, head in enumerate(heads, 1):
-        short = head[:200] or f"Column {i}"
-        short = short if short.casefold() not in taken else f"{short} ({i})"
+        whole = head[: TITLE + NAME] or f"Column {i}"
+        short, more = whole, i
+        while short.casefold() in taken:
+            short, more = f"{whole} ({more})", more + 1
         taken.add(short.casefold())
         made.append(short)
     return made
@@ -208,7 +255,9 @@ def _notes_of(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple
     record = next(file for file in release.record["files"] if file["name"] == table.file)
     for note in table.footnotes:
         yield "", in_first(note, metadata)
-    for column in table.columns:
+    titles = [column.title(metadata.language) for column in table.columns]
+    heads = told_apart(titles, [column.name for column in table.columns])
+    for column, head in zip(table.columns, heads, strict=True):
         texts = [in_first(text, metadata) for text in (column.description, *column.footnotes)]
         if column.unit and column.role == Role.VALUE:
             texts.append(f"Unit: {column.unit}.")
@@ -216,4 +265,4 @@ def _notes_of(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple
         if formula not in ("", f"[{column.name}]"):
             texts.append(f"Computed from {formula}.")
         texts += record["post_processing"].get(column.name, [])
-        yield from ((column.title(metadata.language), text) for text in texts if text)
+        yield from ((head, text) for text in texts if text)

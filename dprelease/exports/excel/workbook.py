@@ -47,13 +47,16 @@ class Excel:
         """See `Export.write`: rows are written as they are read, and cells hold no formula."""
         from dprelease.exports.excel.cells import text_cell
         from dprelease.exports.excel.cover import cover_lines
-        from dprelease.exports.excel.sheets import Book, Titled, note_rows, write_table
+        from dprelease.exports.excel.sheets import Book, Titled, note_rows, told_apart, write_table
 
         metadata, path = release.metadata, parent(folder / FILE)
         book = Book(path.parent)
+        every = list(_tables(metadata))
+        names = [laid.table.name for laid in every]
+        titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in every]
         tables = [
-            Titled(f"Table {i}", laid, in_first(laid.table.label, metadata) or laid.table.name)
-            for i, laid in enumerate(_tables(metadata), 1)
+            Titled(f"Table {i}", laid, title)
+            for i, (laid, title) in enumerate(zip(every, told_apart(titles, names), strict=True), 1)
         ]
         heading = metadata.about.heading(metadata.language)
         cover = book.sheet("Cover", [46])
