@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import Metadata
+from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.format_names import PARQUET
 from dprelease.verification.report import Report
@@ -37,6 +38,11 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
     Each is made again from the tables and the manifest, in a temporary folder, and has to be the
     same bytes; written by another version of its packages, it has to say the same to who reads it.
     What needs a package that is not here is noted: its digests hold, whatever it says.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-016 if the temporary folder does not take them: that says nothing of the release.
     """
     from dprelease.exports.base import PublishedRelease
 
@@ -44,12 +50,16 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
         return
     told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
     beside: dict[str, Sequence[str]] = {PARQUET: [file["name"] for file in told["files"]]}
-    with tempfile.TemporaryDirectory(prefix="dprelease-verify-") as folder:
-        for i, held in enumerate(record[KEY]):
-            release = PublishedRelease(report.path, told, metadata, dict(beside))
-            beside[held["format"]] = [file["name"] for file in held["files"]]
-            _check(report, release, held, f"{KEY}[{i}]", Path(folder))
-            _take_published(report.path, held, Path(folder))
+    try:
+        with tempfile.TemporaryDirectory(prefix="dprelease-verify-") as folder:
+            for i, held in enumerate(record[KEY]):
+                release = PublishedRelease(report.path, told, metadata, dict(beside))
+                beside[held["format"]] = [file["name"] for file in held["files"]]
+                _check(report, release, held, f"{KEY}[{i}]", Path(folder))
+                _take_published(report.path, held, Path(folder))
+    except OSError as problem:
+        reason = (problem.strerror or type(problem).__name__).lower()
+        raise OutputError("DP-OUTPUT-016", reason=reason) from None
 
 
 def _take_published(release: Path, held: Mapping[str, Any], folder: Path) -> None:
@@ -83,7 +93,9 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
         other = here != held["packages"]
         _compare(report, export, held, key, files, folder, other_versions=other)
     except (OSError, pa.ArrowException) as problem:
-        reason = getattr(problem, "strerror", None) or type(problem).__name__
+        if getattr(problem, "errno", None) is not None:  # of the system, and not of a broken table
+            raise
+        reason = type(problem).__name__
         report.found("DP-VERIFY-022", key, problem=f"it can't be made again ({reason})")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import resource
+import sys
 import warnings
 import zipfile
 from dataclasses import replace
@@ -301,3 +304,22 @@ def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
 def test_escapes_are_those_of_the_standard() -> None:
     assert escaped("a_x0041_b\x07") == "a_x005F_x0041_b_x0007_"
     assert escaped("a_b\t\n") == "a_b\t\n"
+
+
+@pytest.mark.parametrize("room", [0, 200, 1000, 2000, 3000, 4000, 6000])
+def test_a_disk_that_does_not_take_it_is_told_once(
+    tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the error alone: nothing that the library leaves open tells of itself when it goes."""
+    release, left = said_of_all(tmp_path), []
+    monkeypatch.setattr(sys, "unraisablehook", left.append)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            EXPORT.write(release, tmp_path)
+        gc.collect()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    gc.collect()
+    assert left == []

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.documents import manifest
-from dprelease.errors import DpReleaseError, Findings
+from dprelease.errors import DpReleaseError, Findings, OutputError
 from dprelease.exports import csv_files
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
@@ -387,6 +387,20 @@ def test_an_export_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.M
         export(folder, ["csv"], output=folder.parent / "target")
     assert not (folder.parent / "target").exists()
     assert [p.name for p in folder.parent.iterdir() if "staging" in p.name] == []
+
+
+@pytest.mark.parametrize(
+    "fails", ["dprelease.exports.csv_files.CsvFiles.write", "shutil.copyfile", "tempfile.mkdtemp"]
+)
+def test_a_full_disk_of_who_verifies_tells_nothing_of_the_release(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def fail(*_args: object, **_more: object) -> list[str]:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(fails, fail)
+    with pytest.raises(OutputError, match=r"DP-OUTPUT-016.*no space left on device"):
+        dprelease.verify(folder)
 
 
 def test_a_package_that_is_not_installed(

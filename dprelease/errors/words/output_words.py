@@ -64,6 +64,11 @@ TEMPLATES: dict[str, Template] = {
         fix="make room there or publish on another disk; publish less, or declare the `size` of "
         "the table if it is what many cells are empty of.",
     ),
+    "DP-OUTPUT-016": Template(
+        cause="The formats of the release can't be made again in the temporary folder: {reason}.",
+        fix="make room there, or name another folder by TMPDIR, and verify again: nothing is known "
+        "of these formats yet, for good or ill.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount the folder that it is in.",

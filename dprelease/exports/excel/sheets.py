@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,20 @@ class Book:
             ("title", Font(bold=True, size=14)),
         ):
             self.workbook.add_named_style(NamedStyle(name=name, font=font, alignment=wrapped))
+
+    def __enter__(self) -> Book:
+        """Return the book; where its block fails, what was begun of its sheets is given up."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_more: object) -> None:
+        """Close the streams that the library leaves open, which would tell of themselves."""
+        if kind is None:
+            return
+        for sheet in self.workbook.worksheets:
+            for stream in (sheet._rows, getattr(sheet._writer, "xf", None)):
+                if stream is not None:
+                    with suppress(Exception):  # of the same disk, whose error is told already
+                        stream.close()
 
     def sheet(self, name: str, widths: Sequence[int]) -> Any:
         """Return a new sheet whose columns are so wide; its rows go to a file of the folder."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.base import Problem, PublishedRelease
 from dprelease.exports.excel.archive import reads_same, without_times
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
 from dprelease.exports.names import in_first, parent
+
+if TYPE_CHECKING:
+    from dprelease.exports.excel.sheets import Book
 
 FILE = "excel/release.xlsx"
 ABOVE = 8
@@ -45,32 +51,12 @@ class Excel:
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`: rows are written as they are read, and cells hold no formula."""
-        from dprelease.exports.excel.cells import text_cell
-        from dprelease.exports.excel.cover import cover_lines
-        from dprelease.exports.excel.sheets import Book, Titled, note_rows, told_apart, write_table
+        from dprelease.exports.excel.sheets import Book
 
         metadata, path = release.metadata, parent(folder / FILE)
-        book = Book(path.parent)
-        every = list(_tables(metadata))
-        names = [laid.table.name for laid in every]
-        titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in every]
-        tables = [
-            Titled(f"Table {i}", laid, title)
-            for i, (laid, title) in enumerate(zip(every, told_apart(titles, names), strict=True), 1)
-        ]
-        heading = metadata.about.heading(metadata.language)
-        cover = book.sheet("Cover", [46])
-        cover.append([text_cell(cover, heading, "title")])
-        for style, text in cover_lines(release):
-            cover.append([text_cell(cover, text, style)])
-        contents = [("Notes", "What stands behind the numbers")]
-        contents += [(titled.sheet, titled.title) for titled in tables]
-        book.words_table("Contents", ("Worksheet", "Title"), contents, links=True)
-        heads = ("Note", "Worksheets", "Column", "Text")
-        book.words_table("Notes", heads, note_rows(tables, release))
-        for titled in tables:
-            write_table(book, titled, release)
-        _save(book, metadata, path)
+        with Book(path.parent) as book:
+            _write_sheets(book, release)
+            _save(book, metadata, path)
         return [FILE]
 
     def same(self, one: Path, other: Path) -> bool:
@@ -84,20 +70,60 @@ def _tables(metadata: Metadata) -> list[Laid]:
     return [laid_out(table, metadata) for table in read]
 
 
-def _save(book: object, metadata: Metadata, path: Path) -> None:
-    """Write the archive; no hour and no name of the machine is in it."""
-    from dprelease.exports.excel.sheets import Book
+def _write_sheets(book: Book, release: PublishedRelease) -> None:
+    """Write cover, contents, notes and all tables."""
+    from dprelease.exports.excel.cells import text_cell
+    from dprelease.exports.excel.cover import cover_lines
+    from dprelease.exports.excel.sheets import Titled, note_rows, told_apart, write_table
 
-    assert isinstance(book, Book)
+    metadata = release.metadata
+    every = list(_tables(metadata))
+    names = [laid.table.name for laid in every]
+    titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in every]
+    tables = [
+        Titled(f"Table {i}", laid, title)
+        for i, (laid, title) in enumerate(zip(every, told_apart(titles, names), strict=True), 1)
+    ]
+    cover = book.sheet("Cover", [46])
+    cover.append([text_cell(cover, metadata.about.heading(metadata.language), "title")])
+    for style, text in cover_lines(release):
+        cover.append([text_cell(cover, text, style)])
+    contents = [("Notes", "What stands behind the numbers")]
+    contents += [(titled.sheet, titled.title) for titled in tables]
+    book.words_table("Contents", ("Worksheet", "Title"), contents, links=True)
+    heads = ("Note", "Worksheets", "Column", "Text")
+    book.words_table("Notes", heads, note_rows(tables, release))
+    for titled in tables:
+        write_table(book, titled, release)
+
+
+def _save(book: Book, metadata: Metadata, path: Path) -> None:
+    """Write the archive; no hour and no name of the machine is in it."""
     properties = book.workbook.properties
     properties.title = metadata.about.heading(metadata.language)
     properties.language = metadata.language
     properties.creator = metadata.about.publisher or "dprelease"
-    properties.created = datetime(1980, 1, 1)
+    properties.created = properties.modified = datetime(1980, 1, 1)
     draft = path.with_name(f".{path.name}")
-    book.workbook.save(draft)
+    _archive(book.workbook, draft)
     without_times(draft, path)
     draft.unlink()
+
+
+def _archive(workbook: Any, path: Path) -> None:
+    """Write a workbook's archive, which is closed whatever happens.
+
+    The library leaves one open that a disk did not take, and it would tell of itself when it goes.
+    """
+    from openpyxl.writer.excel import ExcelWriter
+
+    archive = ZipFile(path, "w", ZIP_DEFLATED, allowZip64=True)
+    try:
+        ExcelWriter(workbook, archive).save()
+    except BaseException:
+        with suppress(OSError, ValueError):
+            archive.close()
+        raise
 
 
 EXPORT = Excel()
