@@ -21,6 +21,9 @@ from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
@@ -152,8 +155,8 @@ class Facts:
         asked = self.published(table, column)
         if asked is None or not asked.parts[0].is_vector:
             return False
-        centred = is_computed(asked)  # its first part is counted from the middle of the bounds
-        return not centred and asked.parts[0].aggregate.least >= 0
+        squares = asked.form in (VARIANCE, STDDEV)
+        return squares or all(_lowest(part.aggregate) >= 0 for part in asked.parts)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -177,6 +180,11 @@ class Facts:
                 name = (query.name, measurement.name)
                 chosen = self.measured[name]["chosen_by"]
                 yield PlannedColumn(query, measurement, self.laws[name], chosen)
+
+
+def _lowest(aggregate: Aggregate) -> int:
+    """Return the least value of a row; of a sum that, and not how far it is from the middle."""
+    return aggregate.lower if isinstance(aggregate, Sum) else aggregate.least
 
 
 def _own_name(table: TableMetadata) -> str:

@@ -20,6 +20,7 @@ from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning.plan_charts import spread
+from dprelease.release.pipeline import run
 from dprelease.report import totals as totals_module
 from dprelease.report.bias import bias_at_zero
 from dprelease.report.facts import Expected, Facts
@@ -28,6 +29,7 @@ from dprelease.report.spoken import three_up, words_in
 from dprelease.report.totals import disagreements
 from dprelease.report.truth import simulated
 from dprelease.report.truth_files import TruthFiles
+from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from tests.report.releases import published
 
@@ -267,3 +269,37 @@ def test_names_beside_lines_do_not_overlap(places: list[float], height: float) -
         assert other - one >= height - 1e-12
     assert found[0] >= height / 2 - 1e-12
     assert found[-1] <= 1 - height / 2 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("asked", "low", "never"),
+    [
+        ("{a: {sum: pay}}", 0, True),
+        ("{a: {sum: pay}, b: {mean: pay}}", 0, True),
+        ("{a: {sum: pay}, b: {mean: pay}}", -1, False),
+        ("{a: {sum: pay}}", -1, False),
+        ("{a: {mean: pay}}", 0, True),
+        ("{a: {mean: pay}}", -1, False),
+        ("{a: {variance: pay}}", -1, True),
+        ("{a: {stddev: pay}}", -1, True),
+        ("{a: {ratio: [pay, age]}}", 0, True),
+        ("{a: {ratio: [pay, age]}}", -1, False),
+        ("{a: {count: pay}}", -1, True),
+        ("{a: {median: pay}}", 0, False),
+    ],
+)
+def test_what_can_not_be_below_0(tmp_path: Path, asked: str, low: int, never: bool) -> None:
+    """However it is computed: a sum beside a mean is counted from the middle of its bounds."""
+    (tmp_path / "t.yaml").write_text(
+        f"table: t\nsource: t.csv\ncolumns:\n  pay: {{type: integer, lower: {low}, upper: 9}}\n"
+        "  age: {type: integer, lower: 1, upper: 9}\n  sex: {type: category, values: [f, m]}\n"
+    )
+    (tmp_path / "t.csv").write_text("pay,age,sex\n1,2,f\n")
+    (tmp_path / "r.yaml").write_text(
+        "title: t\ntables: [t.yaml]\nbudget: {epsilon: 1}\noutput: out\n"
+        f"queries: {{q: {{from: t, group_by: [sex], columns: {asked}}}}}\n"
+    )
+    release = published(run(read_declaration(tmp_path / "r.yaml")))
+    (table,) = release.metadata.tables
+    column = next(column for column in table.columns if column.name == "a")
+    assert Facts(release.record).is_never_negative(table, column) is never
