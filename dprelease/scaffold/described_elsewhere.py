@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import yaml
 
 from dprelease.errors import DataError, DpReleaseError, Place
+from dprelease.schema.model import same_name, shortened
 from dprelease.schema.yaml_text.reader import SIZE_LIMIT, parse
 from dprelease.system.files import read_file
 
@@ -72,14 +74,18 @@ def described_table(path: Path) -> DescribedTable:
     Raises
     ------
     DataError
-        DP-DATA-023 for a file that can't be read, or describes no table.
+        DP-DATA-023 for a file that can't be read, or describes no table, or a column twice.
     """
     values, why = _read(path)
     if not why:
         made = _table(values)
-        if made is not None and made.columns:
-            return made
         why = "it describes no columns of a table"
+        if made is not None and made.columns:
+            often = Counter(same_name(column.name) for column in made.columns)
+            twice = next((c.name for c in made.columns if often[same_name(c.name)] > 1), None)
+            if twice is None:
+                return made
+            why = f"it has the column '{shortened(twice)}' twice, or one that differs by case alone"
     raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
 
 
@@ -227,8 +233,8 @@ def _plain(table: Told) -> DescribedTable | None:
                 Described(
                     name,
                     _kind_of(kind),
-                    _text(told.get("lower", told.get("min", low))),
-                    _text(told.get("upper", told.get("max", high))),
+                    _text(told.get("lower", told.get("min", told.get("minimum", low)))),
+                    _text(told.get("upper", told.get("max", told.get("maximum", high)))),
                     _values({**told, "values": told.get("categories", told.get("values"))}),
                     _text(told.get("label")) or "",
                     name == unit,

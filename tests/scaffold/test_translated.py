@@ -177,6 +177,8 @@ NOTHING = {
     "nested": "[" * 100_000,
     "columns of nothing": '{"columns": [1, null, {"type": "int"}]}',
     "another document": "title: x\nqueries: {a: {from: b}}",
+    "a column twice": '{"columns": [{"name": "a", "type": "int"}, {"name": "a", "type": "text"}]}',
+    "a column in two cases": '{"columns": [{"name": "Größe"}, {"name": "größe"}]}',
     "a tag": "!!python/object:os.system x",
 }
 
@@ -187,6 +189,16 @@ def test_what_describes_no_table(what: str, tmp_path: Path) -> None:
     with pytest.raises(DpReleaseError, match="DP-DATA-023") as caught:
         translated(tmp_path / "d.json")
     assert "no row was read" in str(caught.value)
+
+
+@pytest.mark.parametrize("low", ["lower", "min", "minimum"])
+@pytest.mark.parametrize("high", ["upper", "max", "maximum"])
+def test_bounds_of_listed_columns_by_their_usual_words(low: str, high: str, tmp_path: Path) -> None:
+    """None of them is left out in silence."""
+    told = {"columns": [{"name": "age", "type": "integer", low: 0, high: 99}]}
+    (tmp_path / "d.json").write_text(json.dumps(told))
+    column = plain(translated(tmp_path / "d.json"))["columns"]["age"]
+    assert (column["lower"], column["upper"]) == ("0", "99")
 
 
 def test_the_command_line(tmp_path: Path) -> None:
