@@ -154,6 +154,10 @@ def _refuse_many(number: int) -> None:
 def _listed(found: Columns) -> Columns:
     if not found[0]:
         _refuse("it lists no value")
+    empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
+    if any(not any(column[i].strip() for column in found[1:]) for i in empty):
+        # It would declare the empty text as a value, in silence.
+        _refuse("it has a line of empty cells, as spreadsheets leave them: remove it")
     return found
 
 

@@ -278,6 +278,7 @@ FILES = {
     "too long": (TOWNS.replace("Berne", "x" * 201), "name", "DP-LABEL-001"),
     "no such column": (TOWNS, "title", "DP-SCHEMA-004"),
     "a column twice": (TOWNS.replace("nom", "name"), "name", "DP-SCHEMA-004"),
+    "a line that a spreadsheet left": (TOWNS + ",,,\n", "name", "DP-SCHEMA-004"),
     "a language that is not declared": (TOWNS, {"en": "name", "de": "nom"}, "DP-LABEL-002"),
     "no text": (TOWNS, ["name"], "DP-LABEL-001"),
 }  # fmt: skip
