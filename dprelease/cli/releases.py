@@ -38,13 +38,13 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.findings import declared
         from dprelease.planning.invariants import told_invariants
         from dprelease.release.engine_choice import left_open
-        from dprelease.release.exporting import prepared
+        from dprelease.release.exporting import tried
         from dprelease.release.own_source import refuse_own_source
         from dprelease.schema.languages import untold
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = declared(release, assignments(variables))
-        queries, made = prepared(declaration)
+        queries, made = tried(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)

@@ -8,7 +8,7 @@ notes: without the first there is nothing that depends on a row, with it the run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,13 +97,15 @@ def publishing(
     state: RunState | None,
     draft: dict[str, Any],
     tables: int = 0,
+    trial: Callable[[Path], None] = lambda _folder: None,
 ) -> Iterator[Publication]:
     """Yield the release that a declaration is about to publish, claimed and charged.
 
     `output` stands in for the declared folder. `draft`: the manifest, but for what is only known
     when rows were read. `state` is advanced, and told by what the block
     raises. Afterwards nothing is left but what was published. `tables`: the bytes that these have
-    at most.
+    at most. `trial`: is given the private folder before anything is charged, to try in it what
+    would fail too late otherwise, and leaves nothing there.
 
     Raises
     ------
@@ -121,6 +123,7 @@ def publishing(
     with state.told_by_failures(), claimed(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         refuse_full(claim.folder, claim.target.name, needed, place)
+        trial(claim.folder)
         with charging(declaration, queries, plan, state, claim.target) as charged:
             keep_files(declaration, claim.folder)
             yield Publication(claim, charged, state, declaration.key)

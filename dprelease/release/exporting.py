@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.errors import raise_all
+from dprelease.errors import Place, raise_all
 from dprelease.planning.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -26,6 +26,24 @@ class Exports:
 
     names: tuple[str, ...]
     metadata: Metadata
+    place: Place = field(default_factory=Place)
+    """Where they are asked for."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Return how many bytes they have at most, as far as numbers of rows are known."""
+        from dprelease.exports.sizes import most_bytes
+
+        return most_bytes(self.names, self.metadata)
+
+    def tried(self, draft: dict[str, Any], folder: Path | None = None) -> None:
+        """Write them of blank tables, for nothing; raises as `try_formats`.
+
+        `draft`: the manifest without them, but for what is only known when rows were read.
+        """
+        from dprelease.exports.trial import try_formats
+
+        try_formats(self.names, _told(draft), self.metadata, self.place, folder)
 
     def in_draft(self, draft: dict[str, Any]) -> dict[str, Any]:
         """Return a draft of the manifest with as much of these as there may be at most."""
@@ -42,6 +60,8 @@ class Exports:
 
         Raises
         ------
+        OutputError
+            DP-EXPORT-009 if one fails.
         OSError
             If the folder does not take them.
         """
@@ -49,9 +69,7 @@ class Exports:
         from dprelease.exports.base import PublishedRelease
         from dprelease.exports.written import write_formats
 
-        # As who verifies it reads the manifest: made of lists and texts alone.
-        told = json.loads(manifest.canonical(record))
-        told.pop("digest")
+        told = _told(record)
         beside = {PARQUET: [file["name"] for file in told["files"]]}
         release = PublishedRelease(folder, told, self.metadata, beside)
         records = write_formats(self.names, release, folder, progress)
@@ -77,7 +95,32 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
     metadata = told_metadata(declaration, queries, families_of(declaration.spec, plan.columns))
     places = declaration.place("formats"), declaration.place("wide")
     raise_all(findings(names, metadata, *places))
-    return Exports(names, metadata)
+    return Exports(names, metadata, places[0])
+
+
+def _told(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest as who verifies it reads it, of lists and texts alone; without digest."""
+    from dprelease.documents import manifest
+
+    told: dict[str, Any] = json.loads(manifest.canonical(record))
+    told.pop("digest")
+    return told
+
+
+def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -> dict[str, Any]:
+    """Return the manifest of a release, but for what is only known when rows were read."""
+    from dprelease.documents import manifest
+    from dprelease.documents.file_records import Written
+
+    families = families_of(declaration.spec, plan.columns)
+    blank = {name: Written("", 0) for family in families for name in family.published}
+    return manifest.build(declaration, queries, plan, blank)
+
+
+def try_exports(exports: Exports | None, draft: dict[str, Any], folder: Path) -> None:
+    """Try the formats of a run in its private folder; nothing where it has none."""
+    if exports is not None:
+        exports.tried(draft, folder)
 
 
 def prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
@@ -90,4 +133,19 @@ def prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     """
     queries, plan = prepare(declaration)
     exports_of(declaration, queries, plan)
+    return queries, plan
+
+
+def tried(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+    """Return what `prepared` does, of a declaration whose formats were tried on blank tables.
+
+    Raises
+    ------
+    DpReleaseError
+        As `prepared`; DP-EXPORT-008.
+    """
+    queries, plan = prepare(declaration)
+    exports = exports_of(declaration, queries, plan)
+    if exports is not None:
+        exports.tried(draft_of(declaration, queries, plan))
     return queries, plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from dprelease.documents import manifest
@@ -16,7 +17,7 @@ from dprelease.planning.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.disk import most_bytes
 from dprelease.release.execute import publishing
-from dprelease.release.exporting import exports_of
+from dprelease.release.exporting import draft_of, exports_of, try_exports
 from dprelease.release.family_run import publish_family
 from dprelease.schema.load import Declaration
 
@@ -60,12 +61,8 @@ def run(
     families = families_of(declaration.spec, plan.columns)
     metadata = metadata_of(declaration, queries, families)
     source = bits or Entropy()
-    names = [name for family in families for name in family.published]
-    blank = dict.fromkeys(names, Written("", 0))
-    draft = manifest.build(declaration, queries, plan, blank)
+    draft = draft_of(declaration, queries, plan)
     exports = exports_of(declaration, queries, plan)
-    if exports is not None:
-        draft = exports.in_draft(draft)
     with publishing(
         declaration,
         queries,
@@ -73,8 +70,9 @@ def run(
         output=output,
         overwrite=overwrite,
         state=state,
-        draft=draft,
-        tables=most_bytes(families),
+        draft=draft if exports is None else exports.in_draft(draft),
+        tables=most_bytes(families) + (0 if exports is None else exports.most_bytes),
+        trial=partial(try_exports, exports, draft),
     ) as release:
         settings = Settings.of(declaration)
         written: dict[str, Written] = {}

@@ -26,6 +26,12 @@ DECLARED: dict[str, Template] = {
         cause="No table can be laid out wide by '{key}': {problem}.",
         fix="name a key of a table with declared keys, which has another key beside it.",
     ),
+    "DP-EXPORT-008": Template(
+        cause="The format {format} failed when it was tried on blank tables: {problem}.",
+        fix="mend what it names, such as a label, or leave the format out of `formats`: the same "
+        "release can be written in it afterwards, by `dprelease export`. If nothing is wrong with "
+        "what is declared, please report it together with the release file.",
+    ),
 }
 
 WRITTEN: dict[str, Template] = {
@@ -36,5 +42,10 @@ WRITTEN: dict[str, Template] = {
     "DP-EXPORT-007": Template(
         cause="The output '{name}' lies inside of the release, which stays as it was published.",
         fix="name a folder outside of it with --output.",
+    ),
+    "DP-EXPORT-009": Template(
+        cause="The format {format} failed on the tables of this release: {problem}.",
+        fix="leave the format out; a run without it charges again what the state says is spent. "
+        "Please report it together with the release file; no value of the data is needed.",
     ),
 }

@@ -1,0 +1,263 @@
+"""A format that fails costs nothing if a trial can know it, and never leaves half a release."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from dprelease.cli import app
+from dprelease.errors import DpReleaseError, OutputError, State
+from dprelease.exports.blank_tables import ROWS, blank_release
+from dprelease.exports.sizes import most_bytes
+from dprelease.ledger.ledger import Ledger
+from dprelease.planning.prepare import prepare
+from dprelease.release import exporting
+from dprelease.release.accounts import account_of
+from dprelease.release.exporting import Exports, draft_of, exports_of
+from dprelease.release.pipeline import run
+from dprelease.schema.load import Declaration, read_declaration
+from dprelease.schema.release_parts import format_names
+from dprelease.verification.exporting import export
+from tests.exports import build, made
+from tests.release import families_of_areas
+from tests.replay import Keyed
+
+OWN = """
+class Own:
+    name = "own"
+    extra = None
+    fail = staticmethod(lambda at_trial: None)
+
+    def problems(self, metadata):
+        return iter(())
+
+    def write(self, release, folder):
+        at_trial = all(set(file["sha256"]) == {"0"} for file in release.record["files"])
+        (folder / "own").mkdir()
+        (folder / "own/all.txt").write_text("begun")
+        self.fail(at_trial)
+        return ["own/all.txt"]
+
+
+EXPORT = Own()
+"""
+
+SECRET = "4711 people of Bern"
+
+FAILURES: dict[str, Callable[[], BaseException]] = {
+    "a bug": lambda: ZeroDivisionError(SECRET),
+    "a label that a package refuses": lambda: ValueError(SECRET),
+    "a package's own limit": lambda: pa.ArrowInvalid(SECRET),
+    "a file that a package lacks": lambda: FileNotFoundError(errno.ENOENT, SECRET, "font.ttf"),
+    "memory": lambda: MemoryError(SECRET),
+    "an interrupt": lambda: KeyboardInterrupt(),
+    "a full disk": lambda: OSError(errno.ENOSPC, "No space left on device"),
+}
+
+UNREAD, LOST = State.NOTHING, State.CHARGED
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A format of its own, which fails as a test says."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules/own_export.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.setitem(format_names.FORMATS, "own", "own_export")
+    from dprelease.exports.known import export_of
+
+    yield type(export_of("own"))
+    sys.modules.pop("own_export")
+
+
+def declared(folder: Path, more: str = "formats: [csv, own]\n", ledger: bool = False) -> Path:
+    path = build.write(folder, more + ("ledger: ledger.sqlite\n" if ledger else ""))
+    if ledger:
+        account = account_of("office/people", "person", "add_remove", "100", "1e-5", None)
+        Ledger(folder / "ledger.sqlite").open_account(account)
+        schema = (folder / "people.yaml").read_text()
+        (folder / "people.yaml").write_text(schema + "owner: office\n")
+    return path
+
+
+def spent(folder: Path) -> float:
+    return float(Ledger(folder / "ledger.sqlite").state().spent("office/people"))
+
+
+def files(folder: Path) -> set[str]:
+    """Return all that lies in a folder, but for files of locks, which stay."""
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    return {name for name in names if not name.endswith(("-lock", ".lock"))}
+
+
+@pytest.mark.parametrize("ledger", [True, False], ids=["charged", "free"])
+@pytest.mark.parametrize("at_trial", [True, False], ids=["at trial", "of noised tables"])
+@pytest.mark.parametrize("what", FAILURES)
+def test_what_a_failure_costs_and_leaves(
+    what: str, at_trial: bool, ledger: bool, own: Any, tmp_path: Path
+) -> None:
+    """At a trial nothing, and no source is looked for; later its charge, and nothing readable."""
+    folder = tmp_path / "here"
+    path = declared(folder, ledger=ledger)
+    if at_trial:
+        (folder / "people.csv").unlink()
+    there = files(folder)
+
+    def fail(now: bool) -> None:
+        if now == at_trial:
+            raise FAILURES[what]()
+
+    own.fail = staticmethod(fail)
+    with pytest.raises((DpReleaseError, KeyboardInterrupt)) as caught:
+        run(read_declaration(path), bits=Keyed("trial"))
+    problem = caught.value
+    state = UNREAD if at_trial else (LOST if ledger else State.READ)
+    if isinstance(problem, KeyboardInterrupt):
+        assert what == "an interrupt"
+        assert any(state.value in note for note in problem.__notes__)
+    else:
+        assert isinstance(problem, DpReleaseError)
+        wanted = "DP-EXPORT-008" if at_trial else "DP-EXPORT-009"
+        assert problem.code == ("DP-OUTPUT-002" if what == "a full disk" else wanted)
+        assert problem.state is state
+        assert (what == "a full disk") or "own" in problem.cause
+    if at_trial and getattr(problem, "code", "") == "DP-EXPORT-008":
+        assert SECRET in str(problem)
+        assert problem.place.key == "formats"
+        assert problem.place.line
+    if not at_trial:
+        assert SECRET not in str(problem)
+    if getattr(problem, "code", "") == "DP-EXPORT-009":
+        assert (problem.__cause__, problem.__context__) == (None, None)
+    assert files(folder) == there
+    if ledger:
+        assert (spent(folder) > 0) == (not at_trial)
+    if what == "memory" and ledger and not at_trial:  # what is lost does not stand in the way
+        own.fail = staticmethod(lambda _now: None)
+        run(read_declaration(path), bits=Keyed("trial"))
+
+
+def test_check_tries_and_plan_does_not(own: Any, tmp_path: Path) -> None:
+    """A plan is made again and again; both open no data."""
+    path = declared(tmp_path)
+    (tmp_path / "people.csv").unlink()
+
+    def fail(_now: bool) -> None:
+        raise ValueError("'x' is no label.")
+
+    own.fail = staticmethod(fail)
+    there = files(tmp_path)
+    done = CliRunner().invoke(app, ["check", str(path), "--json"])
+    (finding,) = json.loads(done.output)["findings"]
+    assert (done.exit_code, finding["code"], finding["key"]) == (2, "DP-EXPORT-008", "formats")
+    assert "'x' is no label." in finding["cause"]
+    assert CliRunner().invoke(app, ["plan", str(path)]).exit_code == 0
+    assert files(tmp_path) == there
+
+
+def test_a_file_that_was_told_and_not_written(own: Any, tmp_path: Path) -> None:
+    own.write = lambda *_args: ["own/none.txt"]
+    with pytest.raises(DpReleaseError, match=r"DP-EXPORT-008.*FileNotFoundError.*own/none\.txt"):
+        run(read_declaration(declared(tmp_path)), bits=Keyed("trial"))
+
+
+def test_an_export_of_what_is_published(own: Any, tmp_path: Path) -> None:
+    """It fails as well, costs nothing, and leaves nothing."""
+    folder = run(read_declaration(declared(tmp_path, "")), bits=Keyed("trial"))
+    own.fail = staticmethod(lambda _now: 1 / 0)
+    there = files(tmp_path)
+    with pytest.raises(OutputError, match=r"DP-EXPORT-009[^$]*no row was read, no budget"):
+        export(folder, ["own"])
+    assert files(tmp_path) == there
+
+
+WITH_REPORT = "formats: [csv, excel, sdmx-csv, json-stat, dp-event, mbi, report, registry, datapackage, dcat]\n"
+ALL = WITH_REPORT.replace("report, ", "")
+FEW = ALL.replace("excel, ", "")
+WORDS = build.RELEASE.replace("output: out\n", build.WORDS_TOO)
+MANY = build.SCHEMA.replace("upper: 5}", "upper: 4999}")
+CONSISTENT = "{non_negative: true, publish: {records: true}}"
+
+
+def _areas(folder: Path) -> Path:
+    path = families_of_areas.written(folder, consistent=CONSISTENT)
+    path.write_text(path.read_text() + ALL)
+    return path
+
+
+def _many(folder: Path) -> Path:
+    """Return a release with one table of 40,000 cells."""
+    path = build.write(folder, FEW)
+    (folder / "people.yaml").write_text(MANY)
+    return path
+
+
+RELEASES: dict[str, Callable[[Path], Path]] = {
+    "all kinds of columns": lambda folder: build.write(folder, WITH_REPORT),
+    "wide": lambda folder: build.write(folder, ALL + "wide: [sex]\n"),
+    "keys that are not public": lambda folder: build.write(folder, FEW, WORDS),
+    "labels, dates, a family": lambda folder: made.written(folder, made.RELEASE + ALL),
+    "areas and persons": _areas,
+    "many cells": _many,
+}
+
+
+def asked(folder: Path, release: str) -> tuple[Declaration, Exports, dict[str, Any]]:
+    declaration = read_declaration(RELEASES[release](folder))
+    queries, plan = prepare(declaration)
+    exports = exports_of(declaration, queries, plan)
+    assert exports is not None
+    return declaration, exports, exporting._told(draft_of(declaration, queries, plan))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_blank_tables_are_as_published_ones(release: str, tmp_path: Path) -> None:
+    """Columns, types, keys; what is missing anywhere is missing here; and sizes are bounded."""
+    declaration, exports, draft = asked(tmp_path, release)
+    (tmp_path / "blank").mkdir()
+    blank = blank_release(draft, exports.metadata, tmp_path / "blank")
+    folder = run(declaration, bits=Keyed("blank"))
+    for table, tried in zip(exports.metadata.tables, blank.metadata.tables, strict=True):
+        real, made_up = (pq.read_table(place / table.file) for place in (folder, blank.folder))
+        assert made_up.schema.remove_metadata().equals(_without_notes(real.schema)), table.name
+        assert made_up.num_rows <= ROWS
+        keys = [key.name for key in table.keys if key.codes is not None]
+        if keys == [key.name for key in table.keys] and table.rows and keys:
+            asked_for = real.select(keys).to_pylist()
+            held = made_up.select(keys).to_pylist()
+            assert held == (asked_for if table.rows <= ROWS else sorted(held, key=asked_for.index))
+            assert (held[0], held[-1]) == (asked_for[0], asked_for[-1])
+            assert tried.rows == len(held)
+        for name in real.column_names:
+            if real[name].null_count:
+                assert made_up[name].null_count, (table.name, name)
+    record = json.loads((folder / "manifest.json").read_text())
+    for part in record["exports"]:
+        written = sum((folder / file["name"]).stat().st_size for file in part["files"])
+        open_rows = any(table.rows is None for table in exports.metadata.tables)
+        assert open_rows or written <= most_bytes([part["format"]], exports.metadata), part
+
+
+def _without_notes(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_metadata(None) for field in schema])
+
+
+def test_a_disk_without_room_for_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before anything is charged, where the tables alone would fit."""
+    path = build.write(tmp_path, ALL)
+    monkeypatch.setattr("dprelease.release.disk.free_bytes", lambda _folder: 3_000_000)
+    with pytest.raises(OutputError, match=r"DP-OUTPUT-015[^$]*no row was read, no budget"):
+        run(read_declaration(path))
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    path.write_text(path.read_text().replace(ALL, "formats: csv\n"))
+    assert run(read_declaration(path), bits=Keyed("room")).is_dir()
