@@ -36,7 +36,7 @@ FILES = [
         """
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
-  Fix    known keys are: columns, consistent, cube, derive, description, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
 """,
     ),
     (
@@ -64,7 +64,7 @@ DP-DECL-002  The key 'title' is missing.
 
 release.yaml:1  titel
 DP-DECL-001  There is no key 'titel' here; did you mean 'title'.
-  Fix    known keys are: about, budget, defaults, duckdb, engine, federated, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables.
+  Fix    known keys are: about, budget, defaults, duckdb, engine, federated, formats, ledger, limits, mechanism, mode, output, queries, records, spark, tables, title, variables, wide.
 """,
     ),
     (
@@ -1004,7 +1004,7 @@ DP-RELEASE-018  This is a release file, where a table schema is needed.
         """
 values.yaml:6  columns.sex.values_from
 DP-SCHEMA-004  The file of values can't be used: 'sexes.csv' is UTF-16: save it as UTF-8.
-  Fix    give a CSV file in UTF-8 with a header, and its column as {file: ..., column: ...}.
+  Fix    give a CSV file in UTF-8 with a header, or a Parquet file, and its column as {file: ..., column: ...}.
 """,
     ),
     (
