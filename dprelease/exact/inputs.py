@@ -13,6 +13,8 @@ from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
+from dprelease.exact.reading.sqlite_files import sqlite_rows
+from dprelease.exact.reading.workbooks import workbook_rows
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class Input:
     @property
     def readable(self) -> tuple[Path, ...]:
         """Return the files that the engine itself reads."""
+        if self.opened is not None and not self.opened.relation:
+            return ()
         return tuple(self.copies.get(file, file) for file in self.files)
 
     @property
@@ -153,4 +157,8 @@ def find_input(
             opened = Opened(opened.files, opened.stamps, (), opened.relation)
         else:
             opened = open_files(declared, source, SECOND_DATABASE)
+    made_of_cells = {"sqlite": sqlite_rows, "excel": workbook_rows}.get(source.kind or "")
+    if made_of_cells is not None:
+        rows: Fetched = made_of_cells(declared, opened.files)
+        return Input(declared, relation, opened, rows={relation: rows})
     return Input(declared, relation, opened)

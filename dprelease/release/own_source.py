@@ -54,13 +54,13 @@ def refuse_own_source(
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source
-        if source is None or source.path is None:
+        if source is None or source.path is None or source.pattern is None:
             continue
         if source.is_uri:
             meets = _meets_uri(source.path, target)
         else:
-            meets = _is_inside(declared.folder, source.path, target) or any(
-                _finds(declared.folder, source.path, folder, written)
+            meets = _is_inside(declared.folder, source.pattern, target) or any(
+                _finds(declared.folder, source.pattern, folder, written)
                 for folder in (target, *working_names(target))
             )
         if meets:

@@ -100,6 +100,10 @@ TEMPLATES: dict[str, Template] = {
         fix="give metadata of CSVW-EO, CSVW or SmartNoise SQL, or a JSON or YAML file that lists "
         "`columns` with their types and bounds.",
     ),
+    "DP-DATA-024": Template(
+        cause="The source of the table '{table}'{named} can't be read as {format}: {reason}.",
+        fix="{way}.",
+    ),
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",
         fix="columns are: {known}.",

@@ -63,7 +63,8 @@ class Opened:
     """The files of a source, statements that make them known, and the relation to read.
 
     `stamps`: of the files, from before anything of them was read. `reader`: of text files that the
-    engine can't read as they are; it reads plain copies of them.
+    engine can't read as they are; it reads plain copies of them. No relation, where not the engine
+    reads them: their rows come as Arrow.
     """
 
     files: tuple[Path, ...]
@@ -110,6 +111,8 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
             marked = source.kind == "json_lines" and any(map(is_marked, files))
             copied = None if reader.packing.is_plain and not marked else reader
             return Opened(files, stamps, (), reader.relation(files), copied)
+        case "sqlite" | "excel":
+            return Opened(files, stamps, (), "")
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
@@ -168,17 +171,28 @@ def pattern(file: Path) -> str:
 
 
 def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
-    path = source.path or ""
+    path = source.pattern or ""
     plain = declared.folder / path
     root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
     # Not Path.is_file, which raises for a name that is too long.
     is_one = os.path.isfile(plain)
     paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
+    if source.is_folder:
+        paths = [
+            file
+            for file in paths
+            if not _is_unfinished(file.relative_to(declared.folder / (source.path or "")))
+        ]
     files = tuple(file.resolve() for file in paths if os.path.isfile(file))
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
+
+
+def _is_unfinished(file: Path) -> bool:
+    """Return whether writers of folders mark a file as one that is no part of it, or not yet."""
+    return any(part.startswith("_") for part in file.parts)
 
 
 def _struct(names: Sequence[str]) -> str:
