@@ -90,13 +90,11 @@ def tables_of(file: Path) -> list[str]:
     OSError
         If it can't be read.
     """
-    sql = (
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 "
-        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
-    )
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid"
     try:
         with closing(_connected(file)) as link:
-            return [name for (name,) in link.execute(sql)]
+            names = [str(name) for (name,) in link.execute(sql)]
+            return [name for name in names if not name.lower().startswith("sqlite_")]
     except sqlite3.Error:
         raise OSError("no SQLite file") from None
 
@@ -199,6 +197,8 @@ def _described(link: sqlite3.Connection, table: str) -> Stored | None:
     if len(known) != 1:
         return None
     ((name, page),) = known
+    if not page:  # a view, or a virtual table: nothing of its own is stored, and none is asked
+        return Stored({}, frozenset(), is_computed=True, is_by_key=False)
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
     indexes = link.execute(f"PRAGMA index_list({quoted})").fetchall()
@@ -207,7 +207,7 @@ def _described(link: sqlite3.Connection, table: str) -> Stored | None:
     return Stored(
         {str(column): _as_stored(str(kind or "")) for _, column, kind, *_ in columns},
         frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
-        not page,
+        False,
         any(index not in of_table for index in of_keys),
     )
 
