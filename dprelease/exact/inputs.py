@@ -13,8 +13,6 @@ from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
-from dprelease.exact.reading.sqlite_files import sqlite_rows
-from dprelease.exact.reading.workbooks import workbook_rows
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:
@@ -157,8 +155,17 @@ def find_input(
             opened = Opened(opened.files, opened.stamps, (), opened.relation)
         else:
             opened = open_files(declared, source, SECOND_DATABASE)
-    made_of_cells = {"sqlite": sqlite_rows, "excel": workbook_rows}.get(source.kind or "")
-    if made_of_cells is not None:
-        rows: Fetched = made_of_cells(declared, opened.files)
-        return Input(declared, relation, opened, rows={relation: rows})
+    if not opened.relation:
+        return Input(declared, relation, opened, rows={relation: _cells(declared, opened)})
     return Input(declared, relation, opened)
+
+
+def _cells(declared: Declared, opened: Opened) -> Fetched:
+    """Return the rows of files whose cells have types of their own; loaded where there are any."""
+    if format_of(declared) == "sqlite":
+        from dprelease.exact.reading.sqlite_files import sqlite_rows
+
+        return sqlite_rows(declared, opened.files)
+    from dprelease.exact.reading.workbooks import workbook_rows
+
+    return workbook_rows(declared, opened.files)

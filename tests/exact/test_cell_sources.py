@@ -323,6 +323,8 @@ def test_no_cell_of_a_workbook_stops_a_run(cell: str, tmp_path: Path) -> None:
     table = declare(columns, source=str(file))
     found = exact(ask(table, {"n": {"sum": "v"}}), None)
     assert found["n"].tolist() in ([1], [2])
+    if "<f" in cell:  # whatever it last came to
+        assert found["n"].tolist() == [1]
 
 
 def workbook(folder: Path, fill: Callable[[Any], object], **more: Any) -> dict[str, Any]:
