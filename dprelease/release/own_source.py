@@ -92,7 +92,7 @@ def is_source_of(declared: Declared, file: Path) -> bool:
     if source.is_uri:
         root = _root_of(source.path)
         return root is not None and (_is_same(root, file) or _holds(root, file))
-    pattern = str(declared.folder / source.path)
+    pattern = str(declared.folder / (source.pattern or source.path))
     return any(_is_same(there, file) for there in (pattern, *glob.glob(pattern, recursive=True)))
 
 

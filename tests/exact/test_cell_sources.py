@@ -577,7 +577,8 @@ def test_a_folder_of_parquet_is_all_that_is_finished_in_it(tmp_path: Path) -> No
         file.parent.mkdir(parents=True, exist_ok=True)
         frame.to_parquet(file)
     (tmp_path / "people" / "_SUCCESS").touch()
-    assert vectors(query_of("people/", tmp_path)) == EXPECTED
+    for source in ("people/", "peop*/", str(tmp_path / "people") + "/"):
+        assert vectors(query_of(source, tmp_path)) == EXPECTED
     assert pq.read_schema(tmp_path / "people" / "a.parquet").names == list(FRAME.columns)
     with pytest.raises(DataError, match="DP-DATA-001"):
         vectors(query_of("nobody/", tmp_path))

@@ -59,6 +59,7 @@ def nothing(_folder: Path) -> None:
 AMONG = {
     "in every folder below": ("data/**/*.parquet", "data/out", nothing),
     "deep below": ("data/**/*.parquet", "data/a/b/c/out", nothing),
+    "a folder of Parquet": ("data/", "data/a/out", nothing),
     "everything below": ("data/**", "data/out", nothing),
     "everything, whatever its name": ("**/*", "out", nothing),
     "one folder below": ("data/*/*.parquet", "data/out", nothing),

@@ -175,24 +175,21 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     plain = declared.folder / path
     root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
+    if source.is_folder:
+        depth = next(i for i, part in enumerate(Path(path).parts) if glob.has_magic(part))
+        matches = [one for one in matches if not _is_unfinished(Path(one).parts[depth:])]
     # Not Path.is_file, which raises for a name that is too long.
     is_one = os.path.isfile(plain)
     paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
-    if source.is_folder:
-        paths = [
-            file
-            for file in paths
-            if not _is_unfinished(file.relative_to(declared.folder / (source.path or "")))
-        ]
     files = tuple(file.resolve() for file in paths if os.path.isfile(file))
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
 
 
-def _is_unfinished(file: Path) -> bool:
+def _is_unfinished(parts: Sequence[str]) -> bool:
     """Return whether writers of folders mark a file as one that is no part of it, or not yet."""
-    return any(part.startswith("_") for part in file.parts)
+    return any(part.startswith("_") for part in parts)
 
 
 def _struct(names: Sequence[str]) -> str:
