@@ -14,7 +14,9 @@ from dprelease.errors.printable import one_line
 def init(
     source: Annotated[
         Path | None,
-        typer.Argument(help="A Parquet, CSV or JSON lines file.", show_default=False),
+        typer.Argument(
+            help="A file of Parquet, CSV, JSON lines, SQLite or Excel.", show_default=False
+        ),
     ] = None,
     unit: Annotated[
         str | None, typer.Option(help="The column whose values name the privacy units.")
@@ -29,6 +31,10 @@ def init(
     described: Annotated[
         Path | None,
         typer.Option("--from", help="Metadata of CSVW-EO, SmartNoise or the like, JSON or YAML."),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(help="Which table of a SQLite file, or which sheet of a workbook."),
     ] = None,
 ) -> None:
     """Sketch a table schema from names, types and how texts are written, or from a description.
@@ -51,10 +57,10 @@ def init(
         elif peek:
             from dprelease.scaffold.proposals import WARNING, peeked_sketch
 
-            text = peeked_sketch(source, unit, folder, state)
+            text = peeked_sketch(source, unit, folder, state, table)
             typer.echo(WARNING, err=True)
         else:
-            text = sketch(source, unit, folder)
+            text = sketch(source, unit, folder, table=table)
         if output is None:
             say(text, end=False)
             return

@@ -381,6 +381,8 @@ class Engine:
     def _checked(self, given: Input, opened: Opened) -> str:
         """Return the relation to read: rows as they are stored, each by its own file's types."""
         source = given.declared.table.source
+        if not opened.relation:
+            return given.relation
         if source is None or source.kind not in ("parquet", "duckdb"):
             return given.place_copies(self._scratch)
 

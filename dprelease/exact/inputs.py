@@ -68,6 +68,8 @@ class Input:
     @property
     def readable(self) -> tuple[Path, ...]:
         """Return the files that the engine itself reads."""
+        if self.opened is not None and not self.opened.relation:
+            return ()
         return tuple(self.copies.get(file, file) for file in self.files)
 
     @property
@@ -153,4 +155,17 @@ def find_input(
             opened = Opened(opened.files, opened.stamps, (), opened.relation)
         else:
             opened = open_files(declared, source, SECOND_DATABASE)
+    if not opened.relation:
+        return Input(declared, relation, opened, rows={relation: _cells(declared, opened)})
     return Input(declared, relation, opened)
+
+
+def _cells(declared: Declared, opened: Opened) -> Fetched:
+    """Return the rows of files whose cells have types of their own; loaded where there are any."""
+    if format_of(declared) == "sqlite":
+        from dprelease.exact.reading.sqlite_files import sqlite_rows
+
+        return sqlite_rows(declared, opened.files)
+    from dprelease.exact.reading.workbooks import workbook_rows
+
+    return workbook_rows(declared, opened.files)

@@ -189,7 +189,7 @@ def _source_of(declared: Declared) -> tuple[str, str | None] | None:
         return None
     if source.path is None or source.is_uri:
         return source.path or "", source.table
-    return os.path.normpath(declared.folder / source.path), source.table
+    return os.path.normpath(declared.folder / source.path), source.table or source.sheet
 
 
 def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:

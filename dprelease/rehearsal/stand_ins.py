@@ -156,7 +156,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
             made = Source.model_validate({**written, **alike})
         except ValidationError:
             problem = "it is no Parquet, CSV or JSON lines file by its ending"
-    if made is None or problem or made.kind == "duckdb":
+    if made is None or problem or made.kind in ("duckdb", "sqlite"):
         problem = problem or "a file of one table is needed"
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
     return made

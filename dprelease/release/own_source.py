@@ -54,13 +54,13 @@ def refuse_own_source(
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source
-        if source is None or source.path is None:
+        if source is None or source.path is None or source.pattern is None:
             continue
         if source.is_uri:
             meets = _meets_uri(source.path, target)
         else:
-            meets = _is_inside(declared.folder, source.path, target) or any(
-                _finds(declared.folder, source.path, folder, written)
+            meets = _is_inside(declared.folder, source.pattern, target) or any(
+                _finds(declared.folder, source.pattern, folder, written)
                 for folder in (target, *working_names(target))
             )
         if meets:
@@ -92,7 +92,7 @@ def is_source_of(declared: Declared, file: Path) -> bool:
     if source.is_uri:
         root = _root_of(source.path)
         return root is not None and (_is_same(root, file) or _holds(root, file))
-    pattern = str(declared.folder / source.path)
+    pattern = str(declared.folder / (source.pattern or source.path))
     return any(_is_same(there, file) for there in (pattern, *glob.glob(pattern, recursive=True)))
 
 

@@ -41,22 +41,25 @@ def peeked_sketch(
     unit: str | None = None,
     folder: Path | None = None,
     state: RunState | None = None,
+    table: str | None = None,
 ) -> str:
     """Return the text of a table schema with marked proposals from the values of a file.
 
-    `state` is told that rows are read.
+    `state` is told that rows are read. `table`: as in `sketch`.
 
     Raises
     ------
     DataError
         As `sketch`; DP-DATA-013 if the values can't be read.
     """
-    sketch(source, unit, folder)  # what names and types refuse is refused before a value is read
+    sketch(
+        source, unit, folder, table=table
+    )  # what names and types refuse is refused before a value is read
     if state is not None:
         state.rows = True
-    shown = {name: _body(column) for name, column in peek(source).items() if name != unit}
+    shown = {name: _body(column) for name, column in peek(source, table).items() if name != unit}
     proposals = {name: body for name, body in shown.items() if body}
-    return sketch(source, unit, folder, head=HEAD, proposals=proposals)
+    return sketch(source, unit, folder, head=HEAD, proposals=proposals, table=table)
 
 
 def _body(column: Peeked) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
-from dprelease.exact.reading.dialect import Form, Kind, form_of
+from dprelease.exact.reading.cell_names import CellForm, cell_form
+from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
 from dprelease.schema.table import Source
@@ -45,12 +46,13 @@ def sketch(
     *,
     head: str | None = None,
     proposals: Mapping[str, str] | None = None,
+    table: str | None = None,
 ) -> str:
-    """Return the text of a table schema for a Parquet, CSV or JSON lines file.
+    """Return the text of a table schema for a file of Parquet, CSV, JSON lines, SQLite or Excel.
 
     `unit`: the column that names the privacy units. `folder`: where the schema will be, if that is
     not beside the file. `head`: the comment at its top. `proposals`: what stands at some columns in
-    place of what their types say.
+    place of what their types say. `table`: which one of a SQLite file's tables, or which sheet.
 
     Raises
     ------
@@ -62,7 +64,8 @@ def sketch(
     if not source.is_file():
         raise DataError("DP-DATA-018", place=place, path=source)
     form = _form(source)
-    columns = list(_columns(source, form))
+    cells = _cells(source, table)
+    columns = list(_columns(source, form) if cells is None else cells.columns.items())
     if not columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
     names = [name for name, _ in columns]
@@ -70,8 +73,8 @@ def sketch(
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     path = source.name if folder is None else os.path.relpath(source, folder)
     head = head or (HEAD if form is None else CSV_HEAD)
-    lines = [head.rstrip(), f"table: {name_of(source.name.split('.')[0])}"]
-    lines += _source(path, form)
+    lines = [head.rstrip(), f"table: {name_of(table or source.name.split('.')[0])}"]
+    lines += _source(path, form, {} if cells is None else cells.source)
     if unit is None:
         lines.append(
             "# Every row is a privacy unit of its own. If people have several rows, say which"
@@ -108,11 +111,20 @@ def _form(source: Path) -> Form | None:
         return None
 
 
-def _source(path: str, form: Form | None) -> list[str]:
-    if form is None or not form.source:
+def _cells(source: Path, table: str | None) -> CellForm | None:
+    """Return what a SQLite file or workbook says; None for other files."""
+    kind = Source.model_construct(path=source.name).kind
+    if kind not in ("sqlite", "excel"):
+        return None
+    return cell_form(source, kind, table) or CellForm({}, {})
+
+
+def _source(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
+    told = told if form is None else form.source
+    if not told:
         lines = [f"source: {word_of(path)}"]
     else:
-        kept = [f"  {key}: {json.dumps(value)}" for key, value in form.source.items()]
+        kept = [f"  {key}: {json.dumps(value)}" for key, value in told.items()]
         lines = ["source:", f"  path: {word_of(path)}", *kept]
     if form is not None and "nulls" in form.source:
         lines.append(

@@ -42,7 +42,7 @@ from dprelease.schema.written import (
     TimeZone,
 )
 
-Format = Literal["parquet", "csv", "json_lines", "duckdb"]
+Format = Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel"]
 Kind = Literal[Format, "catalogue"]
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -53,28 +53,51 @@ _ENDINGS: dict[str, Format] = {
     ".ndjson": "json_lines",
     ".duckdb": "duckdb",
     ".db": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
 }
+_TABLES = ("duckdb", "sqlite")
+"""Files of several tables, one of which is named."""
+
 _OF_CSV = ("delimiter", "quote", "nulls")
-_OF_TEXTS = ("encoding", "compression", "decimal", "thousands", "date_format", "timestamp_format")
+_OF_BYTES = ("encoding", "compression", "decimal", "thousands")
+_OF_TEXTS = (*_OF_BYTES, "date_format", "timestamp_format")
+_OF_SHEETS = ("sheet", "header")
+_FOREIGN = {
+    "csv": _OF_SHEETS,
+    "json_lines": (*_OF_CSV, *_OF_SHEETS),
+    "sqlite": (*_OF_CSV, *_OF_BYTES, *_OF_SHEETS),
+    "excel": ("delimiter", "quote", *_OF_BYTES),
+}
+"""By format, the keys that say nothing of it."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
 
 class Source(Model):
-    """Where the rows are: files (a path or a glob), a table of a DuckDB file, or a frame.
+    """Where the rows are: files (a path or a glob), a table of a database's file, or a frame.
+
+    A path that ends in / is a folder of Parquet files, with those in folders inside it. A SQLite
+    file needs `table`. An Excel workbook with several sheets needs `sheet`; `header` is the number
+    of the row that holds the names.
 
     For the engine spark alone: a table of Spark's catalogue (`table` without a path), or Parquet
     somewhere else (a path with a scheme, such as s3a://bucket/visits).
 
     The keys from `delimiter` on say how the texts of a CSV or JSON lines file are written, and
-    nothing of it is ever guessed; `time_zone` says where instants are local, in any source.
+    nothing of it is ever guessed (of them, `nulls` and the formats of days are a workbook's, too,
+    and the formats a SQLite file's); `time_zone` says where instants are local, in any source.
     """
 
     path: Text | None = None
     frame: Name | None = None
     format: Format | None = None
     table: Text | None = None
+    sheet: Text | None = None
+    header: Annotated[Whole, Field(ge=1, le=1 << 20)] = 1
     delimiter: Text | None = None
     quote: Text = '"'
     nulls: tuple[Text, ...] = ("",)
@@ -95,8 +118,9 @@ class Source(Model):
             refuse("DP-SCHEMA-011", reason="give either a path or a frame")
         elif self.path is not None and self.kind is None:
             refuse("DP-SCHEMA-011", reason="the ending of the path says nothing")
-        elif (self.kind == "duckdb") != (self.table is not None):
-            refuse("DP-SCHEMA-011", reason="a DuckDB file, and only that, needs `table`")
+        elif (self.kind in _TABLES) != (self.table is not None):
+            reason = "a DuckDB or SQLite file, and only that, needs `table`"
+            refuse("DP-SCHEMA-011", reason=reason)
         if self.is_uri and self.kind != "parquet":
             refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
         if self.path is not None and _SECRET.match(self.path):
@@ -110,8 +134,8 @@ class Source(Model):
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that says nothing here, or two marks that are one."""
-        told = {"csv": (), "json_lines": _OF_CSV}.get(self.kind or "", (*_OF_CSV, *_OF_TEXTS))
-        for key in told:
+        every = (*_OF_CSV, *_OF_TEXTS, *_OF_SHEETS)
+        for key in _FOREIGN.get(self.kind or "", every):
             if key in self.model_fields_set:
                 kind = (self.kind or "a frame").replace("_", " ")
                 reason = f"the values of {kind} are not written so"
@@ -128,6 +152,16 @@ class Source(Model):
         return self.path is not None and _URI.match(self.path) is not None
 
     @property
+    def is_folder(self) -> bool:
+        """Return whether the path names a folder, by the slash at its end."""
+        return self.path is not None and self.path.endswith("/") and not self.is_uri
+
+    @property
+    def pattern(self) -> str | None:
+        """Return the path, or for a folder the pattern of the files that are read of it."""
+        return f"{self.path}**/*.parquet" if self.is_folder else self.path
+
+    @property
     def is_sparks(self) -> bool:
         """Return whether Spark alone can read it."""
         return self.is_uri or self.kind == "catalogue"
@@ -139,6 +173,8 @@ class Source(Model):
             return "catalogue"
         if self.format is not None or self.path is None:
             return self.format
+        if self.is_folder:
+            return "parquet"
         plain, packed = self._ending
         kind = _ENDINGS.get(plain)
         return None if packed and kind not in ("csv", "json_lines") else kind

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,8 @@ def write_csv(path: Path, frame: pd.DataFrame = FRAME, delimiter: str = ",") -> 
 
 
 @pytest.mark.parametrize(
-    "kind", ["parquet", "glob", "csv", "tsv", "json_lines", "duckdb", "pandas", "arrow"]
+    "kind",
+    ["parquet", "glob", "csv", "tsv", "json_lines", "duckdb", "sqlite", "excel", "pandas", "arrow"],
 )
 def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
     source: object = None
@@ -105,6 +108,14 @@ def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None
             connection.register("frame", FRAME)
             connection.execute("CREATE TABLE people AS SELECT * FROM frame")
         source = {"path": "t.duckdb", "table": "people"}
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+            texts = FRAME.drop(columns="spare").assign(d=FRAME.d.astype(str))
+            texts.to_sql("people", link, index=False)
+        source = {"path": "t.sqlite", "table": "people"}
+    elif kind == "excel":
+        FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+        source = "t.xlsx"
     else:
         frame = FRAME if kind == "pandas" else pa.Table.from_pandas(FRAME)
     assert vectors(query_of(source, tmp_path), frame) == EXPECTED

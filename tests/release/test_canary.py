@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import openpyxl
 import pyarrow.parquet as pq
 import pytest
 
 from dprelease.verification.verify import verify
 from tests import processes
-from tests.release.build import RELEASE, ROWS, SCHEMA, write
+from tests.release.build import HEADER, RELEASE, ROWS, SCHEMA, write
 
 ROOT = Path(__file__).parents[2]
 CANARY_ROWS = [f"{900000000000 + i},CANARYCITY{i},40,1234.5\n" for i in range(20)] + [
@@ -102,6 +105,40 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
     outputs.append(run_cli(tmp_path, "run", "release.yaml", "--overwrite"))
     assert outputs[-1].returncode == 2
     (tmp_path / "people.csv").unlink()
+    held = everything_below(tmp_path)
+    for i, done in enumerate(outputs):
+        held[f"output {i}"] = done.stdout + done.stderr
+    for name, data in held.items():
+        for mark in MARKS[:-1]:
+            assert mark not in data, name
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["sqlite", "xlsx"])
+def test_no_cell_of_a_database_or_workbook_reaches_any_byte(ending: str, tmp_path: Path) -> None:
+    """In a run, and in one that is refused for a file that is cut off."""
+    write(tmp_path)
+    rows = [line.strip().split(",") for line in [HEADER, *ROWS, *CANARY_ROWS]]
+    file, told = tmp_path / f"people.{ending}", f"people.{ending}"
+    if ending == "sqlite":
+        told = "{path: people.sqlite, table: people}"
+        with closing(sqlite3.connect(file)) as link, link:
+            link.execute("CREATE TABLE people (person INT, city TEXT, age INT, pay REAL)")
+            link.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows[1:])
+    else:
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        for row in rows:
+            book.active.append(row)
+        book.save(file)
+    (tmp_path / "people.csv").unlink()
+    (tmp_path / "people.yaml").write_text(SCHEMA.replace("people.csv", told))
+    outputs = [run_cli(tmp_path, "run", "release.yaml")]
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2))
+    outputs.append(run_cli(tmp_path, "run", "release.yaml", "--overwrite"))
+    assert [done.returncode for done in outputs] == [0, 2], outputs[0].stderr
+    file.unlink()
     held = everything_below(tmp_path)
     for i, done in enumerate(outputs):
         held[f"output {i}"] = done.stdout + done.stderr

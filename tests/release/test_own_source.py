@@ -59,6 +59,7 @@ def nothing(_folder: Path) -> None:
 AMONG = {
     "in every folder below": ("data/**/*.parquet", "data/out", nothing),
     "deep below": ("data/**/*.parquet", "data/a/b/c/out", nothing),
+    "a folder of Parquet": ("data/", "data/a/out", nothing),
     "everything below": ("data/**", "data/out", nothing),
     "everything, whatever its name": ("**/*", "out", nothing),
     "one folder below": ("data/*/*.parquet", "data/out", nothing),
@@ -122,7 +123,7 @@ def test_a_release_among_its_own_sources(name: str, rooted: bool, tmp_path: Path
     """As `check` and `run` see it, before anything is read or made; the source is not there yet."""
     source, output, make = (AMONG | APART)[name]
     make(tmp_path)
-    release = declared(tmp_path, str(tmp_path / source) if rooted else source, output)
+    release = declared(tmp_path, os.path.join(tmp_path, source) if rooted else source, output)
     before = sorted(tmp_path.rglob("*"))
     said = CliRunner().invoke(cli.app, ["check", str(release)])
     assert (said.exit_code, "DP-OUTPUT-012" in said.stderr) == (

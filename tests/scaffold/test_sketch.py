@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -177,3 +180,43 @@ def test_a_mark_stops_a_release(tmp_path: Path) -> None:
     schema = tmp_path / "people.yaml"
     schema.write_text(schema.read_text().rstrip() + "  # PEEKED: from the data\n")
     assert "DP-PEEK-001" in RUN.invoke(cli.app, ["check", str(release)]).stderr
+
+
+def people(folder: Path, ending: str) -> Path:
+    """Return a file of two tables, or sheets, one of which has people."""
+    path = folder / f"app.{ending}"
+    names = ["person id", "city", "age", "born"]
+    rows = [[i, CANARY if i % 2 else "Oslo", 17 + i % 60, "1990-05-17"] for i in range(90)]
+    if ending == "sqlite":
+        with closing(sqlite3.connect(path)) as link, link:
+            link.execute('CREATE TABLE people ("person id" INT, city TEXT, age INT, born DATE)')
+            link.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+            link.execute("CREATE TABLE other (n)")
+        return path
+    book = openpyxl.Workbook()
+    for row in [names, *rows]:
+        book.create_sheet("people").append(row) if row is names else book["people"].append(row)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["sqlite", "xlsx"])
+def test_tables_of_sqlite_and_sheets_of_workbooks(ending: str, tmp_path: Path) -> None:
+    """One of several is named; what is written reads, and no cell is in it without --peek."""
+    path, target = people(tmp_path, ending), tmp_path / "people.yaml"
+    status, text = init(str(path))
+    assert (status, "DP-DATA-010" in text) == (2, True)
+    words = (str(path), "--table", "people", "--unit", "person id", "--output", str(target))
+    status, text = init(*words)
+    assert status == 0, text
+    assert CANARY not in target.read_text() + text
+    declared = read_table(fill_in(target))
+    assert (declared.table.name, list(declared.table.columns)) == (
+        "people",
+        ["person id", "city", "age", "born"],
+    )
+    status, text = init(str(path), "--table", "people", "--peek")
+    assert status == 0
+    assert "city: {type: category, values: [" in text
+    assert "age: {type: integer, lower: 17, upper: 76}" in text
+    assert "born: {type: date, lower: 1990-01-01, upper: 1990-12-31}" in text

@@ -43,7 +43,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
-        fix="give the path of a Parquet, CSV or JSON lines file, from the folder where you are.",
+        fix="give the path of a Parquet, CSV, JSON lines, SQLite or Excel file, from the folder "
+        "where you are.",
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
@@ -92,13 +93,18 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-010": Template(
         cause="'{path}' does not tell the names of its columns.",
-        fix="give a Parquet file, a CSV file whose first line holds the names, or JSON lines "
-        "(.jsonl); save a spreadsheet as CSV.",
+        fix="give a Parquet file, a CSV file whose first line holds the names, JSON lines "
+        "(.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several "
+        "sheets or tables, name one by --table.",
     ),
     "DP-DATA-023": Template(
         cause="'{path}' describes no table: {reason}.",
         fix="give metadata of CSVW-EO, CSVW or SmartNoise SQL, or a JSON or YAML file that lists "
         "`columns` with their types and bounds.",
+    ),
+    "DP-DATA-024": Template(
+        cause="The source of the table '{table}'{named} can't be read as {format}: {reason}.",
+        fix="{way}.",
     ),
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",

@@ -121,7 +121,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SCHEMA-011": Template(
         cause="The format of the source can't be told: {reason}.",
-        fix="name it: source: {{path: ..., format: parquet | csv | json_lines | duckdb}}.",
+        fix="name it: source: {{path: ..., format: parquet | csv | json_lines | duckdb | sqlite | "
+        "excel}}.",
     ),
     "DP-SCHEMA-012": Template(
         cause="The column '{column}' has one bound but not the other.",
@@ -138,7 +139,7 @@ TEMPLATES: dict[str, Template] = {
         cause="`{key}` can't stand in this source: {reason}.",
         fix=(
             "leave it out; delimiter, quote and nulls are for CSV, the other keys of texts for CSV "
-            "and JSON lines."
+            "and JSON lines, sheet and header for Excel."
         ),
     ),
     "DP-SCHEMA-015": Template(

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError, Place, State
+from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import form_of
 from dprelease.exact.reading.json_lines_form import form_of_json_lines
 from dprelease.exact.reading.plain import Packing, opened
+from dprelease.exact.reading.sqlite_files import sqlite_rows
+from dprelease.exact.reading.workbooks import workbook_rows
 from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
@@ -38,8 +41,10 @@ class Peeked:
     values: tuple[str, ...] | None = None
 
 
-def peek(source: Path) -> dict[str, Peeked]:
-    """Return what the values of each usable column of a Parquet, CSV or JSON lines file show.
+def peek(source: Path, table: str | None = None) -> dict[str, Peeked]:
+    """Return what the values of each usable column of a file show.
+
+    `table`: which one of a SQLite file's tables, or which sheet of a workbook.
 
     Raises
     ------
@@ -48,23 +53,27 @@ def peek(source: Path) -> dict[str, Peeked]:
     """
     import pyarrow as pa
 
-    table: pa.Table | None = None
+    held: pa.Table | None = None
     try:
-        table = _read(source)
+        held = _read(source, table)
     except (pa.ArrowException, OSError):
-        table = None  # the engine's own words may quote a value
-    if table is None:
+        held = None  # the engine's own words may quote a value
+    if held is None:
         raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
     by_name = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    for name, column in zip(held.column_names, held.columns, strict=True):
         shown = _column(column)
         if shown is not None:
             by_name[name] = shown
     return by_name
 
 
-def _read(source: Path) -> pa.Table:
+def _read(source: Path, table: str | None) -> pa.Table:
     import pyarrow as pa
+
+    kind = Source.model_construct(path=source.name).kind
+    if kind in ("sqlite", "excel"):
+        return _read_cells(source, cell_form(source, kind, table))
 
     if source.suffix.lower() in (".parquet", ".pq"):
         import pyarrow.parquet as pq
@@ -72,7 +81,7 @@ def _read(source: Path) -> pa.Table:
         return pq.read_table(source)
     from pyarrow import csv, json
 
-    if Source(path=source.name).kind == "json_lines":
+    if kind == "json_lines":
         lines = form_of_json_lines(source).source
         held = Source.model_validate({"path": source.name, **lines})
         return json.read_json(pa.BufferReader(_plain(source, held)))
@@ -86,6 +95,21 @@ def _read(source: Path) -> pa.Table:
             decimal_point=told.decimal, timestamp_parsers=[csv.ISO8601, *sorted(layouts)]
         ),
     )
+
+
+def _read_cells(source: Path, form: CellForm | None) -> pa.Table:
+    """Return cells as a CSV file of their texts is read, whose types are those of all."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if form is None:
+        raise OSError("no columns")
+    declared = form.declared(source)
+    is_sqlite = "table" in form.source
+    rows = (sqlite_rows if is_sqlite else workbook_rows)(declared, [source]).reader()
+    written = pa.BufferOutputStream()
+    csv.write_csv(rows.read_all(), written)
+    return csv.read_csv(pa.BufferReader(written.getvalue()))
 
 
 def _plain(source: Path, told: Source) -> bytes:

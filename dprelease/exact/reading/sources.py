@@ -63,7 +63,8 @@ class Opened:
     """The files of a source, statements that make them known, and the relation to read.
 
     `stamps`: of the files, from before anything of them was read. `reader`: of text files that the
-    engine can't read as they are; it reads plain copies of them.
+    engine can't read as they are; it reads plain copies of them. No relation, where not the engine
+    reads them: their rows come as Arrow.
     """
 
     files: tuple[Path, ...]
@@ -110,6 +111,8 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
             marked = source.kind == "json_lines" and any(map(is_marked, files))
             copied = None if reader.packing.is_plain and not marked else reader
             return Opened(files, stamps, (), reader.relation(files), copied)
+        case "sqlite" | "excel":
+            return Opened(files, stamps, (), "")
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
@@ -168,10 +171,13 @@ def pattern(file: Path) -> str:
 
 
 def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
-    path = source.path or ""
+    path = source.pattern or ""
     plain = declared.folder / path
     root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
+    if source.is_folder:
+        depth = next(i for i, part in enumerate(Path(path).parts) if glob.has_magic(part))
+        matches = [one for one in matches if not _is_unfinished(Path(one).parts[depth:])]
     # Not Path.is_file, which raises for a name that is too long.
     is_one = os.path.isfile(plain)
     paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
@@ -179,6 +185,11 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
+
+
+def _is_unfinished(parts: Sequence[str]) -> bool:
+    """Return whether writers of folders mark a file as one that is no part of it, or not yet."""
+    return any(part.startswith("_") for part in parts)
 
 
 def _struct(names: Sequence[str]) -> str:

@@ -61,6 +61,13 @@ ASKED = {
 Types = Mapping[str, str]
 """The engine's types of columns, by name."""
 
+NO_SPARK = {
+    "duckdb": "a DuckDB file",
+    "sqlite": "a SQLite file",
+    "excel": "an Excel workbook",
+}
+"""Files of formats that Spark does not read."""
+
 SPECIAL = "*?[]{}\\:"
 """What Spark takes for a pattern, or for a scheme, in the name of a file."""
 
@@ -104,7 +111,7 @@ def located(
     source = given.declared.table.source
     if source is None or source.kind not in ("parquet", "csv", "json_lines"):
         table = given.declared.table.name
-        raise DataError("DP-SPARK-001", table=table, format="a DuckDB file")
+        raise DataError("DP-SPARK-001", table=table, format=NO_SPARK.get(given.kind, given.kind))
     if source.kind == "parquet":
         if given.differs:
             table = given.declared.table.name

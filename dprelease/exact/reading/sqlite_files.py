@@ -1,0 +1,253 @@
+"""Tables of SQLite files, read by Python's own SQLite: what is stored, and nothing is computed.
+
+A cell of SQLite has a type of its own, whatever its column declares, and is read by itself. The
+declared type of a column may have changed what was written into it (its "affinity": 01 becomes 1 in
+a column of integers): a column that can't mean what is declared for that is refused.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.errors import DataError
+from dprelease.exact.reading.cell_rows import (
+    CellRows,
+    Row,
+    cell_rows,
+    unreadable,
+    wanted_columns,
+)
+from dprelease.exact.reading.sources import named
+from dprelease.query import quoting
+from dprelease.schema.load import Declared
+from dprelease.statements.meanings import loses
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FETCHED = 2**12
+
+COMPUTED = (2, 3)
+"""What SQLite says of generated columns in `hidden`: virtual, or stored."""
+
+AFFINITIES = (
+    (("INT",), "BIGINT"),
+    (("CHAR", "CLOB", "TEXT"), "VARCHAR"),
+    (("BLOB",), "VARCHAR"),
+    (("REAL", "FLOA", "DOUB"), "DOUBLE"),
+)
+"""By parts of a declared type, the first that is found: what texts and numbers are turned into, as
+one of the engine's types; in VARCHAR nothing is lost. https://sqlite.org/datatype3.html#affname"""
+
+ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA})
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a SQLite file says of a table: its columns, with the engine's types that they are as."""
+
+    types: dict[str, str]
+    computed: frozenset[str]
+    is_computed: bool
+    is_by_key: bool
+    """Whether the rows stand in the order of their values (WITHOUT ROWID)."""
+
+
+def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
+    """Return the declared columns of a table of SQLite files; reads none of its rows.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 for what is no SQLite file or has no such table, DP-DATA-003 for columns that
+        differ by case only, DP-DATA-014 for a view, a virtual table or a generated column, and
+        DP-DATA-024 for a file that is being written to, or is in an order of values.
+    """
+    source = declared.table.source
+    table = "" if source is None else source.table or ""
+    held = [_checked(declared, file, table) for file in files]
+    names = list(dict.fromkeys(name for stored in held for name in stored.types))
+    wanted = wanted_columns(declared, names)
+    refused = _refused(declared, wanted, held)
+
+    def read() -> Iterator[Row]:
+        for file, stored in zip(files, held, strict=True):
+            yield from _rows(file, table, [n if n in stored.types else None for n in wanted])
+
+    return cell_rows(declared, wanted, read, refused)
+
+
+def tables_of(file: Path) -> list[str]:
+    """Return the names of the tables that a SQLite file stores.
+
+    Raises
+    ------
+    OSError
+        If it can't be read.
+    """
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid"
+    try:
+        with closing(_connected(file)) as link:
+            names = [str(name) for (name,) in link.execute(sql)]
+            return [name for name in names if not name.lower().startswith("sqlite_")]
+    except sqlite3.Error:
+        raise OSError("no SQLite file") from None
+
+
+def columns_of(file: Path, table: str) -> dict[str, str]:
+    """Return the stored columns of a table and their declared types, as they are written there.
+
+    Raises
+    ------
+    OSError
+        If it can't be read.
+    """
+    try:
+        with closing(_connected(file)) as link:
+            rows = link.execute(f"PRAGMA table_xinfo({quoting.identifier(table)})").fetchall()
+    except sqlite3.Error:
+        raise OSError("no SQLite file") from None
+    return {str(name): str(kind or "") for _, name, kind, *_, hidden in rows if not hidden}
+
+
+def _checked(declared: Declared, file: Path, table: str) -> Stored:
+    """Return what a file says of the table, unless it can't be read as it is stored."""
+    if _is_in_use(file):
+        raise unreadable(
+            declared,
+            "a journal beside it holds changes that are not in the file yet",
+            "close whatever writes to it, or copy it by VACUUM INTO",
+        )
+    stored: Stored | None = None
+    try:
+        with closing(_connected(file)) as link:
+            stored = _described(link, table)
+    except (sqlite3.Error, OSError):
+        stored = None  # its words may quote what a hostile file says
+    if stored is None:
+        raise DataError("DP-DATA-001", **named(declared), format="SQLite")
+    declares = {*declared.table.columns} & stored.computed
+    if stored.is_computed or declares:
+        raise DataError("DP-DATA-014", table=declared.table.name)
+    if stored.is_by_key:
+        raise unreadable(
+            declared,
+            "its table is WITHOUT ROWID, so that rows stand in the order of their values",
+            "copy it by CREATE TABLE ... AS SELECT",
+        )
+    return stored
+
+
+def _is_in_use(file: Path) -> bool:
+    """Return whether a journal of changes lies beside a file; an ended one begins with a zero."""
+    beside = [file.with_name(file.name + ending) for ending in ("-wal", "-journal")]
+    for journal in beside:
+        try:
+            with journal.open("rb") as opened:
+                begin = opened.read(1)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+        if begin not in (b"", b"\0"):
+            return True
+    return False
+
+
+def _connected(file: Path) -> sqlite3.Connection:
+    """Return a connection that reads a file as it is: it writes, locks and computes nothing."""
+    uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+    link = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        link.execute("PRAGMA query_only = ON")
+        link.execute("PRAGMA trusted_schema = OFF")
+        link.execute("PRAGMA cell_size_check = ON")
+        link.text_factory = _text
+        link.set_authorizer(_allowed)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _allowed(action: int, *_: object) -> int:
+    """Say that a statement may read columns, and call no function, whoever wrote the file."""
+    return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
+
+
+def _text(held: bytes) -> str | None:
+    """Return a text; what is no UTF-8 is missing, and stops nothing."""
+    try:
+        return held.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _described(link: sqlite3.Connection, table: str) -> Stored | None:
+    known = link.execute(
+        "SELECT name, rootpage FROM sqlite_master "
+        "WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
+        (table,),
+    ).fetchall()
+    if len(known) != 1:
+        return None
+    ((name, page),) = known
+    if not page:  # a view, or a virtual table: nothing of its own is stored, and none is asked
+        return Stored({}, frozenset(), is_computed=True, is_by_key=False)
+    quoted = quoting.identifier(str(name))
+    columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
+    indexes = link.execute(f"PRAGMA index_list({quoted})").fetchall()
+    of_keys = [index for _, index, _, origin, *_ in indexes if origin == "pk"]
+    of_table = {index for (index,) in link.execute("SELECT name FROM sqlite_master")}
+    return Stored(
+        {str(column): _as_stored(str(kind or "")) for _, column, kind, *_ in columns},
+        frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
+        False,
+        any(index not in of_table for index in of_keys),
+    )
+
+
+def _as_stored(kind: str) -> str:
+    """Return the engine's type that a declared type turns what is written into."""
+    upper = kind.upper()
+    for parts, stored in AFFINITIES:
+        if any(part in upper for part in parts):
+            return stored
+    return "DECIMAL" if upper else "VARCHAR"
+
+
+def _refused(
+    declared: Declared, wanted: Sequence[str], held: Sequence[Stored]
+) -> dict[str, pa.DataType]:
+    """Return columns whose declared types may have lost what was said, and as what they count."""
+    import pyarrow as pa
+
+    types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DECIMAL": pa.decimal128(38, 0)}
+    unit, found = declared.table.privacy_unit.id, {}
+    for name in wanted:
+        for stored in sorted({one.types[name] for one in held if name in one.types}):
+            is_float_id = name == unit and stored == "DOUBLE"
+            if loses(declared.table.columns[name], stored) or is_float_id:
+                found[name] = types[stored]
+    return found
+
+
+def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row]:
+    """Yield the rows of a table as they lie in the file: no index, which is in an order of values.
+
+    Columns are named with their table, for else SQLite takes a name that is none for a text.
+    """
+    asked = [f"t.{quoting.identifier(name)}" if name else "NULL" for name in columns] or ["NULL"]
+    sql = f"SELECT {', '.join(asked)} FROM {quoting.identifier(table)} AS t NOT INDEXED"
+    try:
+        with closing(_connected(file)) as link:
+            cursor = link.execute(sql)
+            while rows := cursor.fetchmany(FETCHED):
+                yield from rows
+    except sqlite3.Error:
+        raise OSError("the file is not whole") from None

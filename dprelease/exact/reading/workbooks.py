@@ -1,0 +1,218 @@
+"""Sheets of Excel workbooks (.xlsx), cell by cell, by openpyxl (the extra `excel`).
+
+A cell is what is stored in it: a text, a number, a truth value, or a day or instant where its
+number format says so. A formula is missing, with whatever it last came to: that may have been made
+of other rows. Macros, links, names and pictures are not opened.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, iterparse
+
+from dprelease.errors import DataError
+from dprelease.exact.reading.cell_rows import (
+    CellRows,
+    Row,
+    cell_rows,
+    unreadable,
+    wanted_columns,
+)
+from dprelease.exact.reading.cells import texts_of
+from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
+from dprelease.schema.load import Declared
+
+NO_LEAP_DAY = 60
+"""The day that Excel takes for 29 February 1900, which never was."""
+
+Cells = dict[int, object]
+"""The cells of a row that have a value, by the number of their column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A sheet of a workbook, and what its cells refer to."""
+
+    file: Path
+    part: str
+    texts: Sequence[str]
+    epoch: datetime.datetime
+    days: frozenset[int]
+    """Styles by which a number is a day or an instant."""
+
+    def rows(self) -> Iterator[tuple[int, Cells]]:
+        """Yield the rows that have a value, by their number.
+
+        Raises
+        ------
+        Unreadable
+            If the sheet is damaged.
+        """
+        from openpyxl.worksheet._reader import ROW_TAG, WorkSheetParser
+
+        number = 0
+        with _understood(), zipfile.ZipFile(self.file) as package, package.open(self.part) as raw:
+            parser = WorkSheetParser(raw, self.texts, data_only=True)
+            for _, element in iterparse(raw):
+                if element.tag == ROW_TAG:
+                    number = int(element.get("r") or number + 1)
+                    parser.col_counter = 0
+                    cells = dict(self._cell(parser, cell) for cell in element)
+                    element.clear()
+                    held = {i: cell for i, cell in cells.items() if cell is not None}
+                    if held:
+                        yield number, held
+
+    def _cell(self, parser: Any, element: Element) -> tuple[int, object]:
+        """Return a cell; without a value if it can't be told, so that none stops a run."""
+        from openpyxl.worksheet._reader import FORMULA_TAG
+
+        value: object = None
+        try:
+            found = parser.parse_cell(element)
+            is_own = element.find(FORMULA_TAG) is None and found["data_type"] != "e"
+            value = found["value"] if is_own else None
+            if found["data_type"] == "n" and found["style_id"] in self.days:
+                value = self._day(value)
+        except Exception:  # noqa: BLE001 - a cell may hold anything, and it alone is missing
+            value = None
+        return parser.col_counter, value
+
+    def _day(self, number: Any) -> object:
+        """Return the day or instant of a number of days; None for a time of day, or no day."""
+        from openpyxl.utils.datetime import WINDOWS_EPOCH, from_excel
+
+        if number is None or number < 0:
+            return None
+        if self.epoch == WINDOWS_EPOCH and NO_LEAP_DAY <= number < NO_LEAP_DAY + 1:
+            return None
+        return from_excel(number, self.epoch)
+
+
+def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
+    """Return the declared columns of a sheet of each of some workbooks; reads only its header.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-003 for names that differ by case only, DP-DATA-009 for a header that is not that of
+        all files or has a name twice, DP-DATA-024 for a workbook that can't be read.
+    """
+    source = declared.table.source
+    if source is None:
+        raise TypeError("not a file")
+    sheets = [_opened(declared, file, source.sheet, source.header) for file in files]
+    names = [list(columns) for _, columns in sheets]
+    wanted = wanted_columns(declared, names[0])
+    if any(set(others) != set(names[0]) for others in names):
+        raise DataError("DP-DATA-009", table=declared.table.name)
+    nulls = frozenset(source.nulls)
+
+    def read() -> Iterator[Row]:
+        try:
+            for sheet, columns in sheets:
+                places = [columns[name] for name in wanted]
+                for number, cells in sheet.rows():
+                    if number > source.header:
+                        yield [_value(cells.get(place), nulls) for place in places] or [None]
+        except Unreadable:
+            raise OSError("the workbook is not whole") from None
+
+    return cell_rows(declared, wanted, read, {})
+
+
+def sheets_of(file: Path) -> dict[str, Sheet]:
+    """Return the sheets of a workbook by name; of none of them is anything read.
+
+    Raises
+    ------
+    Unreadable
+        If it is no workbook, has been protected, or unpacks to more than is read.
+    """
+    if importlib.util.find_spec("openpyxl") is None:
+        raise Unreadable(
+            "the package openpyxl is not installed",
+            "install the extra: pip install 'dprelease[excel]'",
+        )
+    from openpyxl.reader.excel import ExcelReader
+    from openpyxl.styles.stylesheet import apply_stylesheet
+
+    with _understood(), file.open("rb") as raw, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is not read; they may quote the file
+        refuse_bombs(file)
+        reader = ExcelReader(raw, read_only=True, data_only=True, keep_links=False)
+        with reader.archive:
+            reader.read_manifest()
+            reader.read_strings()
+            reader.read_workbook()
+            book = reader.wb
+            apply_stylesheet(reader.archive, book)
+            days = frozenset(book._date_formats) - frozenset(book._timedelta_formats)
+            return {
+                str(sheet.name): Sheet(file, link.target, reader.shared_strings, book.epoch, days)
+                for sheet, link in reader.parser.find_sheets()
+                if link.Type.endswith("/worksheet") and link.target in reader.valid_files
+            }
+
+
+def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[str, int]]:
+    """Return a sheet, the only one if it has no name, and the columns that its header names.
+
+    Raises
+    ------
+    Unreadable
+        If the workbook can't be read, has no such sheet, or no or twice a name in its header.
+    """
+    sheets = sheets_of(file)
+    if name is None and len(sheets) > 1:
+        raise Unreadable("it has several sheets", "name one: source: {path: ..., sheet: ...}")
+    sheet = next(iter(sheets.values()), None) if name is None else sheets.get(name)
+    if sheet is None:
+        raise Unreadable("it has no such sheet", "give the name of a sheet letter by letter")
+    number, cells = next((row for row in sheet.rows() if row[0] >= header), (0, {}))
+    texts = zip(texts_of(cells.values()), cells, strict=True)
+    named = [(text, place) for text, place in texts if text]
+    if number != header or not named:
+        raise Unreadable(
+            "there are no names in its header", "give the row that has them: {path: ..., header: 3}"
+        )
+    if len(dict(named)) < len(named):
+        raise Unreadable("its header has a name twice", "rename one of the columns")
+    return sheet, dict(named)
+
+
+def _opened(
+    declared: Declared, file: Path, name: str | None, header: int
+) -> tuple[Sheet, dict[str, int]]:
+    problem: Unreadable | None = None
+    try:
+        return columns_in(file, name, header)
+    except Unreadable as found:
+        problem = found
+    raise unreadable(declared, *problem.args)
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Raise `Unreadable` in place of whatever a damaged file makes others raise."""
+    problem: Unreadable | None = None
+    try:
+        yield
+    except Unreadable as found:
+        problem = found
+    except Exception:  # noqa: BLE001 - what fails in a damaged part, of any kind
+        problem = DAMAGED
+    if problem is not None:
+        raise Unreadable(*problem.args)
+
+
+def _value(cell: object, nulls: frozenset[str]) -> object:
+    return None if isinstance(cell, str) and cell in nulls else cell

@@ -1,0 +1,584 @@
+"""SQLite files and workbooks: each cell means what it says, whatever stands in other rows."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.reading import packages, workbooks
+from dprelease.exact.table_reader import TableReader
+from tests.exact.build import ask, declare, exact
+from tests.exact.test_sources import EXPECTED, FRAME, query_of, vectors
+from tests.exact.test_twins_of_types import COLUMNS, ODD, ROWS, STORED, alone, answers, together
+
+EACH_TIME = ("floats", "huge")
+"""Lines that are tried each time, the others in audits."""
+
+ROWS_IN_ALL = {"rows": {"count": "*"}}
+SECRET = "SECRET-4711"
+STORED_ROWS = [line.split(",") for line in ROWS]
+
+
+def own_types(texts: list[str]) -> list[Any]:
+    """Return the cells of a line as a program would store them: numbers as numbers."""
+
+    def own(text: str) -> Any:
+        for kind in (int, float):
+            try:
+                value = kind(text)
+            except ValueError:
+                continue
+            return value if kind is int and abs(value) < 2**63 else float(text)
+        return text or None
+
+    spelled = {STORED.index(name) for name in ("padded", "digits")}
+    return [text or None if i in spelled else own(text) for i, text in enumerate(texts)]
+
+
+def as_texts(texts: list[str]) -> list[Any]:
+    return [text or None for text in texts]
+
+
+def into_sqlite(file: Path, kinds: str, rows: list[list[Any]]) -> dict[str, str]:
+    columns = ", ".join(f'"{name}" {kinds}' for name in STORED)
+    with closing(sqlite3.connect(file)) as link, link:
+        link.execute(f"CREATE TABLE people ({columns})")
+        link.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(STORED))})", rows)
+    return {"path": str(file), "table": "people"}
+
+
+def into_excel(file: Path, _: str, rows: list[list[Any]]) -> dict[str, str]:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in [STORED, *rows]:
+        book.active.append(row)
+    book.save(file)
+    return {"path": str(file)}
+
+
+STORES = {
+    "sqlite, no types": (into_sqlite, "", own_types),
+    "sqlite, texts": (into_sqlite, "TEXT", as_texts),
+    "excel": (into_excel, "", own_types),
+    "excel, texts": (into_excel, "", as_texts),
+}
+
+
+def found(store: str, file: Path, lines: list[list[str]]) -> dict[str, Any]:
+    into, kinds, cells = STORES[store]
+    source: Any = into(
+        file.with_suffix(".sqlite" if kinds or into is into_sqlite else ".xlsx"),
+        kinds,
+        [cells(line) for line in lines],
+    )
+    declared = answers(None, {}, source)
+    return {name: vector.tolist() for name, vector in declared.items()}
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("odds", [EACH_TIME, pytest.param(tuple(ODD), marks=pytest.mark.audit)])
+def test_a_row_of_any_types_changes_its_own_cells_alone(
+    store: str, odds: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Each odd line, among others and by itself; as texts it says what it says in CSV."""
+    before = found(store, tmp_path / "before", STORED_ROWS)
+    assert before == {name: v.tolist() for name, v in together("plain", False).items()}
+    for i, odd in enumerate(odds):
+        line = ODD[odd]
+        cells = line.split(",")
+        after = found(store, tmp_path / f"after{i}", [*STORED_ROWS, cells])
+        own = found(store, tmp_path / f"own{i}", [cells])
+        added = {
+            name: [a - b for a, b in zip(after[name], before[name], strict=True)] for name in after
+        }
+        assert added == own, odd
+        if "texts" in store and not (odd == "nothing" and "excel" in store):
+            assert own == {name: v.tolist() for name, v in alone(line, False).items()}, odd
+
+
+def test_the_engine_sees_texts_whatever_the_cells_are(tmp_path: Path) -> None:
+    """What a column is read as depends on what is declared alone, never on a cell."""
+    kinds = {"i": "INTEGER", "r": "REAL", "d": "DATE", "t": "VARCHAR(9)", "b": "BLOB", "n": ""}
+    columns: dict[str, Any] = {name: {"type": "number"} for name in kinds}
+    for i, cell in enumerate([None, 1, 1.5, "x", b"x", 2**63 - 1, 1e308, float("inf"), "\0é"]):
+        file = tmp_path / f"{i}.sqlite"
+        with closing(sqlite3.connect(file)) as link, link:
+            declared = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
+            link.execute(f"CREATE TABLE t ({declared})")
+            link.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", [cell] * len(kinds))
+        table = declare(columns, source={"path": str(file), "table": "t"})
+        with Engine.open(table) as engine:
+            assert engine.physical == dict.fromkeys(kinds, "VARCHAR")
+            assert engine.run(ask(table, ROWS_IN_ALL)).vector("rows").tolist() == [1]
+
+
+LOSING: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a text in a column of integers": ("INT", {"type": "text"}, "DP-DATA-004"),
+    "a text in a column of reals": ("REAL", {"type": "text"}, "DP-DATA-004"),
+    "a text in what SQLite takes for numbers": ("STRING", {"type": "text"}, "DP-DATA-004"),
+    "codes that are one number": (
+        "INTEGER",
+        {"type": "category", "values": ["1", "01"]},
+        "DP-DATA-004",
+    ),
+    "integers in a column of reals": ("DOUBLE", {"type": "integer"}, "DP-DATA-015"),
+}
+
+
+@pytest.mark.parametrize("case", LOSING)
+@pytest.mark.parametrize("rows", [[], [1], ["x"]])
+def test_a_declared_type_that_loses_what_was_said_is_refused(
+    case: str, rows: list[object], tmp_path: Path
+) -> None:
+    """By the type that the table declares, whatever its rows hold."""
+    kind, column, code = LOSING[case]
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.execute(f"CREATE TABLE t (v {kind}, k TEXT)")
+        link.executemany("INSERT INTO t (v) VALUES (?)", [[row] for row in rows])
+    source = {"path": str(tmp_path / "t.sqlite"), "table": "t"}
+    table = declare({"v": column}, source=source)
+    with pytest.raises(DataError, match=code):
+        exact(ask(table, {"n": {"count": "v"}}), None)
+    assert exact(ask(table, ROWS_IN_ALL), None)["rows"].tolist() == [len(rows)]
+
+
+def test_a_float_id_of_sqlite_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.execute("CREATE TABLE t (v REAL)")
+    unit = {"privacy_unit": {"id": "v", "max_groups": 1, "max_rows_per_group": 1}}
+    columns = {"v": {"type": "integer", "lower": 0, "upper": 9}}
+    table = declare(columns, source={"path": str(tmp_path / "t.sqlite"), "table": "t"}, **unit)
+    with pytest.raises(DataError, match="DP-DATA-005"):
+        exact(ask(table, ROWS_IN_ALL), None)
+
+
+TABLE = f"CREATE TABLE t (k TEXT, n INT); INSERT INTO t VALUES ('{SECRET}', 1);"
+UNREADABLE: dict[str, tuple[str, str]] = {
+    "a view": (f"{TABLE} CREATE VIEW v AS SELECT * FROM t", "DP-DATA-014"),
+    "a virtual table": ("CREATE VIRTUAL TABLE v USING fts5(k, n)", "DP-DATA-014"),
+    "computed as it is read": ("CREATE TABLE v (k TEXT, m INT, n INT AS (m * 2))", "DP-DATA-014"),
+    "computed as it was written": (
+        "CREATE TABLE v (k TEXT, m INT, n INT AS (m * 2) STORED)",
+        "DP-DATA-014",
+    ),
+    "in the order of its values": (
+        "CREATE TABLE v (k TEXT PRIMARY KEY, n INT) WITHOUT ROWID",
+        "DP-DATA-024",
+    ),
+    "another table": (TABLE, "DP-DATA-001"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_only_what_is_stored_is_read_from_a_sqlite_file(case: str, tmp_path: Path) -> None:
+    sql, code = UNREADABLE[case]
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.executescript(sql)
+    table = declare(
+        {"n": {"type": "number"}, "k": {"type": "text"}},
+        source={"path": str(tmp_path / "t.sqlite"), "table": "v"},
+    )
+    with pytest.raises(DataError, match=code):
+        exact(ask(table, ROWS_IN_ALL), None)
+
+
+def test_names_and_defaults_of_a_sqlite_file_are_no_statements(tmp_path: Path) -> None:
+    """Triggers and defaults don't run, a name with quotes is a name, one that is none no text."""
+    name = 'a "b"; --'
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.executescript(
+            'CREATE TABLE "x "";" ("a ""b""; --" INT, other INT DEFAULT (random()), spare AS (1));'
+            'CREATE TABLE log (n INT); INSERT INTO "x "";" VALUES (3, 4);'
+            "CREATE TRIGGER g AFTER INSERT ON log BEGIN DELETE FROM log; END;"
+        )
+    before = (tmp_path / "t.sqlite").read_bytes()
+    source = {"path": str(tmp_path / "t.sqlite"), "table": 'x ";'}
+    number = {"type": "integer", "lower": 0, "upper": 9}
+    table = declare({name: number, "no such": number}, source=source)
+    assert exact(ask(table, {"n": {"sum": name}}), None)["n"].tolist() == [3]
+    with pytest.raises(DataError, match="DP-DATA-002"):
+        exact(ask(table, {"n": {"sum": "no such"}}), None)
+    assert (tmp_path / "t.sqlite").read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["t.sqlite"]
+
+
+def test_columns_of_sqlite_that_differ_by_case_are_another_column(tmp_path: Path) -> None:
+    source = into_sqlite(tmp_path / "t.sqlite", "", STORED_ROWS[:1])
+    table = declare({"ID": {"type": "integer", "lower": 0, "upper": 9}}, source=source)
+    with pytest.raises(DataError, match="DP-DATA-002"):
+        exact(ask(table, {"n": {"sum": "ID"}}), None)
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "TRUNCATE", "PERSIST", "WAL"])
+def test_changes_that_are_not_in_the_file_yet(mode: str, tmp_path: Path) -> None:
+    """Neither half of a transaction is read, nor rows as they were before one; nothing is written."""
+    file = tmp_path / "t.sqlite"
+    source = {"path": str(file), "table": "t"}
+    table = declare({"n": {"type": "integer", "lower": 0, "upper": 9}}, source=source)
+
+    def total() -> list[int]:
+        return exact(ask(table, {"n": {"sum": "n"}}), None)["n"].tolist()  # type: ignore[no-any-return]
+
+    with closing(sqlite3.connect(file, isolation_level=None)) as link:
+        link.execute(f"PRAGMA journal_mode = {mode}")
+        link.execute("CREATE TABLE t (n INT)")
+        link.execute("BEGIN")
+        link.execute("PRAGMA cache_size = 1")  # so that it is written before it is committed
+        link.execute(
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 9999) INSERT INTO t SELECT 0 FROM c"
+        )
+        link.execute("INSERT INTO t VALUES (5)")
+        if mode == "WAL":
+            link.execute("COMMIT")
+        with pytest.raises(DataError, match="DP-DATA-024"):
+            total()
+        if mode != "WAL":
+            link.execute("COMMIT")
+            assert total() == [5]
+    assert total() == [5]
+    beside = {path.name for path in tmp_path.iterdir()} - {file.name}
+    assert beside <= ({"t.sqlite-journal"} if mode in ("PERSIST", "TRUNCATE") else set())
+
+
+def test_rows_come_in_the_order_of_the_file_and_not_of_an_index(tmp_path: Path) -> None:
+    """An index of all columns that are asked for is in the order of values, which may move none."""
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.execute("CREATE TABLE t (n INT, wide TEXT)")
+        link.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 99) for n in (5, 3, 9, 1)])
+        link.execute("CREATE INDEX i ON t (n)")
+    source = {"path": str(tmp_path / "t.sqlite"), "table": "t"}
+    from dprelease.exact.reading.sqlite_files import sqlite_rows
+
+    declared = declare({"n": {"type": "integer"}}, source=source)
+    rows = sqlite_rows(declared, [tmp_path / "t.sqlite"]).reader().read_all()
+    assert rows["n"].to_pylist() == ["5", "3", "9", "1"]
+
+
+def cells(rows: str, styles: str = "", more: str = "") -> dict[str, str]:
+    """Return the parts of a workbook whose sheet has these rows, in XML."""
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    kinds = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    return {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kinds}.sheet.main+xml"/></Types>',
+        "xl/workbook.xml": f'<workbook {main} xmlns:r="{office}">{more}<sheets>'
+        '<sheet name="S" sheetId="1" r:id="rId1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="rId1" Type="{office}/worksheet" Target="worksheets/s.xml"/>'
+        "</Relationships>",
+        "xl/worksheets/s.xml": f"{styles}<worksheet {main}><sheetData>{rows}</sheetData></worksheet>",
+    }
+
+
+def packed(file: Path, parts: dict[str, str]) -> Path:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, text in parts.items():
+            package.writestr(name, text)
+    return file
+
+
+HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>v</t></is></c></row>'
+HOSTILE = [
+    '<c r="A2"><v>1e999</v></c>',
+    '<c r="A2"><v>nan</v></c>',
+    f'<c r="A2"><v>{SECRET}</v></c>',
+    f'<c r="A2"><v>{"9" * 5000}</v></c>',
+    '<c r="A2" t="s"><v>7</v></c>',
+    f'<c r="A2" t="s"><v>{SECRET}</v></c>',
+    f'<c r="A2" t="d"><v>{SECRET}</v></c>',
+    f'<c r="A2" t="b"><v>{SECRET}</v></c>',
+    f'<c r="A2" t="e"><v>{SECRET}</v></c>',
+    f'<c r="A2" t="x"><v>{SECRET}</v></c>',
+    f'<c r="{SECRET}"><v>1</v></c>',
+    f'<c r="A2" s="{SECRET}"><v>1</v></c>',
+    '<c r="A2" s="99"><v>1</v></c>',
+    '<c r="A2" t="inlineStr"><is></is></c>',
+    '<c r="A2"><f>1+</f><v>7</v></c>',
+    f'<c r="A2"><f t="shared" si="0">{SECRET}((</f><v>7</v></c>',
+    '<c r="A2" t="str"><f>A3</f><v>7</v></c>',
+    "<c/>",
+    '<other r="A2"/>',
+]
+
+
+@pytest.mark.parametrize("cell", HOSTILE)
+def test_no_cell_of_a_workbook_stops_a_run(cell: str, tmp_path: Path) -> None:
+    rows = HEADER + f'<row r="2">{cell}</row><row r="3"><c r="A3"><v>2</v></c></row>'
+    file = packed(tmp_path / "t.xlsx", cells(rows))
+    columns = {"v": {"type": "integer", "lower": 0, "upper": 1}}
+    table = declare(columns, source=str(file))
+    found = exact(ask(table, {"n": {"sum": "v"}}), None)
+    assert found["n"].tolist() in ([1], [2])
+    if "<f" in cell:  # whatever it last came to
+        assert found["n"].tolist() == [1]
+
+
+def workbook(folder: Path, fill: Callable[[Any], object], **more: Any) -> dict[str, Any]:
+    book = openpyxl.Workbook()
+    fill(book.active)
+    book.save(folder / "t.xlsx")
+    return {"path": str(folder / "t.xlsx"), **more}
+
+
+def test_what_is_in_a_sheet(tmp_path: Path) -> None:
+    """Titles, formulas, merged cells, errors, empty rows, texts that stand for nothing."""
+
+    def fill(sheet: Any) -> None:
+        sheet.append(["Visits of 2024"])
+        sheet.append([])
+        sheet.append(["k", "n", None, 2024])
+        sheet.append(["a", 1, "beside", 10])
+        sheet.append(["a", "=B4+1", None, 10])
+        sheet.append([None, "=1", None, None])
+        sheet.append([])
+        sheet.append(["b", "NA", None, 10])
+        sheet.append(["b", "#N/A", None, "10"])
+        sheet.append(["b", 2, None, True])
+        sheet.merge_cells("A8:A10")
+        sheet["F60"].number_format = "0.00"
+
+    columns = {
+        "k": {"type": "category", "values": ["a", "b", "none"], "nulls": "none"},
+        "n": {"type": "integer", "lower": 0, "upper": 9},
+        "2024": {"type": "integer", "lower": 0, "upper": 10},
+    }
+    source = workbook(tmp_path, fill, header=3, nulls=["NA"])
+    table = declare(columns, source=source)
+    asked = {**ROWS_IN_ALL, "n": {"sum": "n"}, "m": {"sum": "2024"}}
+    vectors = exact(ask(table, asked, ["k"]), None)
+    # Merged cells have a value in the first alone; the formula's row has no other value.
+    assert vectors["rows"].tolist() == [2, 1, 2]
+    assert vectors["n"].tolist() == [1, 0, 2]
+    assert vectors["m"].tolist() == [20, 10, 11]
+
+
+@pytest.mark.parametrize("is_1904", [False, True])
+def test_days_are_what_their_number_format_says(is_1904: bool, tmp_path: Path) -> None:
+    day = datetime.datetime
+    told = [day(2024, 2, 29), day(2024, 2, 29, 12, 30, 15), datetime.date(2024, 3, 1)]
+
+    def fill(sheet: Any) -> None:
+        if is_1904:
+            sheet.parent.epoch = openpyxl.utils.datetime.CALENDAR_MAC_1904
+        for value in ["d", *told, 45351, "2024-02-29", "29.02.2024", datetime.time(12), 1e9, -5]:
+            sheet.append([value])
+        for row in (9, 10):
+            sheet.cell(row, 1).number_format = "yyyy-mm-dd"
+        sheet.append([60.5])
+        sheet.cell(11, 1).number_format = "yyyy-mm-dd"
+
+    table = declare(
+        {"d": {"type": "date", "lower": "2024-02-29", "upper": "2024-03-01"}},
+        source=workbook(tmp_path, fill),
+    )
+    counts = exact(ask(table, {"n": {"count": "*"}}, ["d"]), None)
+    assert counts["n"].tolist()[:2] == [3, 1]
+    other = declare(
+        {"d": {"type": "date", "format": "%d.%m.%Y", "lower": "2024-02-29", "upper": "2024-03-01"}},
+        source=workbook(tmp_path, fill),
+    )
+    counts = exact(ask(other, {"n": {"count": "*"}}, ["d"]), None)
+    assert counts["n"].tolist()[:2] == [4, 1]  # the text of that form, too
+    first = declare(
+        {"d": {"type": "date", "lower": "1900-01-01", "upper": "1904-12-31"}},
+        source=workbook(tmp_path, fill),
+    )
+    counts = exact(ask(first, {"n": {"count": "*"}}, where="d < '1905-01-01'"), None)
+    assert counts["n"].tolist() == [1 if is_1904 else 0]  # 29 February 1900 never was
+
+
+def several(folder: Path) -> Path:
+    book = openpyxl.Workbook()
+    book.create_sheet(SECRET).append(["v"])
+    book.save(folder / "t.xlsx")
+    return folder / "t.xlsx"
+
+
+def bomb(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "t.xlsx", "w", zipfile.ZIP_DEFLATED) as package:
+        for name, text in cells(HEADER).items():
+            package.writestr(name, text)
+        package.writestr("xl/other.xml", b"<a>" + b" " * (1 << 20))
+    return folder / "t.xlsx"
+
+
+def entities(folder: Path) -> Path:
+    laughs = f'<!-- {" " * 99}<a> --><!DOCTYPE a [<!ENTITY b "{SECRET}"><!ENTITY c "&b;&b;">]>'
+    return packed(folder / "t.xlsx", cells(HEADER, laughs))
+
+
+def encrypted(folder: Path) -> Path:
+    (folder / "t.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + SECRET.encode() * 99)
+    return folder / "t.xlsx"
+
+
+def no_zip(folder: Path) -> Path:
+    (folder / "t.xlsx").write_text(f"v\n{SECRET}\n")
+    return folder / "t.xlsx"
+
+
+def no_header(folder: Path) -> Path:
+    return packed(folder / "t.xlsx", cells(HEADER.replace('r="1"', 'r="2"')))
+
+
+def twice(folder: Path) -> Path:
+    return packed(
+        folder / "t.xlsx", cells(HEADER.replace("</row>", HEADER[11:].replace("A1", "B1")))
+    )
+
+
+def cut_off(folder: Path) -> Path:
+    return packed(folder / "t.xlsx", {**cells(HEADER), "xl/workbook.xml": f"<workbook>{SECRET}"})
+
+
+WORKBOOKS = {
+    several: "several sheets",
+    bomb: "unpacks to more",
+    entities: "damaged",
+    encrypted: "password",
+    no_zip: "no .xlsx",
+    no_header: "no names in its header",
+    twice: "name twice",
+    cut_off: "damaged",
+}
+
+
+@pytest.mark.parametrize("made", WORKBOOKS, ids=lambda made: made.__name__)
+def test_workbooks_that_can_not_be_read(
+    made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "MOST_HELD", 1 << 20)
+    file = made(tmp_path)
+    with pytest.raises(DataError, match=re.escape(WORKBOOKS[made])) as caught:
+        exact(ask(declare({"v": {"type": "text"}}, source=str(file)), ROWS_IN_ALL), None)
+    error = caught.value
+    assert error.code == "DP-DATA-024"
+    for told in (error, error.args, error.to_json(), error.__cause__, error.__context__):
+        assert SECRET not in str(told)
+
+
+def test_a_sheet_is_named_letter_by_letter(tmp_path: Path) -> None:
+    file = several(tmp_path)
+    for sheet, rows in ((SECRET, [0]), (SECRET.lower(), None)):
+        table = declare({"v": {"type": "text"}}, source={"path": str(file), "sheet": sheet})
+        if rows is None:
+            with pytest.raises(DataError, match="DP-DATA-024"):
+                exact(ask(table, ROWS_IN_ALL), None)
+        else:
+            assert exact(ask(table, ROWS_IN_ALL), None)["rows"].tolist() == rows
+
+
+def test_without_openpyxl_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workbooks.importlib.util, "find_spec", lambda _: None)
+    file = packed(tmp_path / "t.xlsx", cells(HEADER))
+    with pytest.raises(DataError, match=r"dprelease\[excel\]"):
+        exact(ask(declare({"v": {"type": "text"}}, source=str(file)), ROWS_IN_ALL), None)
+
+
+def no_sqlite(folder: Path) -> Path:
+    (folder / "t.sqlite").write_text(SECRET * 999)
+    return folder / "t.sqlite"
+
+
+def half_a_sqlite(folder: Path) -> Path:
+    rows = [[SECRET] * len(STORED)] * 400
+    into_sqlite(folder / "t.sqlite", "", rows)
+    whole = (folder / "t.sqlite").read_bytes()
+    (folder / "t.sqlite").write_bytes(whole[: len(whole) // 2] + b"\xff" * (len(whole) // 2))
+    return folder / "t.sqlite"
+
+
+@pytest.mark.parametrize(("made", "code"), [(no_sqlite, "001"), (half_a_sqlite, "006")])
+def test_a_damaged_sqlite_file_says_nothing(
+    made: Callable[[Path], Path], code: str, tmp_path: Path
+) -> None:
+    table = declare(
+        {"id": {"type": "text"}}, source={"path": str(made(tmp_path)), "table": "people"}
+    )
+    with pytest.raises(DataError, match=f"DP-DATA-{code}") as caught:
+        exact(ask(table, ROWS_IN_ALL), None)
+    error = caught.value
+    for told in (error, error.args, error.to_json(), error.__cause__, error.__context__):
+        assert SECRET not in str(told)
+
+
+@pytest.mark.parametrize("name", ["t.sqlite", "t.xlsx"])
+def test_what_changes_while_it_is_read_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = into_sqlite if name == "t.sqlite" else into_excel
+    file, query = tmp_path / name, None
+    source = into(file, "", STORED_ROWS)
+    query = ask(declare(COLUMNS, source=source), ROWS_IN_ALL)
+    read = TableReader.vectors
+
+    def changing(*words: Any) -> Any:
+        vectors = read(*words)
+        file.write_bytes(file.read_bytes())
+        return vectors
+
+    monkeypatch.setattr(TableReader, "vectors", changing)
+    with pytest.raises(DataError, match="DP-DATA-007"):
+        exact(query, None)
+
+
+def test_the_engine_may_not_open_the_file_itself(tmp_path: Path) -> None:
+    """It has the rows already: not even the declared file can be read by a statement."""
+    source: Any = into_sqlite(tmp_path / "t.sqlite", "", STORED_ROWS)
+    with Engine.open(declare(COLUMNS, source=source)) as engine:
+        sql = f"SELECT * FROM read_text('{tmp_path / 't.sqlite'}')"
+        with pytest.raises(Exception, match=r"(?i)permission|disabled|access"):
+            engine._connection.execute(sql)
+
+
+def test_several_files_are_one_table(tmp_path: Path) -> None:
+    for i, rows in enumerate((STORED_ROWS[:30], STORED_ROWS[30:])):
+        into_sqlite(tmp_path / f"{i}.sqlite", "", rows)
+        into_excel(tmp_path / f"{i}.xlsx", "", rows)
+    sources: list[Any] = [
+        {"path": str(tmp_path / "*.sqlite"), "table": "people"},
+        str(tmp_path / "*.xlsx"),
+    ]
+    for source in sources:
+        table = declare(COLUMNS, source=source)
+        assert exact(ask(table, ROWS_IN_ALL), None)["rows"].tolist() == [60]
+    into_excel(tmp_path / "2.xlsx", "", [])
+    book = openpyxl.load_workbook(tmp_path / "2.xlsx")
+    assert book.active is not None
+    book.active["A1"] = "other"
+    book.save(tmp_path / "2.xlsx")
+    with pytest.raises(DataError, match="DP-DATA-009"):
+        exact(ask(table, ROWS_IN_ALL), None)
+
+
+def test_a_folder_of_parquet_is_all_that_is_finished_in_it(tmp_path: Path) -> None:
+    """Files in folders inside it, too, but none that its writer had not finished or has hidden."""
+    parts = [("a.parquet", FRAME.iloc[:2]), ("k=a/b.parquet", FRAME.iloc[2:4])]
+    parts += [("k=b/c/d.parquet", FRAME.iloc[4:]), ("_temporary/0/e.parquet", FRAME)]
+    parts += [("k=a/_f.parquet", FRAME), (".hidden/g.parquet", FRAME), ("k=a/.h.parquet", FRAME)]
+    for name, frame in parts:
+        file = tmp_path / "people" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        frame.to_parquet(file)
+    (tmp_path / "people" / "_SUCCESS").touch()
+    for source in ("people/", "peop*/", str(tmp_path / "people") + "/"):
+        assert vectors(query_of(source, tmp_path)) == EXPECTED
+    assert pq.read_schema(tmp_path / "people" / "a.parquet").names == list(FRAME.columns)
+    with pytest.raises(DataError, match="DP-DATA-001"):
+        vectors(query_of("nobody/", tmp_path))
