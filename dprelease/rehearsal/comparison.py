@@ -14,7 +14,6 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import Target
 from dprelease.postprocess.families import Family
-from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.keys import KeySpace
@@ -232,7 +231,7 @@ def _rows_off(
     places = _places(published, column, truth.query)
     known = ~np.isnan(places)
     cell, below, upto = below_and_upto(profile)
-    if isinstance(aggregate, Frequent):
+    if aggregate.by_rank:
         best = _count_at(profile.values, profile.counts, cell, cells, truth.vectors[first.name])
         chosen = np.where(known, places, -1).astype(np.int64)
         held = _count_at(profile.values, profile.counts, cell, cells, None, chosen)
@@ -253,8 +252,8 @@ def _places(published: pa.ChunkedArray, column: Published, query: Query) -> Floa
     import pyarrow.compute as pc
 
     first = column.parts[0]
-    if isinstance(first.aggregate, Frequent):
-        known = _candidates(query, first.aggregate.column)
+    if first.aggregate.by_rank:
+        known = _candidates(query, first.aggregate.column or "")
         values = published.combine_chunks()
         if known.type == pa.bool_():
             known, values = known.cast(pa.int8()), values.cast(pa.int8())

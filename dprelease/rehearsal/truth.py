@@ -16,7 +16,7 @@ from dprelease.exact.answering import Answering
 from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.aggregate import Aggregate, narrowed
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.measurement import Measurement, read_at
@@ -156,8 +156,8 @@ def _pairs(exact: ExactTable, measurement: Measurement) -> Profile:
 def _chosen(query: Query, measurement: Measurement, profile: Profile) -> dict[str, Integers]:
     """Return the candidates that an exact choice takes: lattice steps, or places of values."""
     aggregate, name = measurement.aggregate, measurement.name
-    if isinstance(aggregate, Frequent):
-        return {name: _frequent(profile, aggregate)}
+    if aggregate.by_rank:
+        return {name: _frequent(profile, narrowed(aggregate, Frequent))}
     if aggregate.part is not None:
         return {name: _steps(quantile(profile, aggregate.part), aggregate)}
     parts = [column.at for column in query.columns if column.parts[0] == measurement]

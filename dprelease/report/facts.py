@@ -21,8 +21,6 @@ from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
-from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query, resolve
@@ -156,7 +154,7 @@ class Facts:
         if asked is None or not asked.parts[0].is_vector:
             return False
         squares = asked.form in (VARIANCE, STDDEV)
-        return squares or all(_lowest(part.aggregate) >= 0 for part in asked.parts)
+        return squares or all(part.aggregate.lowest >= 0 for part in asked.parts)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -180,11 +178,6 @@ class Facts:
                 name = (query.name, measurement.name)
                 chosen = self.measured[name]["chosen_by"]
                 yield PlannedColumn(query, measurement, self.laws[name], chosen)
-
-
-def _lowest(aggregate: Aggregate) -> int:
-    """Return the least value of a row; of a sum that, and not how far it is from the middle."""
-    return aggregate.lower if isinstance(aggregate, Sum) else aggregate.least
 
 
 def _own_name(table: TableMetadata) -> str:

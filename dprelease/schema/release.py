@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -38,14 +37,13 @@ from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent
 from dprelease.schema.release_parts.defaults import SHARED
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES, not_an_engine
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.release_parts.format_names import (
     in_order,
-    known_formats,
-    meant,
 )
 from dprelease.schema.release_parts.join_form import JoinSpec
+from dprelease.schema.release_parts.listed_names import EngineName, FormatName
 from dprelease.schema.release_parts.parties import FederatedSpec
 from dprelease.schema.release_parts.records import RecordsSpec
 from dprelease.schema.release_parts.shares import Share, ShareSpec
@@ -278,28 +276,6 @@ class QuerySpec(Told):
         refuse_twins([*keys, *names])
         check_computed(self.derive)
         return self
-
-
-def _engine(value: object) -> object:
-    if not (isinstance(value, str) and value in ENGINES):
-        refuse("DP-DECL-003", problem=not_an_engine())
-    return value
-
-
-EngineName = Annotated[
-    str, BeforeValidator(_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
-]
-
-
-def _format(value: object) -> object:
-    if not (isinstance(value, str) and value in known_formats()):
-        refuse("DP-EXPORT-001", name=value, nearest=meant(value), known=", ".join(known_formats()))
-    return value
-
-
-FormatName = Annotated[
-    str, BeforeValidator(_format), WithJsonSchema({"enum": known_formats(), "type": "string"})
-]
 
 
 class Limits(Model):

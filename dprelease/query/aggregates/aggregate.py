@@ -35,6 +35,9 @@ class Aggregate(ABC):
     is_choice: ClassVar[bool] = False
     """Whether what counts is how often each candidate occurs in a cell."""
 
+    by_rank: ClassVar[bool] = False
+    """Whether a declared value is chosen by its number of rows; other choices are on a lattice."""
+
     is_distinct: ClassVar[bool] = False
     """Whether a cell holds the number of different ids or values, and no sum over its rows."""
 
@@ -68,6 +71,11 @@ class Aggregate(ABC):
     def least(self) -> int:
         """Return the least that one row adds to a cell, lattice steps."""
         return 0
+
+    @property
+    def lowest(self) -> int:
+        """Return the least value that a row can have, lattice steps."""
+        return self.least
 
     @property
     def error_step(self) -> Fraction:

@@ -44,6 +44,11 @@ class Sum(Aggregate):
         return self.lower - self.center
 
     @property
+    def lowest(self) -> int:
+        """Return the least value of a row, and not how far it is from the middle."""
+        return self.lower
+
+    @property
     def most(self) -> int:
         """Return the most that one row adds, lattice steps."""
         return self.upper - self.center

@@ -1,0 +1,33 @@
+"""Names of engines and formats as fields: one of a list, or a finding that tells the list."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from dprelease.schema.field_types import refuse
+from dprelease.schema.release_parts.engine_names import ENGINES, not_an_engine
+from dprelease.schema.release_parts.format_names import known_formats, meant
+
+
+def _engine(value: object) -> object:
+    if not (isinstance(value, str) and value in ENGINES):
+        refuse("DP-DECL-003", problem=not_an_engine())
+    return value
+
+
+EngineName = Annotated[
+    str, BeforeValidator(_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
+]
+
+
+def _format(value: object) -> object:
+    if not (isinstance(value, str) and value in known_formats()):
+        refuse("DP-EXPORT-001", name=value, nearest=meant(value), known=", ".join(known_formats()))
+    return value
+
+
+FormatName = Annotated[
+    str, BeforeValidator(_format), WithJsonSchema({"enum": known_formats(), "type": "string"})
+]
