@@ -331,7 +331,7 @@ def declarations(whole: bool) -> Iterator[Case]:
         yield Case(f"a column of {length}", change, CHECK, ("DP-DECL-005", "DP-YAML-003"))
     for n in (300_000, 1_500_000):  # the second one is read as a large file
         listed = "city\n" + "".join(f"{i}\n" for i in range(n))
-        yield Case(f"{n} values", put("cities.csv", listed), CHECK)
+        yield Case(f"{n} values", put("cities.csv", listed), CHECK, ())
     labelled = edit("people.yaml", ("cities.csv", "{file: cities.csv, column: city, labels: name}"))
     for what, label in LABELS.items():
         n = 300_000 if len(label) < 100 else 1000

@@ -18,7 +18,7 @@ from tests.hostile import FILES, GROUPS, PAID, budget, call
 from tests.processes import run
 
 ROOT = Path(__file__).parents[1]
-SECONDS, MEBIBYTES = 5.0, 500.0
+SECONDS, MEBIBYTES = 5.0, 512.0
 
 
 @pytest.mark.parametrize("group", GROUPS)

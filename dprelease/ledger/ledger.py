@@ -221,8 +221,7 @@ class Ledger:
                 nearest=f"; did you mean '{close[0]}'" if close else "",
                 known=", ".join(accounts) or "none",
             )
-        declared = f"{account.neighbours} of {account.unit}"
-        asked = f"{charge.neighbours} of {charge.unit}"
+        declared, asked = (f"{one.neighbours} of {one.unit}" for one in (account, charge))
         if declared != asked:
             raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
         for name in charge.invariants:
