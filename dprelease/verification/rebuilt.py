@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dprelease.documents import manifest
@@ -14,6 +16,17 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import BudgetSpec
 from dprelease.verification.report import Report
+
+ROUNDING = 2.0**-36
+"""How far apart, in parts of themselves, numbers may be that other machines computed.
+
+Matrix products and exponentials differ in their last bits from one kind of processor to the next,
+and prices and errors that are searched with them by some 10^-13. A claim that is lower by so little
+than what is computed here is as true: both are bounds, and their margins are larger than that.
+"""
+
+TEXTS = frozenset({"epsilon", "pure_epsilon", "rho"})
+"""Keys of prices, which are floats written as texts."""
 
 PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
 """Parts of a manifest that say what the release costs."""
@@ -70,10 +83,16 @@ def priced_again(
         report.found("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
     report.guarantee = guarantee
-    if not within(guarantee, budget):
+    if not within(_a_little_less(guarantee), budget):
         report.found("DP-VERIFY-008", "guarantee", found=repr(guarantee.epsilon), recorded=recorded)
         return None
     return guarantee
+
+
+def _a_little_less(guarantee: Guarantee) -> Guarantee:
+    """Return a guarantee less what another machine's rounding may have added."""
+    rho = None if guarantee.rho is None else guarantee.rho * (1.0 - ROUNDING)
+    return replace(guarantee, epsilon=guarantee.epsilon * (1.0 - ROUNDING), rho=rho)
 
 
 def check_rebuilt(report: Report, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -103,8 +122,28 @@ def differences(held: object, wanted: object, path: str) -> Iterator[str]:
     elif isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
         for i, (one, other) in enumerate(zip(held, wanted, strict=True)):
             yield from differences(one, other, f"{path}[{i}]")
-    elif type(held) is not type(wanted) or held != wanted:
+    elif type(held) is not type(wanted) or not _is_same(held, wanted, path):
         yield path
+
+
+def _is_same(held: object, wanted: object, path: str) -> bool:
+    """Return whether two values of one type are equal, numbers up to `ROUNDING`."""
+    if isinstance(held, float) and isinstance(wanted, float):
+        return math.isclose(held, wanted, rel_tol=ROUNDING)
+    if path.rpartition(".")[2] in TEXTS and isinstance(held, str) and isinstance(wanted, str):
+        one, other = _number(held), _number(wanted)
+        if one is not None and other is not None:
+            return math.isclose(one, other, rel_tol=ROUNDING)
+    return held == wanted
+
+
+def _number(text: str) -> float | None:
+    """Return the float that a text is the one spelling of; None if it is of none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if repr(number) == text and math.isfinite(number) else None
 
 
 def _tell(report: Report, record: Mapping[str, Any], rebuilt: Mapping[str, Any], path: str) -> None:

@@ -18,6 +18,7 @@ from dprelease.planning import guarantees as guarantee
 from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.priced import Priced
 from dprelease.schema.release import BudgetSpec
+from dprelease.verification.rebuilt import ROUNDING
 from dprelease.verification.verify import verify
 from tests.rewriting import rewrite
 from tests.verification.forging import (
@@ -57,7 +58,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def others(value: Any) -> Iterator[Any]:
-    """Yield other values of a leaf's own type, as near as they can be, and one of another type."""
+    """Yield other values of a leaf's own type, as near as they can be, and one of another type.
+
+    Numbers that another kind of processor would compute are the same: those are no forgeries.
+    """
     if value is None:
         yield from ("1", 1.0)
     elif isinstance(value, bool):
@@ -65,7 +69,7 @@ def others(value: Any) -> Iterator[Any]:
     elif isinstance(value, int):
         yield from (value + 1, float(value))
     elif isinstance(value, float):
-        yield from (value * (1 + 1e-12) + 1e-300, None)
+        yield from (value * (1 + 4 * ROUNDING) + 1e-300, value * (1 - 4 * ROUNDING) - 1e-300, None)
     elif re.fullmatch(r"[0-9]+([.][0-9]+)?(e-?[0-9]+)?", value):
         yield from (str(float(value) / 2), f"{value}0" if "." in value else f"{value}.0")
     else:
