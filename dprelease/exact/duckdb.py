@@ -28,12 +28,7 @@ from dprelease.query.places import Places
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
-from dprelease.statements.compiler import (
-    KEPT,
-    compile_kept,
-    compile_partitions,
-    compile_query,
-)
+from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
 from dprelease.statements.layers import (
     JOINED,
     SOURCE,
