@@ -1355,7 +1355,7 @@ DP-YAML-003  The text is not valid YAML: a value can't start with % unless it is
         """
 people.yaml:2  source.sep
 DP-DECL-001  There is no key 'sep' here; did you mean 'delimiter'.
-  Fix    known keys are: compression, date_format, decimal, delimiter, encoding, format, frame, nulls, path, quote, table, thousands, time_zone, timestamp_format.
+  Fix    known keys are: compression, date_format, decimal, delimiter, encoding, format, frame, header, nulls, path, quote, sheet, table, thousands, time_zone, timestamp_format.
 """,
     ),
     (

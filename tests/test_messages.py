@@ -819,12 +819,12 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         "a source without a format",
         "people.yaml",
         "people.csv",
-        "people.xlsx",
+        "people.ods",
         2,
         """
 people.yaml:2  source
 DP-SCHEMA-011  The format of the source can't be told: the ending of the path says nothing.
-  Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb}.
+  Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel}.
 """,
     ),
     (
@@ -1024,7 +1024,7 @@ DP-RELEASE-018  This is a table schema, where a release file is needed.
         """
 nope.csv
 DP-DATA-018  There is no file 'nope.csv'.
-  Fix    give the path of a Parquet, CSV or JSON lines file, from the folder where you are.
+  Fix    give the path of a Parquet, CSV, JSON lines, SQLite or Excel file, from the folder where you are.
 """,
     ),
     (
@@ -1034,7 +1034,7 @@ DP-DATA-018  There is no file 'nope.csv'.
         """
 nope.xlsx
 DP-DATA-018  There is no file 'nope.xlsx'.
-  Fix    give the path of a Parquet, CSV or JSON lines file, from the folder where you are.
+  Fix    give the path of a Parquet, CSV, JSON lines, SQLite or Excel file, from the folder where you are.
 """,
     ),
     (
@@ -1044,7 +1044,7 @@ DP-DATA-018  There is no file 'nope.xlsx'.
         """
 sheet.xlsx
 DP-DATA-010  'sheet.xlsx' does not tell the names of its columns.
-  Fix    give a Parquet file, a CSV file whose first line holds the names, or JSON lines (.jsonl); save a spreadsheet as CSV.
+  Fix    give a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several sheets or tables, name one by --table.
 """,
     ),
 ]

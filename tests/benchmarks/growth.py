@@ -73,8 +73,12 @@ def draw(target: Path, lines: dict[str, Line]) -> None:
     """Draw one panel for each line, with the straight line of least relative squares, as an SVG."""
     import matplotlib as mpl
 
-    mpl.use("svg")
-    mpl.rcParams |= {"svg.hashsalt": "growth", "svg.fonttype": "none"}
+    with mpl.rc_context({"svg.hashsalt": "growth", "svg.fonttype": "none", "backend": "svg"}):
+        _draw(target, lines)
+
+
+def _draw(target: Path, lines: dict[str, Line]) -> None:
+    import matplotlib as mpl
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, len(lines), figsize=(9, 2.6), layout="constrained")

@@ -297,9 +297,10 @@ def test_texts_of_families_records_and_parties(tmp_path: Path) -> None:
     assert family.languages == ("und",)
     tables = {table.name: table for table in family.tables}
     labels = {name: table.title("und") for name, table in tables.items()}
-    assert labels["estimates/pop_state_adult"] == "Population: State, adult"
-    assert labels["tables/pop_town"] == labels["estimates/pop_town"] == "Towns"
-    assert labels["records/pop_invented"] == "Nobody"
+    assert labels["estimates/pop_state_adult"] == "Population: State, adult (estimates)"
+    assert labels["tables/pop_town"] == "Towns"
+    assert labels["estimates/pop_town"] == "Towns (estimates)"
+    assert labels["records/pop_invented"] == "Nobody (records)"
     assert [table.name for table in family.read] == [n for n in tables if not n.startswith("meas")]
     town = tables["tables/pop_town"].columns[0]
     assert town.codes is not None
