@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -40,8 +41,8 @@ def rows_of(case):
 def test_every_row_is_named_whatever_is_known(case, tmp_path):
     path = tmp_path / "errors.svg"
     rows = rows_of(case)
-    draw_family_errors(rows, LEVELS, TABLES, path)
-    # Matplotlib writes each text as a comment, then as outlines
+    with matplotlib.rc_context({"svg.fonttype": "path"}):  # each text is a comment, then outlines
+        draw_family_errors(rows, LEVELS, TABLES, path)
     written = [
         node.text.strip()
         for node in ElementTree.parse(path, ElementTree.XMLParser(target=_with_comments())).iter()
