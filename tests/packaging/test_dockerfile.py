@@ -83,7 +83,7 @@ mount --bind {prefix} /srv
 mount -t tmpfs none /tmp
 for place in /media /srv /; do mount -o remount,bind,ro $place; done
 cd /mnt
-if touch /media/here 2>/dev/null; then echo "the file system can be written"; exit 9; fi
+if touch /media/here 2>/dev/null; then rm /media/here; echo "the file system can be written"; exit 9; fi
 """
 
 
