@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
     from dprelease.accessor.session import Session
     from dprelease.planning.auto.single_mechanism import calibrate
-    from dprelease.rehearsal.api import rehearse
+    from dprelease.rehearsal.rehearse import rehearse
     from dprelease.release.api import Release, read_release
     from dprelease.release.question import sql
     from dprelease.signatures.keys import signing_key
-    from dprelease.verification.areas import areas
-    from dprelease.verification.estimates import local_estimate
-    from dprelease.verification.reporting import write_report
-    from dprelease.verification.signing import sign
+    from dprelease.verification.after_publication.area_sums import areas
+    from dprelease.verification.after_publication.record_estimates import local_estimate
+    from dprelease.verification.after_publication.report_writing import write_report
+    from dprelease.verification.after_publication.signing import sign
     from dprelease.verification.total import federated_sum
     from dprelease.verification.verify import verify
 
@@ -50,18 +50,18 @@ __all__ = [
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
-    "areas": "dprelease.verification.areas",
+    "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",
     "federated_sum": "dprelease.verification.total",
-    "local_estimate": "dprelease.verification.estimates",
+    "local_estimate": "dprelease.verification.after_publication.record_estimates",
     "read_release": "dprelease.release.api",
-    "rehearse": "dprelease.rehearsal.api",
-    "sign": "dprelease.verification.signing",
+    "rehearse": "dprelease.rehearsal.rehearse",
+    "sign": "dprelease.verification.after_publication.signing",
     "signing_key": "dprelease.signatures.keys",
     "sql": "dprelease.release.question",
     "verify": "dprelease.verification.verify",
-    "write_report": "dprelease.verification.reporting",
+    "write_report": "dprelease.verification.after_publication.report_writing",
 }
 
 

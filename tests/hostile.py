@@ -520,7 +520,7 @@ def main(root: Path, group: str, whole: bool) -> None:
     """Print what came of each case of a group."""
     import dprelease.exact.duckdb
     import dprelease.ledger.ledger
-    import dprelease.release.pipeline
+    import dprelease.release.runs.pipeline
     import dprelease.scaffold.sketch
     import dprelease.verification.central
     import dprelease.verification.verify  # noqa: F401

@@ -110,7 +110,7 @@ def publish(folder: Path) -> dict[str, Any]:
     import yaml
 
     from dprelease.errors import DpReleaseError
-    from dprelease.release.pipeline import run
+    from dprelease.release.runs.pipeline import run
     from dprelease.schema.load import read_declaration
     from tests.replay import Keyed
 

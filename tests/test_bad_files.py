@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.errors import DpReleaseError, Findings, tree
-from dprelease.release.pipeline import run
+from dprelease.errors import DpReleaseError, Findings, error_tree
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 
 BAD = Path(__file__).parent / "bad"
 FILES = sorted(path for path in BAD.glob("DP-*.yaml") if not path.name.endswith(".table.yaml"))
 KINDS = [
     kind
-    for kind in vars(tree).values()
+    for kind in vars(error_tree).values()
     if isinstance(kind, type) and issubclass(kind, DpReleaseError)
 ]
 CATALOGUE = {code for kind in KINDS for code in kind.templates}

@@ -14,7 +14,7 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.mechanisms import registry
 from dprelease.query.resolve import resolve
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from examples.census.nation.generate import Size
 from tests.benchmarks import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
-from dprelease.query.predicate import parse_predicate
+from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.schema.load import table_from_mapping
 
 COLUMNS = {

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings, UsageError
-from dprelease.planning.findings import declared, several
+from dprelease.planning.declaration_findings import declared, several
 from dprelease.schema.load import read_declaration
 from tests.messages import RELEASE, SCHEMA, write, write_with
 from tests.mistakes import SEVERAL, STATEMENTS, TIRED

@@ -21,7 +21,7 @@ from dprelease.exports.known import export_of
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
 from dprelease.release.engine_choice import left_open, on_engine
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts import engine_names, format_names
 from dprelease.tables import formats
@@ -171,7 +171,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from tests.exact.reference import reference
 
 
@@ -266,7 +266,7 @@ def test_a_step_of_a_family_is_one_class(tmp_path: Path, monkeypatch: pytest.Mon
 TALLIES = """
 from dataclasses import dataclass
 
-from dprelease.exports.base import Problem
+from dprelease.exports.export import Problem
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ BESIDE = {
     "What several tables are": "dprelease.accessor.tables.Tables",
     "What a plan is": "dprelease.planning.plan.Plan",
     "What `verify` finds": "dprelease.verification.report.Report",
-    "What an estimate is": "dprelease.verification.estimates.Estimate",
+    "What an estimate is": "dprelease.verification.after_publication.record_estimates.Estimate",
 }
 """Classes that public functions return, by the title of their sections."""
 

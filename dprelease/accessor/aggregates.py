@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from dprelease.accessor import shapes
+from dprelease.accessor import frame_shapes
 from dprelease.accessor.chosen import Asking
 from dprelease.accessor.terms import Terms, question
 
@@ -146,10 +146,12 @@ class Aggregates(Asking):
             each cell.
         """
         with self._asking() as chosen:
-            parts = shapes.listed(q)
+            parts = frame_shapes.listed(q)
             if parts is None:
-                return chosen.single(shapes.quantile(column, str(q)), terms)
-            columns = {f"q{i}": shapes.quantile(column, str(at)) for i, at in enumerate(parts)}
+                return chosen.single(frame_shapes.quantile(column, str(q)), terms)
+            columns = {
+                f"q{i}": frame_shapes.quantile(column, str(at)) for i, at in enumerate(parts)
+            }
             answer = chosen.ask(columns, terms, "quantiles")
             names = {f"q{i}": at for i, at in enumerate(parts)}
             return answer if chosen.dry else answer.rename(columns=names)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dprelease.accessor import shapes
+from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import Question, answer, explained, planned
 from dprelease.accessor.session import Session
 from dprelease.accessor.terms import Terms, checked
@@ -45,7 +45,7 @@ class Chosen:
     def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
         """Return the answer to one aggregate, as `value` and `moe`."""
         frame = self.ask({"answer": spec}, terms, next(iter(spec)))
-        return frame if self.dry else shapes.single(frame)
+        return frame if self.dry else frame_shapes.single(frame)
 
     def numbers(self) -> list[str]:
         """Return the declared columns of numbers with bounds; an id is none."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from dprelease.accessor import shapes
+from dprelease.accessor import frame_shapes
 from dprelease.accessor.aggregates import Aggregates
 from dprelease.accessor.answer import answer_sql
 from dprelease.accessor.terms import QUESTIONS, Price, Terms, checked, keys_of, question
@@ -48,7 +48,9 @@ class Counted(Aggregates):
             keys = keys_of(checked(terms))
             wanted: Terms = {**terms, "by": [*keys, column]}
             answer = chosen.ask({"count": {"count": "*"}}, wanted, "value_counts")
-            return answer if chosen.dry else shapes.value_counts(answer, keys, column, sort=sort)
+            return (
+                answer if chosen.dry else frame_shapes.value_counts(answer, keys, column, sort=sort)
+            )
 
     @question
     def crosstab(self, index: str, columns: str, **terms: Unpack[Price]) -> pd.DataFrame:
@@ -69,7 +71,7 @@ class Counted(Aggregates):
         with self._asking() as chosen:
             wanted: Terms = {**checked(terms, by=False), "by": [index, columns]}
             answer = chosen.ask({"count": {"count": "*"}}, wanted, "crosstab")
-            return answer if chosen.dry else shapes.crosstab(answer, index, columns)
+            return answer if chosen.dry else frame_shapes.crosstab(answer, index, columns)
 
     @question
     def histogram(
@@ -92,7 +94,7 @@ class Counted(Aggregates):
             `count` and `moe`, indexed by intervals; by keys, these come first in the index.
         """
         with self._asking() as chosen:
-            ends = shapes.listed(bins)
+            ends = frame_shapes.listed(bins)
             if ends is None:
                 raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
             edges = [str(edge) for edge in ends]
@@ -101,7 +103,9 @@ class Counted(Aggregates):
             asked = replace(chosen, derived={**chosen.derived, name: band})
             wanted: Terms = {**terms, "by": [*keys, name]}
             answer = asked.ask({"count": {"count": "*"}}, wanted, "histogram")
-            return answer if asked.dry else shapes.histogram(answer, keys, column, edges, closed)
+            return (
+                answer if asked.dry else frame_shapes.histogram(answer, keys, column, edges, closed)
+            )
 
     @question
     def describe(
@@ -132,10 +136,10 @@ class Counted(Aggregates):
             asked = {
                 f"c{i}_{j}": spec
                 for i, name in enumerate(names)
-                for j, spec in shapes.summary(name)
+                for j, spec in frame_shapes.summary(name)
             }
             answer = chosen.ask(asked, terms, "describe")
-            return answer if chosen.dry else shapes.describe(answer, keys, names)
+            return answer if chosen.dry else frame_shapes.describe(answer, keys, names)
 
     @question
     def sql(self, statement: str, **terms: Unpack[Price]) -> pd.DataFrame:

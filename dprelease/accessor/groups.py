@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
-from dprelease.accessor import shapes
+from dprelease.accessor import frame_shapes
 from dprelease.accessor.given import refuse_cells, simple
 from dprelease.accessor.selected import Groups, Selected
 from dprelease.accessor.terms import Price, Terms, question
@@ -38,7 +38,7 @@ class Grouped(Groups, Generic[One]):
 
     def _of(self, columns: object, *, single: bool = False) -> Selected[pd.DataFrame]:
         refuse_cells(self.rows, {"columns": columns})
-        names = [columns] if isinstance(columns, str) else shapes.listed(columns)
+        names = [columns] if isinstance(columns, str) else frame_shapes.listed(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
             kind, wanted = type(columns).__name__, "a column or a list of columns"
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
@@ -90,10 +90,10 @@ class Grouped(Groups, Generic[One]):
             terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
-            wanted, levels = shapes.aggregates(aggregates, named)
+            wanted, levels = frame_shapes.aggregates(aggregates, named)
             asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
             answer = self._shaped(chosen, wanted, asked, margins=margins)
-            return answer if levels is None else shapes.with_levels(answer, levels)
+            return answer if levels is None else frame_shapes.with_levels(answer, levels)
 
     @question
     def count(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
-from dprelease.schema.asked import CHOSEN
+from dprelease.schema.asked_columns import CHOSEN
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
-from dprelease.accessor import shapes
+from dprelease.accessor import frame_shapes
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.counted import Counted
 from dprelease.accessor.terms import Price, Terms, checked, question
 from dprelease.errors import SessionError, UsageError
-from dprelease.query.used_columns import unknown_column
+from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Groups:
     ) -> pd.DataFrame:
         """Return (column, function) by the name of its result, in the shape of these groups."""
         asked: Terms = {**checked(terms, by=False), "by": self.by}
-        shapes.check_names(() if self.as_index else self.by, list(wanted), margins=margins)
+        frame_shapes.check_names(() if self.as_index else self.by, list(wanted), margins=margins)
         specs = {f"a{i}": _spec(chosen, *pair) for i, pair in enumerate(wanted.values())}
         answer = chosen.ask(specs, asked, "groupby")
-        return shapes.grouped(
+        return frame_shapes.grouped(
             answer, list(self.by), list(wanted), margins=margins, as_index=self.as_index
         )
 
@@ -49,7 +49,7 @@ def _spec(chosen: Chosen, column: str, function: str) -> dict[str, Plain]:
     declared = chosen.session.table
     if column != "*" and column not in {**declared.columns, **chosen.derived}:
         raise SessionError("DP-SESSION-009", **unknown_column(declared, column))
-    return shapes.spec_of(column, function)
+    return frame_shapes.spec_of(column, function)
 
 
 class Selected(Groups, Generic[Shape]):
@@ -76,7 +76,7 @@ class Selected(Groups, Generic[Shape]):
             return self._in_shape(self._all(chosen, function, terms))
 
     def _all(self, chosen: Chosen, function: str, terms: Price) -> pd.DataFrame:
-        shapes.refuse_twins(self.columns)
+        frame_shapes.refuse_twins(self.columns)
         wanted = {column: (column, function) for column in self.columns}
         return self._shaped(chosen, wanted, terms)
 
@@ -123,17 +123,17 @@ class Selected(Groups, Generic[Shape]):
         if isinstance(functions, str):
             return self._ask(functions, terms)
         with self.rows._asking() as chosen:
-            names = shapes.listed(functions)
+            names = frame_shapes.listed(functions)
             if not names or isinstance(functions, Mapping):
                 kind, wanted = type(functions).__name__, "a function or a list of functions"
                 raise UsageError("DP-SESSION-016", name="functions", wanted=wanted, kind=kind)
-            shapes.refuse_twins(self.columns)
+            frame_shapes.refuse_twins(self.columns)
             if self.single:
-                shapes.refuse_twins([str(name) for name in names])
+                frame_shapes.refuse_twins([str(name) for name in names])
                 one = {str(name): (self.columns[0], str(name)) for name in names}
                 return self._shaped(chosen, one, terms)
-            asked, levels = shapes.aggregates(dict.fromkeys(self.columns, names), {})
-            return shapes.with_levels(self._shaped(chosen, asked, terms), levels or {})
+            asked, levels = frame_shapes.aggregates(dict.fromkeys(self.columns, names), {})
+            return frame_shapes.with_levels(self._shaped(chosen, asked, terms), levels or {})
 
     @question
     def count(self, **terms: Unpack[Price]) -> Shape:
@@ -261,16 +261,16 @@ class Selected(Groups, Generic[Shape]):
             ascending, in a last level of the index or a column `q`.
         """
         with self.rows._asking() as chosen:
-            parts = shapes.listed(q)
-            shapes.refuse_twins(self.columns)
+            parts = frame_shapes.listed(q)
+            frame_shapes.refuse_twins(self.columns)
             asked = {
-                f"a{i}_{j}": shapes.quantile(column, str(at))
+                f"a{i}_{j}": frame_shapes.quantile(column, str(at))
                 for i, column in enumerate(self.columns)
                 for j, at in enumerate([q] if parts is None else parts)
             }
             wanted: Terms = {**checked(terms, by=False), "by": self.by}
             answer = chosen.ask(asked, wanted, "groupby")
-            answer = shapes.quantiles(answer, list(self.by), self.columns, parts)
+            answer = frame_shapes.quantiles(answer, list(self.by), self.columns, parts)
             return self._in_shape(self._flat(answer))
 
     @question
@@ -321,7 +321,7 @@ class Selected(Groups, Generic[Shape]):
             The statistics, of several columns below each of them.
         """
         answer = self.rows.describe(list(self.columns), **self._with_keys(terms))
-        shown = shapes.below(answer, self.columns[0]) if self.single else answer
+        shown = frame_shapes.below(answer, self.columns[0]) if self.single else answer
         return self._flat(shown)
 
     def _with_keys(self, terms: Price) -> Terms:

@@ -20,7 +20,7 @@ from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
 from dprelease.errors import Place, QueryError, RunState, SessionError
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.family_plan import families_of, refuse_families
+from dprelease.planning.families.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import Weights
 from dprelease.postprocess.consistent.outputs import ESTIMATES, RECORDS
@@ -169,7 +169,7 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
     plan = planned(session, queries, terms)
     refuse_families(declaration, plan.columns)
     if consistent is not None:
-        from dprelease.planning.family_shares import aimed
+        from dprelease.planning.families.family_shares import aimed
 
         def again(weights: Weights) -> Plan:
             return planned(session, queries, terms, shares_of(declaration.spec, queries, weights))

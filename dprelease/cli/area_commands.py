@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def areas(
     if output is not None and output.suffix not in FORMS:
         raise typer.BadParameter(f"a name ends with {' or '.join(FORMS)}.")
     with reporting(as_json):
-        from dprelease.verification.areas import areas as drawn
+        from dprelease.verification.after_publication.area_sums import areas as drawn
 
         found = drawn(folder, districts, query=query)
         if output is not None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def estimate(
 ) -> None:
     """Estimate a mean, or frequencies, from the noised records of a local release."""
     with reporting(as_json):
-        from dprelease.verification.estimates import local_estimate
+        from dprelease.verification.after_publication.record_estimates import local_estimate
 
         try:
             estimates = local_estimate(folder, column, records=records, confidence=confidence)

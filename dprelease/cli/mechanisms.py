@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 
 if TYPE_CHECKING:
     from dprelease.planning.auto.comparison import Compared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan

@@ -12,7 +12,7 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 from dprelease.errors import OutputError
 from dprelease.errors.printable import one_line
 
@@ -45,7 +45,7 @@ def profile(
     Nothing is charged, published or noted. A choice made from this is made from the data.
     """
     with reporting(as_json) as state:
-        from dprelease.planning.findings import declared
+        from dprelease.planning.declaration_findings import declared
         from dprelease.profile.look import profile as look
         from dprelease.profile.private_file import private_file
         from dprelease.release.own_source import refuse_as_source

@@ -10,7 +10,7 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
 from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respond
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 from dprelease.errors.printable import one_line
 
 MORE = ("bias", "largest")
@@ -42,8 +42,8 @@ def rehearse(
     """Run a release on invented people, and print its true errors; opens no declared source."""
     with reporting(as_json) as state:
         from dprelease.documents.rehearsal_manifest import ERRORS, WORDS
-        from dprelease.planning.findings import declared
-        from dprelease.rehearsal.asked import files_asked, rows_asked
+        from dprelease.planning.declaration_findings import declared
+        from dprelease.rehearsal.asked_rows import files_asked, rows_asked
         from dprelease.rehearsal.run import rehearse as run
         from dprelease.schema.release_parts.variables import assignments
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.agreement_shown import agreement_told, agreement_words, draw_agreement
-from dprelease.cli.disk_shown import disk_words, tables_at_most
-from dprelease.cli.files_shown import listed
-from dprelease.cli.keys import Key, PassphraseFile, key_of
-from dprelease.cli.outlook_shown import ledger_told
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.agreement_shown import agreement_told, agreement_words, draw_agreement
+from dprelease.cli.shown.disk_shown import disk_words, tables_at_most
+from dprelease.cli.shown.files_shown import listed
+from dprelease.cli.shown.outlook_shown import ledger_told
+from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
@@ -35,8 +35,8 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", sho
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
-        from dprelease.planning.findings import declared
-        from dprelease.planning.invariants import told_invariants
+        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.invariant_plans import told_invariants
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
         from dprelease.release.own_source import refuse_own_source
@@ -80,7 +80,7 @@ def plan(
 ) -> None:
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
-        from dprelease.planning.findings import declared
+        from dprelease.planning.declaration_findings import declared
         from dprelease.release.exporting import prepared
         from dprelease.schema.release_parts.variables import assignments
 
@@ -100,7 +100,7 @@ def plan(
             draw_agreement(declaration, planned, plot)
         agreement = agreement_told(declaration, planned)
         most = tables_at_most(declaration, planned)
-        from dprelease.cli.reading_shown import reads, reads_words
+        from dprelease.cli.shown.reading_shown import reads, reads_words
 
         if as_json:  # each form takes prices of its own
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
@@ -162,7 +162,7 @@ def run(
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json) as state:
-        from dprelease.planning.findings import declared
+        from dprelease.planning.declaration_findings import declared
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
         from dprelease.schema.release_parts.variables import assignments
@@ -174,7 +174,7 @@ def run(
             respond(as_json, {"sql": texts}, words)
             return
         from dprelease.release.key import signed_by
-        from dprelease.release.pipeline import run as publish
+        from dprelease.release.runs.pipeline import run as publish
 
         declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
@@ -231,7 +231,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json):
-        from dprelease.cli.verified_words import verified_words
+        from dprelease.cli.shown.verified_words import verified_words
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 

@@ -33,7 +33,7 @@ def report(
 ) -> None:
     """Verify a release, and write a report on its privacy and quality as one HTML file."""
     with reporting(as_json):
-        from dprelease.verification.reporting import write_report
+        from dprelease.verification.after_publication.report_writing import write_report
 
         target = write_report(
             folder,

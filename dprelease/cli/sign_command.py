@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.keys import KEY, PassphraseFile, key_of
 from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.cli.signing_keys import KEY, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
 
 
@@ -25,7 +25,7 @@ def sign(
     with reporting(as_json):
         from dprelease.documents.manifest import SIGNATURE
         from dprelease.signatures.sshsig import MANIFESTS, fingerprint
-        from dprelease.verification.signing import sign as sign_release
+        from dprelease.verification.after_publication.signing import sign as sign_release
 
         signing = key_of(key, passphrase_file)
         assert signing is not None  # one was named

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.keys import Key, PassphraseFile, key_of
 from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dprelease.query.derived import closure
+from dprelease.query.expressions.computed_order import closure
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import expression_of
 

@@ -23,7 +23,7 @@ from dprelease.tables import formats
 from dprelease.tables.family_tables import schema_of_measured
 
 if TYPE_CHECKING:
-    from dprelease.query.records import Records
+    from dprelease.query.local_records import Records
 
 Rows = Mapping[str, int]
 """Numbers of rows of published tables, by name."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.documents.rehearsal_manifest import truth_files
-from dprelease.schema.large_files import KeptFile
+from dprelease.schema.public_values.large_files import KeptFile
 
 
 def listed_files(record: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
 from dprelease.postprocess.record_laws import of_all
-from dprelease.query.records import Records
+from dprelease.query.local_records import Records
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
 

@@ -18,16 +18,16 @@ from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import about_record
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.guarantees import budget_of, reading
-from dprelease.planning.invariants import invariant_name
+from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.schema.field_types import DROP
-from dprelease.schema.large_files import KeptFile
 from dprelease.schema.load import Declaration
+from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"

@@ -11,10 +11,10 @@ from dprelease.documents.metadata import Code, CodeList, ColumnMetadata, Role
 from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.single_part import LABEL
-from dprelease.query.keys import Key, key_of
+from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
-from dprelease.schema.asked import DEFAULT_CONFIDENCE, ColumnSpec
+from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE, ColumnSpec
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -30,7 +30,7 @@ from dprelease.tables.key_columns import key_types
 from dprelease.tables.published_columns import published_types
 
 if TYPE_CHECKING:
-    from dprelease.query.records import RecordColumn
+    from dprelease.query.local_records import RecordColumn
 
 Columns = Mapping[str, Column]
 

@@ -19,8 +19,7 @@ DpReleaseError
 No error ever carries a value of the data: not in its message, not in `args`, not in its cause.
 """
 
-from dprelease.errors.state import Charge, RunState, State
-from dprelease.errors.tree import (
+from dprelease.errors.error_tree import (
     BudgetError,
     DataError,
     DeclarationError,
@@ -39,6 +38,7 @@ from dprelease.errors.tree import (
     VerificationError,
     raise_all,
 )
+from dprelease.errors.state import Charge, RunState, State
 
 __all__ = [
     "BudgetError",

@@ -7,16 +7,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dprelease.exact.partitions import Partitions
+from dprelease.exact.results.partitions import Partitions
+from dprelease.exact.results.true_table import ExactTable, Integers
 from dprelease.exact.settings import Settings
-from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
 
 if TYPE_CHECKING:
-    from dprelease.exact.true_records import ExactRecords
-    from dprelease.query.records import Records
+    from dprelease.exact.results.true_records import ExactRecords
+    from dprelease.query.local_records import Records
 
 
 class Answering(Protocol):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.true_table import Integers
-from dprelease.exact.vectors import batches
+from dprelease.exact.results.true_table import Integers
+from dprelease.exact.results.vectors import batches
 
 if TYPE_CHECKING:
     import duckdb

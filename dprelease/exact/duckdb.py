@@ -15,16 +15,16 @@ from dprelease.exact.connection import closed, connected, locking
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_input
 from dprelease.exact.key_tables import make_key_table
-from dprelease.exact.partitions import Partitions
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
+from dprelease.exact.results.partitions import Partitions
+from dprelease.exact.results.true_table import ExactTable
+from dprelease.exact.results.vectors import batches, most_added
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.table_reader import TableReader
-from dprelease.exact.true_table import ExactTable
-from dprelease.exact.vectors import batches, most_added
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.query.places import Places
+from dprelease.query.grouping.places import Places
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
@@ -36,14 +36,14 @@ from dprelease.statements.layers import (
     needed_columns,
     needed_joined,
 )
-from dprelease.statements.physical import FLOATS, base_type
+from dprelease.statements.values.physical import FLOATS, base_type
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
     from dprelease.exact.bounding.held_rows import HeldRows, SharedRows
+    from dprelease.exact.results.true_records import ExactRecords
     from dprelease.exact.scanned import Scanned, ScannedTables
-    from dprelease.exact.true_records import ExactRecords
-    from dprelease.query.records import Records
+    from dprelease.query.local_records import Records
     from dprelease.query.scans.joint import Scan
     from dprelease.query.scans.together import Together
     from dprelease.statements.record_statements import CompiledRecords
@@ -296,7 +296,7 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
-        from dprelease.exact.true_records import exact_records
+        from dprelease.exact.results.true_records import exact_records
 
         compiled = self.compile_records(records)
         read = self._read_rows(lambda link: link.sql(compiled.sql).to_arrow_table())

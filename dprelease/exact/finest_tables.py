@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dprelease.exact.table_reader import Attempt
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.keys import KeySpace
+from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST
 from dprelease.statements.compiled import Compiled, KeyTable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.exact.arrow_numbers import array_of
-from dprelease.query.places import Places
+from dprelease.query.grouping.places import Places
 from dprelease.statements.compiled import KeyTable
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.true_table import DenseProfile, ExactTable, Held, Integers, Profile
-from dprelease.exact.vectors import MOST_ROWS
-from dprelease.query.keys import Key
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Held, Integers, Profile
+from dprelease.exact.results.vectors import MOST_ROWS
+from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import Part, Scan, parts_of, scans
 from dprelease.statements.scan import Filled

@@ -10,9 +10,9 @@ from typing import Protocol, TypeVar
 import duckdb
 import numpy as np
 
-from dprelease.exact.stored import WIDTH
-from dprelease.exact.true_table import DenseProfile, Held, Integers, Profile
-from dprelease.exact.vectors import HELD, MOST_ROWS, counted, grouped, summed
+from dprelease.exact.results.stored import WIDTH
+from dprelease.exact.results.true_table import DenseProfile, Held, Integers, Profile
+from dprelease.exact.results.vectors import HELD, MOST_ROWS, counted, grouped, summed
 from dprelease.statements.compiled import Compiled, ProfileSql
 
 MOST_PLACES = 2**25

@@ -18,7 +18,7 @@ from dprelease.exact.reading.plain import Packing
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.settings import Settings
 from dprelease.query.resolve import Query
-from dprelease.schema.written import UTF_8
+from dprelease.schema.source_texts import UTF_8
 from dprelease.statements.lost_rows import compile_lost_rows
 
 Tally = dict[tuple[str, str], int]

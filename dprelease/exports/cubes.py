@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
-from dprelease.exports.base import PublishedRelease
-from dprelease.exports.csv_text import plain_texts
+from dprelease.exports.csv_tables.csv_text import plain_texts
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import is_records
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from dprelease.documents.metadata import (
     Role,
     TableMetadata,
 )
-from dprelease.exports.base import Problem, PublishedRelease
-from dprelease.exports.csv_files import (
+from dprelease.exports.csv_tables.csv_files import (
     CsvFiles,
     ListedKey,
     code_lists,
@@ -25,7 +24,8 @@ from dprelease.exports.csv_files import (
     label_languages,
     listed_keys,
 )
-from dprelease.exports.csvw import label_heads
+from dprelease.exports.csv_tables.csvw import label_heads
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, LaidColumn, laid_out
 from dprelease.exports.names import in_first, is_address, write_json
 from dprelease.schema.release_parts.format_names import PARQUET

@@ -13,7 +13,6 @@ from typing import Any
 
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import About, Metadata, Texts
-from dprelease.exports.base import Problem, PublishedRelease
 from dprelease.exports.catalogue.guarantee_words import guarantee_words
 from dprelease.exports.catalogue.vocabularies import (
     CONTEXT,
@@ -25,6 +24,7 @@ from dprelease.exports.catalogue.vocabularies import (
     language_of,
     types_of,
 )
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"

@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from dprelease.documents.metadata import About, Metadata
-from dprelease.exports.base import Problem, PublishedRelease
 from dprelease.exports.catalogue.guarantee_words import VARIANTS
+from dprelease.exports.export import Problem, PublishedRelease
 
 FILE = "registry.yaml"
 Part = dict[str, Any]

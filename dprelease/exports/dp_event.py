@@ -9,7 +9,7 @@ from typing import Any
 
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.accountants.events import told, tree_of
-from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.privacy.event import Event
 
 FILE = "dp-event.json"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.export import Problem, PublishedRelease
 
 FILE = "report.html"
 

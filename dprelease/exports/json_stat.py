@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, written
-from dprelease.exports.base import Problem, PublishedRelease
 from dprelease.exports.cubes import Cube, Observation, cube_of
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.names import in_first, is_address, parent
 
 FOLDER = "json-stat"

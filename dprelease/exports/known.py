@@ -9,7 +9,7 @@ from importlib import metadata as installed
 
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import DeclarationError, Place
-from dprelease.exports.base import Export
+from dprelease.exports.export import Export
 from dprelease.exports.layout import not_wide
 from dprelease.schema.release_parts.format_names import FORMATS
 

@@ -23,8 +23,8 @@ from dprelease.documents.metadata import (
     TableMetadata,
     written,
 )
-from dprelease.exports.base import PublishedRelease
-from dprelease.schema.nearest import nearest
+from dprelease.exports.export import PublishedRelease
+from dprelease.schema.mistakes.nearest import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

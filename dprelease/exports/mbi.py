@@ -20,7 +20,7 @@ import numpy as np
 
 from dprelease.documents.file_records import STEPS_OF_NOISE
 from dprelease.documents.metadata import Metadata, Role, TableMetadata
-from dprelease.exports.base import Problem, PublishedRelease
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.numerics.lattice import Floats
 from dprelease.query.aggregates.count import Count
 

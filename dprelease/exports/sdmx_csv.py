@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.base import Problem, PublishedRelease
-from dprelease.exports.sdmx.cubes import cubes
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, time_period
 from dprelease.exports.sdmx.message import write_message
 from dprelease.exports.sdmx.observations import write_observations
+from dprelease.exports.sdmx.sdmx_cubes import cubes
 from dprelease.exports.sdmx.structures import structures_of
 
 STRUCTURE = "structure.xml"

@@ -11,7 +11,7 @@ from typing import Any
 
 from dprelease.documents.manifest import sha256_of
 from dprelease.errors import DeclarationError, DpReleaseError, OutputError, Place
-from dprelease.exports.base import PublishedRelease
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.known import export_of, versions_of
 
 BLANK = "0" * 64

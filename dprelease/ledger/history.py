@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import LedgerError, SignatureError
-from dprelease.ledger import signed
+from dprelease.ledger import signed_entries
 from dprelease.ledger.account import Account
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.holder import Process
@@ -149,8 +149,10 @@ class State:
 
     def _sign(self, entry: Entry) -> str | None:
         """Return why an entry is not signed as it has to be; take over a new list of signers."""
-        new = signed.listed(entry) if entry.kind == SIGNERS else None
-        problem = signed.problem_of(entry, self.signers or new or signed.listed(entry), self.latest)
+        new = signed_entries.listed(entry) if entry.kind == SIGNERS else None
+        problem = signed_entries.problem_of(
+            entry, self.signers or new or signed_entries.listed(entry), self.latest
+        )
         self.signers = new or self.signers
         return problem
 

@@ -23,9 +23,9 @@ from flint import arb, ctx
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile
+from dprelease.mechanisms.common.shape import DEBIAS, Shape
+from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.mechanisms.randomizer import ONE_STEP, PlaceInAuto
-from dprelease.mechanisms.shape import DEBIAS, Shape
-from dprelease.mechanisms.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dprelease.mechanisms.offset_lattice import OffsetLattice
+from dprelease.mechanisms.common.offset_lattice import OffsetLattice
 
 
 @dataclass(frozen=True)

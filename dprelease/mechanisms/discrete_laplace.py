@@ -17,7 +17,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
-from dprelease.mechanisms.variance_bounds import PRECISION, geometric_moments, rounded_up
+from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below

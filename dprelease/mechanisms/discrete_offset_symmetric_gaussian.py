@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dprelease.mechanisms.offset_lattice import OffsetLattice
+from dprelease.mechanisms.common.offset_lattice import OffsetLattice
 from dprelease.mechanisms.offset_symmetric_gaussian import LARGEST_RATIO, LEAST_RATIO, RATIO, RATIOS
 
 

@@ -22,8 +22,8 @@ from dprelease.mechanisms.base import (
     normal_unevenness,
     rounded_up,
 )
+from dprelease.mechanisms.common.variance_bounds import log_concave_moments
 from dprelease.mechanisms.randomizer import PlaceInAuto
-from dprelease.mechanisms.variance_bounds import log_concave_moments
 from dprelease.numerics.balls import ball
 from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up

@@ -23,8 +23,8 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
-from dprelease.mechanisms.shape import Shape
-from dprelease.mechanisms.variance_bounds import log_concave_moments
+from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.common.variance_bounds import log_concave_moments
 from dprelease.numerics import power_tail
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags

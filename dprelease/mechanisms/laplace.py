@@ -19,8 +19,8 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
+from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.mechanisms.randomizer import PlaceInAuto
-from dprelease.mechanisms.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.privacy.loss import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 

@@ -21,9 +21,9 @@ import numpy as np
 from flint import arb
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
+from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.common.variance_bounds import log_concave_moments
 from dprelease.mechanisms.randomizer import PlaceInAuto
-from dprelease.mechanisms.shape import Shape
-from dprelease.mechanisms.variance_bounds import log_concave_moments
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.normal_tail import normal_quantile

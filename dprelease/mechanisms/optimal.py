@@ -27,8 +27,8 @@ from flint import arb
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import Symmetric
+from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.randomizer import ONE_STEP
-from dprelease.mechanisms.shape import Shape
 from dprelease.mechanisms.staircase import MEASURES, Staircase
 from dprelease.numerics import whole_masses
 from dprelease.numerics.balls import ball, least_above

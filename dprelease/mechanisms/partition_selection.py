@@ -18,8 +18,8 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
+from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.randomizer import ONE_STEP, Randomizer
-from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers

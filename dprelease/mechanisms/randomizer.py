@@ -10,7 +10,7 @@ from typing import ClassVar, NoReturn, Self
 import numpy as np
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.shape import Shape
+from dprelease.mechanisms.common.shape import Shape
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity

@@ -27,8 +27,8 @@ from flint import arb, ctx
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
+from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP
-from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below

@@ -26,8 +26,8 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import SymmetricQuantile, rounded_up
+from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.randomizer import PlaceInAuto
-from dprelease.mechanisms.shape import Shape
 from dprelease.numerics import stable
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats

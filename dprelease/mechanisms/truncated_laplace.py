@@ -27,8 +27,8 @@ from flint import arb
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile, number
+from dprelease.mechanisms.common.shape import DEBIAS, Shape
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
-from dprelease.mechanisms.shape import DEBIAS, Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.moments import Moments, of_density, of_tails

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers, sample
 from dprelease.planning.federated_plan import ShareColumn

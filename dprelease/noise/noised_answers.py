@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dprelease.exact.answering import Answering, Spreading
-from dprelease.exact.partitions import Partitions
+from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturb

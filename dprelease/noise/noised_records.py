@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dprelease.exact.true_records import ExactRecords
+from dprelease.exact.results.true_records import ExactRecords
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.entropy import BitSource

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.mechanisms.invariant import Invariant
+from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
 from dprelease.planning.plan import PlannedColumn

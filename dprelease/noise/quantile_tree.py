@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats, Integers, sample

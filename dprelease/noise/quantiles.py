@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dprelease.exact.true_table import DenseProfile, Profile
+from dprelease.exact.results.true_table import DenseProfile, Profile
 from dprelease.mechanisms.selection.exponential import FAR, Exponential
 from dprelease.mechanisms.selection.runs import Runs
 from dprelease.numerics.entropy import BitSource

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dprelease.exact.true_table import DenseProfile, ExactTable
+from dprelease.exact.results.true_table import DenseProfile, ExactTable
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from dprelease.noise.quantile_tree import tree_quantiles

@@ -16,7 +16,7 @@ from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text, round_down, round_up
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import priced
-from dprelease.planning.family_plan import refuse_families
+from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
 from dprelease.planning.plan import Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event

@@ -25,7 +25,7 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.plan import LARGE_EPSILON, Plan, PlannedColumn
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.query.records import RecordColumn, Records, resolve_records
+from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.schema.load import Declaration
 
 

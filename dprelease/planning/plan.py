@@ -26,7 +26,7 @@ from dprelease.planning.guarantees import (
     unlimited,
     within,
 )
-from dprelease.planning.invariants import (
+from dprelease.planning.invariant_plans import (
     AS_IT_IS,
     CHOSEN_BY,
     invariants_of,
@@ -44,7 +44,7 @@ from dprelease.privacy.priced import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.measurement import Measurement, Published
 from dprelease.query.resolve import Query
-from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
 
 LARGE_EPSILON = 10.0

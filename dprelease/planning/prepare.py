@@ -9,8 +9,8 @@ from types import MappingProxyType
 from dprelease.errors import DpReleaseError, Place, raise_all
 from dprelease.planning.auto.ledger_cost import Charged, counted_by
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.family_plan import refuse_families
-from dprelease.planning.findings import queries_and_findings, several, sharpened
+from dprelease.planning.declaration_findings import queries_and_findings, several, sharpened
+from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -31,12 +31,12 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     queries, plan = _prepared(declaration)
     refuse_families(declaration, plan.columns)
     if declaration.spec.budget.spend == "least":
-        from dprelease.planning.least_budget import least  # loads slowly
+        from dprelease.planning.families.least_budget import least  # loads slowly
 
         return queries, least(declaration, plan, lambda of, weights: _prepared(of, weights)[1])
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return queries, plan
-    from dprelease.planning.family_shares import aimed  # loads slowly
+    from dprelease.planning.families.family_shares import aimed  # loads slowly
 
     return queries, aimed(declaration, plan, lambda weights: _prepared(declaration, weights)[1])
 

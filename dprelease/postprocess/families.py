@@ -23,7 +23,7 @@ from dprelease.errors import DpReleaseError, Place
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.query.keys import KeySpace
+from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role

@@ -16,7 +16,7 @@ from dprelease.query.column_parts import parts_of
 from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.query.post import PostProcessing
-from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
 

@@ -12,8 +12,8 @@ from functools import cache
 
 from dprelease.query import aggregates, forms
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
-from dprelease.query.used_columns import unknown_column
-from dprelease.schema.asked import ColumnSpec
+from dprelease.query.expressions.used_columns import unknown_column
+from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.column_words import WORDS
 
 Way = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, TypeVar, cast
 
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.keys import Key, key_of
+from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Form
-from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
 from dprelease.schema.field_types import DROP
 from dprelease.schema.table import Table

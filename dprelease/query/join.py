@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.used_columns import Formulas
+from dprelease.query.expressions.used_columns import Formulas
 from dprelease.schema.columns import Column
 from dprelease.schema.load import Declared
 

@@ -10,14 +10,14 @@ from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import Answers
 from dprelease.query.declared_columns import DeclaredColumns
-from dprelease.query.family_keys import FamilyKeys, family_keys
+from dprelease.query.declared_invariants import exactly_published, refuse_invariants
+from dprelease.query.expressions.used_columns import Formulas, Predicate, unknown_column
 from dprelease.query.family_members import AskedTogether
-from dprelease.query.invariants import exactly_published, refuse_invariants
+from dprelease.query.grouping.family_keys import FamilyKeys, family_keys
+from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
+from dprelease.query.grouping.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
 from dprelease.query.join import Join
-from dprelease.query.keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Measurement, Published
-from dprelease.query.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
-from dprelease.query.used_columns import Formulas, Predicate, unknown_column
 from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
@@ -280,7 +280,9 @@ class _Resolver:
     def _predicate(self, where: str | None) -> Predicate | None:
         if where is None:
             return None
-        from dprelease.query.predicate import parse_predicate  # the SQL parser loads slowly
+        from dprelease.query.expressions.predicate import (
+            parse_predicate,  # the SQL parser loads slowly
+        )
 
         try:
             return parse_predicate(where, self.declared.table, self.place("where"))

@@ -18,8 +18,8 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.nodes import near
-from dprelease.query.whole import KNOWN, dropped, unread
+from dprelease.query.expressions.nodes import near
+from dprelease.query.expressions.whole import KNOWN, dropped, unread
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME
 from dprelease.schema.table import Table

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
-from dprelease.query.derived import Placer, check_order, closure, formulas_of
+from dprelease.query.expressions.computed_order import Placer, check_order, closure, formulas_of
+from dprelease.query.expressions.used_columns import Formulas, unknown_column
 from dprelease.query.join import Join, compared_as, seen_columns
-from dprelease.query.used_columns import Formulas, unknown_column
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.model import same_name

@@ -22,7 +22,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
 )
 from dprelease.schema.field_types import DROP
-from dprelease.schema.rehearsed import RehearsalSpec
+from dprelease.schema.rehearsal_form import RehearsalSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

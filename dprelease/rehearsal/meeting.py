@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from dprelease.numerics.rounding import exact
-from dprelease.query.derived import closure
+from dprelease.query.expressions.computed_order import closure
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.column_values import Literals
 from dprelease.schema.columns import (

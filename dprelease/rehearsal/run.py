@@ -21,19 +21,19 @@ from dprelease.documents.rehearsal_manifest import (
 )
 from dprelease.errors import DeclarationError, OutputError, RunState
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.comparison import beside_truth, compared, published_tables
+from dprelease.rehearsal.beside_truth import beside_truth, compared, published_tables
 from dprelease.rehearsal.error_summary import rendered, summary
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
 from dprelease.release.disk import most_bytes
 from dprelease.release.execute import publishing
-from dprelease.release.family_run import publish_family
 from dprelease.release.own_source import refuse_own_source
+from dprelease.release.runs.family_run import publish_family
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES, parsed

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.exact.answering import Answering
-from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate, narrowed

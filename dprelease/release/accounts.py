@@ -14,7 +14,7 @@ from dprelease.ledger.account import Account, price
 from dprelease.ledger.ledger import Ledger, events_of
 from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
-from dprelease.ledger.signed import outside_problem
+from dprelease.ledger.signed_entries import outside_problem
 from dprelease.ledger.steps import RESERVE
 from dprelease.numerics.rounding import exact
 from dprelease.planning.guarantees import check_budget

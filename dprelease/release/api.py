@@ -76,7 +76,7 @@ class Release:
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.key import signed_by
         from dprelease.release.party import as_party
-        from dprelease.release.pipeline import run
+        from dprelease.release.runs.pipeline import run
 
         known = self.declaration.tables.values()
         given = {} if frames is None else frames
@@ -96,7 +96,7 @@ def read_release(path: str | Path, *, variables: Mapping[str, object] | None = N
     DeclarationError, QueryError, BudgetError, Findings
         Every finding of the file, its tables and its queries, with file, line and key.
     """
-    from dprelease.planning.findings import declared
+    from dprelease.planning.declaration_findings import declared
     from dprelease.schema.release_parts.variables import assignments
 
     return Release(declared(Path(path), assignments(variables)))

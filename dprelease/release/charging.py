@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Charge as Spent
 from dprelease.errors import DeclarationError, LedgerError, RunState
-from dprelease.planning.invariants import definitions_of, noised
+from dprelease.planning.invariant_plans import definitions_of, noised
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dprelease.errors import OutputError, Place
 from dprelease.postprocess.families import Family, Output
-from dprelease.query.keys import Key, KeySpace
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of_output
 from dprelease.tables.formats import ROW_GROUP

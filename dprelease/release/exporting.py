@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Place, raise_all
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
@@ -32,7 +32,7 @@ class Exports:
     @property
     def most_bytes(self) -> int:
         """Return how many bytes they have at most, as far as numbers of rows are known."""
-        from dprelease.exports.sizes import most_bytes
+        from dprelease.exports.trials.sizes import most_bytes
 
         return most_bytes(self.names, self.metadata)
 
@@ -41,7 +41,7 @@ class Exports:
 
         `draft`: the manifest without them, but for what is only known when rows were read.
         """
-        from dprelease.exports.trial import try_formats
+        from dprelease.exports.trials.trial import try_formats
 
         try_formats(self.names, _told(draft), self.metadata, self.place, folder)
 
@@ -66,7 +66,7 @@ class Exports:
             If the folder does not take them.
         """
         from dprelease.documents import manifest
-        from dprelease.exports.base import PublishedRelease
+        from dprelease.exports.export import PublishedRelease
         from dprelease.exports.written import write_formats
 
         told = _told(record)

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from dprelease.errors import DeclarationError, Place
-from dprelease.schema.large_files import KeptFile
 from dprelease.schema.load import Declaration
+from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.system.files import OPEN, PIECE, refuse_others
 
 

@@ -217,7 +217,7 @@ def _planned(declaration: Declaration, queries: Sequence[Query], *, weighed: boo
     plan = again({})
     if not weighed:
         return plan
-    from dprelease.planning.family_shares import aimed  # loads slowly
+    from dprelease.planning.families.family_shares import aimed  # loads slowly
 
     return aimed(declaration, plan, again)
 

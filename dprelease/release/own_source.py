@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.release.folder import working_names
 from dprelease.release.replaceable import MANIFEST

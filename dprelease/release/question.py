@@ -13,13 +13,13 @@ import yaml
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import computed
-from dprelease.planning.findings import several
+from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.select import NOISED, Selected, select
 from dprelease.release.execute import answer, answering
 from dprelease.release.key import signed_by
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, declaration_of, read_table
 from dprelease.tables import formats
 

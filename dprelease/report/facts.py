@@ -14,8 +14,8 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
-from dprelease.planning.family_plan import families_of
-from dprelease.planning.invariants import AS_IT_IS, CHOSEN_BY, noised
+from dprelease.planning.families.family_plan import families_of
+from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, noised
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin

@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
-from dprelease.planning.invariants import noised
+from dprelease.planning.invariant_plans import noised
 from dprelease.planning.plan import PlannedColumn
+from dprelease.report.accuracy.quality_part import Rows, Told
 from dprelease.report.pictures import Picture, noise
-from dprelease.report.quality_part import Rows, Told
 from dprelease.report.source import Checks
 from dprelease.report.spoken import three, three_up
 

@@ -11,13 +11,13 @@ import numpy as np
 from markupsafe import Markup
 
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.report.accuracy.quality import ColumnQuality, column_quality, floats, is_number
 from dprelease.report.facts import Facts
 from dprelease.report.named import Names
 from dprelease.report.pictures import Gallery, Picture, interval
-from dprelease.report.quality import ColumnQuality, column_quality, floats, is_number
 from dprelease.report.source import Published
 from dprelease.report.spoken import Words
-from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 
 
 @dataclass(frozen=True)

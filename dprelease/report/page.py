@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from dprelease.errors import InternalError
+from dprelease.report.accuracy.quality import quality_of
+from dprelease.report.accuracy.quality_part import Told, quality_part
+from dprelease.report.accuracy.totals import disagreements
+from dprelease.report.accuracy.true_errors import simulated
 from dprelease.report.facts import Facts
 from dprelease.report.label_part import label_of
 from dprelease.report.made_part import made_part
 from dprelease.report.margin_part import example_of
 from dprelease.report.named import Names
 from dprelease.report.pictures import Gallery
-from dprelease.report.quality import quality_of
-from dprelease.report.quality_part import Told, quality_part
 from dprelease.report.source import Checks, Published, Truth
 from dprelease.report.spoken import Words, words_in
 from dprelease.report.svg import same_everywhere
-from dprelease.report.totals import disagreements
-from dprelease.report.truth import simulated
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -23,6 +23,7 @@ from pydantic import (
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.computable import Computable
+from dprelease.schema.declared_stand_ins import null_inside, refuse_stand_in, stand_ins
 from dprelease.schema.field_types import (
     DROP,
     TEXT_SCHEMA,
@@ -36,23 +37,22 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.key_files import (
+from dprelease.schema.model import A_TYPE, Model, refuse_twins
+from dprelease.schema.public_values.key_files import (
     AS_LISTED,
     KeyValues,
     ValuesFrom,
     short_file,
 )
-from dprelease.schema.listed_values import listed_values
-from dprelease.schema.model import A_TYPE, Model, refuse_twins
-from dprelease.schema.nesting import OF_ONE_QUERY, cannot_lie
-from dprelease.schema.said import Decimals, Said, Told, ValueLabels
-from dprelease.schema.stand_ins import null_inside, refuse_stand_in, stand_ins
-from dprelease.schema.value_labels import (
+from dprelease.schema.public_values.listed_values import listed_values
+from dprelease.schema.public_values.nesting import OF_ONE_QUERY, cannot_lie
+from dprelease.schema.public_values.value_labels import (
     Listed,
     refuse_twice,
     refuse_unknown,
     to_listed,
 )
+from dprelease.schema.said import Decimals, Said, Told, ValueLabels
 
 STEPS_LIMIT = 2**62
 

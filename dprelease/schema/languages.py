@@ -7,8 +7,8 @@ from typing import Any
 
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.schema.columns import CategoryColumn
+from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.model import Model, shortened
-from dprelease.schema.nearest import nearest
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.about import UNDETERMINED
 from dprelease.schema.said import Said

@@ -11,9 +11,9 @@ import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.schema.languages import findings_of_texts
-from dprelease.schema.large_files import Find, KeptFile, find_beside, find_copies
+from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
-from dprelease.schema.nearest import nearest
+from dprelease.schema.public_values.large_files import Find, KeptFile, find_beside, find_copies
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.defaults import with_defaults
 from dprelease.schema.release_parts.variables import (

@@ -13,9 +13,15 @@ from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
 from dprelease.schema.field_types import refuse
-from dprelease.schema.large_files import LARGEST_TEXT, Find, KeptFile, LargeFile, none_found
-from dprelease.schema.nearest import nearest
-from dprelease.schema.words import A_MAPPING, words_of
+from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.words import A_MAPPING, words_of
+from dprelease.schema.public_values.large_files import (
+    LARGEST_TEXT,
+    Find,
+    KeptFile,
+    LargeFile,
+    none_found,
+)
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 from dprelease.system.files import NoFile, TooLarge, read_file
 

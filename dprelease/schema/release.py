@@ -18,7 +18,7 @@ from pydantic import (
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
-from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.columns import Column, CutColumn, CutLabels, check_computed
 from dprelease.schema.field_types import (
     NAME,
@@ -33,6 +33,7 @@ from dprelease.schema.field_types import (
     to_bool,
 )
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
+from dprelease.schema.mistakes.words import A_LIST
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent
@@ -50,7 +51,6 @@ from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
 from dprelease.schema.release_parts.variables import Kind
 from dprelease.schema.said import Told
-from dprelease.schema.words import A_LIST
 
 MOST_MARGINALS = 64
 PRIVATE_KEYS = "private_keys"

@@ -30,9 +30,9 @@ from dprelease.schema.field_types import (
     refuse,
 )
 from dprelease.schema.model import Model, refuse_twins
-from dprelease.schema.nesting import nested
-from dprelease.schema.rehearsed import RehearsalSpec, refuse_unknown_values
-from dprelease.schema.written import (
+from dprelease.schema.public_values.nesting import nested
+from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
+from dprelease.schema.source_texts import (
     COMPRESSED,
     UTC,
     UTF_8,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dprelease.query.keys import KeySpace
-from dprelease.query.places import Places
+from dprelease.query.grouping.group_keys import KeySpace
+from dprelease.query.grouping.places import Places
 
 FINEST = "dp_finest"
 """The relation of finest cells: BIGINT `cell`, never NULL, and sums a0, a1, ..."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dprelease.query import quoting
-from dprelease.query.keys import Key, KeySpace
+from dprelease.query.expressions.used_columns import Predicate
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.scans.together import Together
-from dprelease.query.used_columns import Predicate
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
-from dprelease.statements.row_values import row_value, same_values
+from dprelease.statements.values.row_values import row_value, same_values
 
 
 class Coded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dprelease.query.places import Places
+from dprelease.query.grouping.places import Places
 
 
 @dataclass(frozen=True, slots=True)

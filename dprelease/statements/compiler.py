@@ -12,17 +12,16 @@ from collections.abc import Mapping
 from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.keys import Key, KeySpace, key_of
+from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
+from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.measurement import Measurement
-from dprelease.query.places import Places
-from dprelease.query.private_keys import COMPOSITE, UNKNOWN
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
-from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import (
     assumed_joined,
     assumed_types,
@@ -34,7 +33,8 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
-from dprelease.statements.row_values import group_total, row_value, same_values
+from dprelease.statements.values.lattice_steps import steps
+from dprelease.statements.values.row_values import group_total, row_value, same_values
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dprelease.query import quoting
-from dprelease.query.derived import closure, layers
+from dprelease.query.expressions.computed_order import closure, layers
+from dprelease.query.expressions.used_columns import Formulas
+from dprelease.query.grouping.group_keys import Key
 from dprelease.query.join import Join, compared_as
-from dprelease.query.keys import Key
 from dprelease.query.resolve import Query
-from dprelease.query.used_columns import Formulas
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.statements.categories import EXACT
 from dprelease.statements.meanings import is_any_integer, typed
-from dprelease.statements.physical import DECLARED_AS, SMALL_INTEGERS, base_type
+from dprelease.statements.values.categories import EXACT
+from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"
 

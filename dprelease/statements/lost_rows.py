@@ -16,7 +16,7 @@ from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import key_text
-from dprelease.statements.physical import base_type
+from dprelease.statements.values.physical import base_type
 
 ROWS, CONDITION, NO_CELL, NO_ID = "rows", "condition", "no cell", "no id"
 UNREAD, KEY, LOW, HIGH, MISSING = "unread", "key", "low", "high", "missing"

@@ -25,8 +25,8 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.statements.categories import EXACT, category, is_beyond_floats, twins
-from dprelease.statements.physical import (
+from dprelease.statements.values.categories import EXACT, category, is_beyond_floats, twins
+from dprelease.statements.values.physical import (
     DECLARED_AS,
     FAMILY_OF,
     FLOATS,
@@ -35,7 +35,7 @@ from dprelease.statements.physical import (
     ZONED,
     base_type,
 )
-from dprelease.statements.spelling import (
+from dprelease.statements.values.spelling import (
     UTC,
     as_double,
     calendar_day,

@@ -6,8 +6,8 @@ from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
 from dprelease.schema.field_types import DROP
-from dprelease.statements.categories import EXACT
 from dprelease.statements.layers import cut_case, typed_column
+from dprelease.statements.values.categories import EXACT
 
 FIRST_DAY, LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
 

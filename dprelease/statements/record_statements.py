@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dprelease.query import quoting
-from dprelease.query.keys import Key
-from dprelease.query.records import RecordColumn, Records
+from dprelease.query.grouping.group_keys import Key
+from dprelease.query.local_records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
-from dprelease.statements.lattice_steps import steps
 from dprelease.statements.layers import SOURCE, cut_case
 from dprelease.statements.meanings import typed
-from dprelease.statements.physical import DECLARED_AS
+from dprelease.statements.values.lattice_steps import steps
+from dprelease.statements.values.physical import DECLARED_AS
 
 
 @dataclass(frozen=True, slots=True)

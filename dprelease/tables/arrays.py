@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.rounding import decimal_digits
-from dprelease.query.keys import Key
+from dprelease.query.grouping.group_keys import Key
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.numerics.lattice import Integers
-from dprelease.query.keys import Key, KeySpace
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.tables.arrays import flags, key_values, taken, wrapped
 

@@ -23,10 +23,10 @@ from dprelease.postprocess.derived_values import (
 from dprelease.postprocess.finishing import finished, finished_fractions
 from dprelease.postprocess.monotone import ascending
 from dprelease.query.forms.single_part import LABEL
-from dprelease.query.keys import Key, key_of
+from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Published, read_at
 from dprelease.query.resolve import Query
-from dprelease.schema.asked import DEFAULT_CONFIDENCE
+from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without
 
 if TYPE_CHECKING:

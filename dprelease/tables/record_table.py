@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.numerics.rounding import decimal_digits
-from dprelease.query.records import RecordColumn, Records
+from dprelease.query.local_records import RecordColumn, Records
 from dprelease.tables.arrays import key_values, scaled, taken
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from dprelease.documents.metadata import Metadata
 from dprelease.errors import DpReleaseError
 from dprelease.exports.told import told_metadata
 from dprelease.mechanisms import registry
-from dprelease.planning.family_plan import families_of, refuse_families, with_step
-from dprelease.planning.findings import several
+from dprelease.planning.declaration_findings import several
+from dprelease.planning.families.family_plan import families_of, refuse_families, with_step
 from dprelease.planning.guarantees import budget_of
-from dprelease.planning.invariants import AS_IT_IS, CHOSEN_BY, noised
+from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, noised
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event

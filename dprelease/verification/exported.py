@@ -16,7 +16,7 @@ from dprelease.schema.release_parts.format_names import PARQUET
 from dprelease.verification.report import Report
 
 if TYPE_CHECKING:
-    from dprelease.exports.base import Export
+    from dprelease.exports.export import Export
 
 KEY = "exports"
 
@@ -44,7 +44,7 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
     OutputError
         DP-OUTPUT-016 if the temporary folder does not take them: that says nothing of the release.
     """
-    from dprelease.exports.base import PublishedRelease
+    from dprelease.exports.export import PublishedRelease
 
     if not record.get(KEY):
         return
@@ -113,7 +113,7 @@ def _compare(
 
     Digests of what is published were compared with the manifest's before.
     """
-    from dprelease.exports.base import Packaged
+    from dprelease.exports.export import Packaged
 
     name = export.name
     if files != [file["name"] for file in held["files"]]:
@@ -143,7 +143,7 @@ def _reads_same(export: Export, one: Path, other: Path) -> bool:
     """Return whether two files say the same to readers; False for what is none of the format."""
     import pyarrow as pa
 
-    from dprelease.exports.base import Packaged
+    from dprelease.exports.export import Packaged
 
     try:
         return isinstance(export, Packaged) and export.same(one, other)

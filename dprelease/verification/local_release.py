@@ -18,7 +18,7 @@ from dprelease.planning.guarantees import budget_of
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.query.records import RecordColumn, Records, resolve_records
+from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law

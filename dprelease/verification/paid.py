@@ -7,7 +7,7 @@ from typing import Any
 
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.ledger import Ledger, events_of
-from dprelease.ledger.signed import outside_problem
+from dprelease.ledger.signed_entries import outside_problem
 from dprelease.ledger.steps import PUBLISH, RESERVE
 from dprelease.privacy.event import Event
 from dprelease.release.charging import ledger_of, renewals_of

@@ -15,7 +15,7 @@ from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
-from dprelease.verification.signed import Trusted, check_signature, signers_of_ledger
+from dprelease.verification.signature_checks import Trusted, check_signature, signers_of_ledger
 
 
 def verify(
@@ -113,7 +113,7 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
 
         check_federated(report, record)
     elif report.rehearsal:
-        from dprelease.verification.rehearsed import check_rehearsal
+        from dprelease.verification.rehearsal_checks import check_rehearsal
 
         check_rehearsal(report, record)
     else:

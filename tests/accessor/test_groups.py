@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import dprelease
+from dprelease.accessor.frame_shapes import FUNCTIONS
 from dprelease.accessor.groups import Grouped
-from dprelease.accessor.shapes import FUNCTIONS
 from dprelease.accessor.terms import QUESTIONS
 from dprelease.errors import SessionError, UsageError
 from dprelease.ledger.account import Account

@@ -20,7 +20,7 @@ from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.resolve import Query, resolve
 from dprelease.release.party import as_party
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.json_schema import render
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import ReleaseSpec

@@ -24,7 +24,7 @@ def register() -> None:
     from dprelease.query.aggregates.absolute_sum import AbsoluteSum
     from dprelease.query.aggregates.count_at_least import CountAtLeast
 
-    from dprelease.statements.row_values import WRITERS, Row
+    from dprelease.statements.values.row_values import WRITERS, Row
 
     def absolute(row: Row, total: AbsoluteSum) -> str:
         return f"abs({row.steps(total)})"

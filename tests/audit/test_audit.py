@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms import registry
 from dprelease.noise.noised_vectors import perturb
 from dprelease.planning.plan import PlannedColumn, make_plan

@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise.noised_vectors import perturb
 from dprelease.planning.plan import PlannedColumn, make_plan

@@ -16,7 +16,7 @@ import numpy as np
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import resolve
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.benchmarks.workloads import WORKLOADS, Workload, make
 

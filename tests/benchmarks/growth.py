@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.benchmarks import large, people
 

@@ -109,7 +109,7 @@ def test_an_unexpected_failure_says_its_type_only(
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("SECRET-4711")
 
-    monkeypatch.setattr("dprelease.release.pipeline.run", fails)
+    monkeypatch.setattr("dprelease.release.runs.pipeline.run", fails)
     code, out, err = call("run", str(write(tmp_path)))
     assert code == 1
     assert "ZeroDivisionError" in err

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.cli.shown_tables import GAP, room, table
+from dprelease.cli.shown.shown_tables import GAP, room, table
 from dprelease.cli.sql_command import shown
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
@@ -210,7 +210,7 @@ def test_tables_fit(
 
 def test_what_is_no_terminal_is_eighty_columns_wide(tmp_path: Path) -> None:
     """Nobody knows how wide the place is into which it is piped, unless $COLUMNS says so."""
-    code = "from dprelease.cli.shown_tables import room; print(room())"
+    code = "from dprelease.cli.shown.shown_tables import room; print(room())"
     for told, found in (({}, "80"), ({"COLUMNS": "132"}, "132")):
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | told
         done = processes.run(

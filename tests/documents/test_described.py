@@ -17,12 +17,12 @@ from dprelease.documents.described import (
     metadata_of_records,
 )
 from dprelease.documents.metadata import Metadata
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.planning.prepare import prepare
-from dprelease.query.records import resolve_records
+from dprelease.query.local_records import resolve_records
 from dprelease.release.party import as_party
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.tables import formats
 from tests.replay import Keyed

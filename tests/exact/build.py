@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.true_table import DenseProfile, ExactTable
+from dprelease.exact.results.true_table import DenseProfile, ExactTable
 from dprelease.noise.quantiles import quantile_runs
 from dprelease.planning.quantile_target import Target
 from dprelease.privacy.unit import Neighbours

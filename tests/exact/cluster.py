@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.spark.executors.tasks import Batches
 from dprelease.exact.spark.executors.unit_tasks import Bound
-from dprelease.exact.true_table import ExactTable
 from dprelease.numerics.entropy import Entropy
 from tests.exact.spark import CONFIG
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.aggregates.count import Count
-from dprelease.query.keys import Key
+from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import declaration_from_texts
 from tests.exact.reference import (

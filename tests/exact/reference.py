@@ -15,7 +15,7 @@ from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
-from dprelease.query.keys import Key
+from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn
 
@@ -203,7 +203,7 @@ def values_of(query: Query, row: Row) -> list[int | None]:
         elif isinstance(aggregate, Count) and aggregate.column is not None:
             found.append(1 if typed(query, aggregate.column, row) is not None else None)
         elif isinstance(aggregate, Frequent) or getattr(aggregate, "values", None) is not None:
-            from dprelease.query.keys import key_of
+            from dprelease.query.grouping.group_keys import key_of
 
             key = key_of(aggregate.column, query.table.columns[aggregate.column])
             found.append(key_cell(query, key, row))

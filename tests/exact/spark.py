@@ -21,10 +21,10 @@ import pyarrow as pa
 import pytest
 
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.spark import pieces
 from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.true_table import ExactTable
 from dprelease.noise.noised_vectors import FreshNoise
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query

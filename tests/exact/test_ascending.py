@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError
-from dprelease.exact import table_reader, vectors
+from dprelease.exact import table_reader
 from dprelease.exact.ascending import AscendingVector, ascending
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.results import vectors
 from tests.exact.build import ask, declare
 
 SIZE = 40

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
-from dprelease.query.keys import Key
+from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from tests.covering import examples, thinned
 from tests.exact.families import (

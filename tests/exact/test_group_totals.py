@@ -14,9 +14,9 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.resolve import Query
-from dprelease.statements import row_values
 from dprelease.statements.compiler import Compiler, planned
-from dprelease.statements.row_values import group_total
+from dprelease.statements.values import row_values
+from dprelease.statements.values.row_values import group_total
 from tests.exact.build import ask, declare
 
 NUMBERS: dict[str, dict[str, Any]] = {

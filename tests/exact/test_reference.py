@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact import table_reader
-from dprelease.exact import vectors as vectors_module
+from dprelease.exact.results import vectors as vectors_module
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.resolve import Query

@@ -14,7 +14,7 @@ import pytest
 import dprelease
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes
 from tests.exact.build import ask, declare, exact

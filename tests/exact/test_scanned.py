@@ -17,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, State
-from dprelease.exact import scanned, vectors
+from dprelease.exact import scanned
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
-from dprelease.query.keys import Key, KeySpace
+from dprelease.exact.results import vectors
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.query.scans import joint
 from dprelease.schema.load import Declared

@@ -14,7 +14,7 @@ from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import kept
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.settings import SCRATCH, Settings
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes
 from tests.exact.build import ask, declare
@@ -220,7 +220,7 @@ def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from dprelease.exact.duckdb import Engine\n"
-        "from dprelease.release.pipeline import run\n"
+        "from dprelease.release.runs.pipeline import run\n"
         "from dprelease.schema.load import read_declaration\n"
         "Engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "run(read_declaration(Path(sys.argv[1])))\n"

@@ -21,7 +21,7 @@ from dprelease.exact.spark.sessions import spark_session, workers
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.release.engine_choice import on_engine
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.covering import thinned
 from tests.exact import test_derived, test_joins, test_reference

@@ -19,7 +19,7 @@ from dprelease.exact.spark.executors.task_rows import packed
 from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.release.engine_choice import on_engine
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.exact.build import ask, declare

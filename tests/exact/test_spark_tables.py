@@ -15,7 +15,7 @@ from dprelease.errors import DataError, DeclarationError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import Query
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.exact.build import ask, declare

@@ -13,7 +13,7 @@ import pytest
 
 from dprelease.query.aggregates.sum import Sum
 from dprelease.schema.columns import IntegerColumn, NumberColumn
-from dprelease.statements.lattice_steps import steps
+from dprelease.statements.values.lattice_steps import steps
 from tests.exact.build import declare
 
 WHOLE = [0, 1, 4, 5, 6, 14, 15, 25, 99, 100, 101, 10**9, 2**62]

@@ -24,9 +24,9 @@ from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.task_files import TextRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared, table_from_mapping
-from dprelease.schema.written import ENCODINGS
-from dprelease.statements.spelling import number_of_text
-from dprelease.statements.written_forms import plain_number
+from dprelease.schema.source_texts import ENCODINGS
+from dprelease.statements.values.spelling import number_of_text
+from dprelease.statements.values.written_forms import plain_number
 from tests.exact.build import ask
 
 REGIONS = ["Kärnten", "Niederösterreich", "Wien"]

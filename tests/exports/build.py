@@ -18,8 +18,8 @@ from dprelease.documents.metadata import (
     Role,
     TableMetadata,
 )
-from dprelease.exports.base import PublishedRelease
-from dprelease.release.pipeline import run
+from dprelease.exports.export import PublishedRelease
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables.formats import file_of, write_table
 from tests.replay import Keyed

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from dprelease.documents.described import metadata_of
-from dprelease.exports.base import PublishedRelease
-from dprelease.planning.family_plan import families_of
+from dprelease.exports.export import PublishedRelease
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from tests.replay import Keyed
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dprelease.exports import dcat, deployment_registry, dp_event, mbi
-from dprelease.exports.base import PublishedRelease
+from dprelease.exports.export import PublishedRelease
 from tests.exports import made
 from tests.release.families_of_areas import declared
 

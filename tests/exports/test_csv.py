@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.documents.metadata import Role
-from dprelease.exports.csv_files import EXPORT
-from dprelease.exports.csv_text import csv_lines
-from dprelease.exports.csvw import name_of
+from dprelease.exports.csv_tables.csv_files import EXPORT
+from dprelease.exports.csv_tables.csv_text import csv_lines
+from dprelease.exports.csv_tables.csvw import name_of
 from dprelease.exports.layout import LaidColumn
 from tests.exports.build import by_hand, column, key
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from dprelease.documents.metadata import About, Metadata
-from dprelease.exports.base import PublishedRelease
 from dprelease.exports.deployment_registry import EXPORT, ONCE_TOLD, STEWARDS
+from dprelease.exports.export import PublishedRelease
 from tests.exports import made
 
 TEXT = str

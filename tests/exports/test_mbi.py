@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.exports.base import PublishedRelease
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.mbi import EXPORT
 from tests.exports import made
 

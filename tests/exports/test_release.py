@@ -18,12 +18,12 @@ import dprelease
 from dprelease.cli import app
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, Findings, OutputError
-from dprelease.exports import csv_files
+from dprelease.exports.csv_tables import csv_files
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.verification.exporting import export
+from dprelease.verification.after_publication.exporting_elsewhere import export
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
 from tests.release import families_of_areas
 from tests.replay import Keyed
@@ -390,7 +390,12 @@ def test_an_export_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "fails", ["dprelease.exports.csv_files.CsvFiles.write", "shutil.copyfile", "tempfile.mkdtemp"]
+    "fails",
+    [
+        "dprelease.exports.csv_tables.csv_files.CsvFiles.write",
+        "shutil.copyfile",
+        "tempfile.mkdtemp",
+    ],
 )
 def test_a_full_disk_of_who_verifies_tells_nothing_of_the_release(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fails: str

@@ -12,7 +12,7 @@ from frictionless import Package
 from jsonstat_validator import validate_jsonstat
 from openpyxl import load_workbook
 
-from dprelease.exports.csv_files import EXPORT as CSV
+from dprelease.exports.csv_tables.csv_files import EXPORT as CSV
 from dprelease.exports.data_package import EXPORT as PACKAGE
 from dprelease.exports.excel.workbook import EXPORT as EXCEL
 from dprelease.exports.json_stat import EXPORT as JSON_STAT

@@ -24,9 +24,9 @@ from dprelease.documents.metadata import (
     TableMetadata,
 )
 from dprelease.documents.metadata import written as plain
-from dprelease.exports.base import PublishedRelease
-from dprelease.exports.sdmx.cubes import cubes
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, component_id, value_of
+from dprelease.exports.sdmx.sdmx_cubes import cubes
 from dprelease.exports.sdmx_csv import EXPORT
 from dprelease.tables import formats
 from tests.exports import made

@@ -17,17 +17,17 @@ from typer.testing import CliRunner
 
 from dprelease.cli import app
 from dprelease.errors import DpReleaseError, OutputError, State
-from dprelease.exports.blank_tables import ROWS, blank_release
-from dprelease.exports.sizes import most_bytes
+from dprelease.exports.trials.blank_tables import ROWS, blank_release
+from dprelease.exports.trials.sizes import most_bytes
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
 from dprelease.release import exporting
 from dprelease.release.accounts import account_of
 from dprelease.release.exporting import Exports, draft_of, exports_of
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
-from dprelease.verification.exporting import export
+from dprelease.verification.after_publication.exporting_elsewhere import export
 from tests.exports import build, made
 from tests.release import families_of_areas
 from tests.replay import Keyed

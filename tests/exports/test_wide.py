@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dprelease.documents.metadata import Role
 from dprelease.exports import layout
-from dprelease.exports.csv_files import EXPORT
+from dprelease.exports.csv_tables.csv_files import EXPORT
 from dprelease.exports.layout import chunks, laid_out, not_wide
 from tests.exports.build import by_hand, column, key
 

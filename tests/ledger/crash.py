@@ -20,9 +20,10 @@ from pathlib import Path
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.steps import READ
 from dprelease.ledger.store import Store
-from dprelease.release import charging, family_run, pipeline
+from dprelease.release import charging
 from dprelease.release import folder as staged
 from dprelease.release.charging import ledger_of
+from dprelease.release.runs import family_run, pipeline
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.keys import SigningKey, signing_key
 from tests.processes import ended

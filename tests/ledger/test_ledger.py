@@ -439,7 +439,7 @@ def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dprelease.release.family_run.write_table", full)
+    monkeypatch.setattr("dprelease.release.runs.family_run.write_table", full)
     with pytest.raises(dprelease.errors.OutputError) as caught:
         dprelease.read_release(path).run()
     assert caught.value.state is dprelease.errors.State.CHARGED
@@ -471,7 +471,7 @@ def test_a_lack_of_memory_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("dprelease.release.streaming.perturbed", exhausted)
+    monkeypatch.setattr("dprelease.release.runs.streaming.perturbed", exhausted)
     with pytest.raises(MemoryError):
         dprelease.read_release(path).run()
     state = Ledger(tmp_path / "ledger.sqlite").state()

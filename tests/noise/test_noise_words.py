@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
 from dprelease.noise.noised_vectors import _noised_chunks
 from dprelease.numerics import lattice

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.noise.noised_vectors import perturb
 from dprelease.noise.quantiles import quantile_runs, quantiles

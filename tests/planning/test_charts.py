@@ -14,9 +14,10 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.planning import charts, family_chart, plan_charts
+from dprelease.planning import charts, plan_charts
 from dprelease.planning.charts import draw_comparison
-from dprelease.planning.family_chart import draw_family_errors
+from dprelease.planning.families import family_chart
+from dprelease.planning.families.family_chart import draw_family_errors
 from dprelease.planning.plan_charts import draw_plan
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import read_declaration

@@ -14,8 +14,8 @@ from dprelease.consistency.structure import Law, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from dprelease.errors import OutputError
-from dprelease.planning import family_chart
-from dprelease.planning.family_chart import draw_family_errors
+from dprelease.planning.families import family_chart
+from dprelease.planning.families.family_chart import draw_family_errors
 
 LEVELS = ["the $whole$", "_county"]
 TABLES = {(): "total", (0,): "sex", (0, 1): r"sex x $\age$"}

@@ -14,8 +14,8 @@ import yaml
 
 import dprelease
 from dprelease.errors import DpReleaseError
-from dprelease.planning.family_errors import agreed_errors
-from dprelease.planning.findings import declared
+from dprelease.planning.declaration_findings import declared
+from dprelease.planning.families.family_errors import agreed_errors
 from dprelease.planning.plan import Plan
 from dprelease.planning.plan_charts import errors_by_budget
 from dprelease.planning.prepare import prepare

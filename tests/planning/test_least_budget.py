@@ -12,8 +12,8 @@ import pytest
 
 import dprelease
 from dprelease.errors import DpReleaseError
-from dprelease.planning.family_shares import margins_of
-from dprelease.planning.least_budget import _limited
+from dprelease.planning.families.family_shares import margins_of
+from dprelease.planning.families.least_budget import _limited
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import Declaration

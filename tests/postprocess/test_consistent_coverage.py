@@ -24,10 +24,10 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.numerics.lattice import Integers, sample
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.columns import Agreed, agreed_columns
-from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.families import FamilyTable
 from tests.release.families_of_areas import declared
 from tests.replay import Keyed

@@ -11,12 +11,12 @@ import pytest
 
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.numerics.lattice import LIMIT, Integers
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import reading
-from dprelease.postprocess.consistent.columns import agreed_columns
+from dprelease.postprocess.consistent.family_columns import agreed_columns
+from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.reading import Measured, Slices, on_lattice
-from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.families import Family, NoisedTable
 from dprelease.tables.family_tables import step_tables

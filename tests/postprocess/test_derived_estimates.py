@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import Derived, derived_columns
-from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.family_shape import Shape
 from tests.release.families_of_areas import declared, published
 
 COLUMNS = (

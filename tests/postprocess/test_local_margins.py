@@ -13,8 +13,8 @@ from scipy import signal, stats
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
-from dprelease.query.records import resolve_records
-from dprelease.verification.estimates import _frequencies, _mean
+from dprelease.query.local_records import resolve_records
+from dprelease.verification.after_publication.record_estimates import _frequencies, _mean
 from tests.release.test_local_columns import STORED, local
 
 LEVELS = (0.8, 0.95, 0.99)

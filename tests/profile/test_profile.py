@@ -20,7 +20,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.profile import look
 from dprelease.profile.look import CONFIDENTIAL, WARNING
 from dprelease.profile.look import profile as profile_of
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 
 CANARY = "Xq7canaryZ"

@@ -23,9 +23,9 @@ from dprelease.query.answers import CHOICES
 from dprelease.query.column_parts import ways
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
-from dprelease.schema.asked import ColumnSpec
+from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.column_words import WORDS, Origin
-from dprelease.statements.row_values import WRITERS
+from dprelease.statements.values.row_values import WRITERS
 from dprelease.tables.published_columns import published_types
 from tests.exact.build import ask, declare, exact
 

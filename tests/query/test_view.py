@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.query.derived import DEEPEST, closure, layers
+from dprelease.query.expressions.computed_order import DEEPEST, closure, layers
 from dprelease.statements.layers import needed_columns, needed_joined, needs
 from tests.exact.build import ask, declare
 

@@ -9,9 +9,9 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
-from dprelease.query.predicate import parse_predicate
+from dprelease.query.expressions.predicate import parse_predicate
+from dprelease.query.expressions.whole import KNOWN, unread
 from dprelease.query.select import select
-from dprelease.query.whole import KNOWN, unread
 from dprelease.schema.load import table_from_mapping
 
 CITIES = {"type": "category", "values": ["Bern", "Oslo"]}

@@ -28,7 +28,7 @@ from dprelease.query.resolve import resolve
 from dprelease.rehearsal.run import rehearse
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from dprelease.verification.sealed import FORMS, read_sealed

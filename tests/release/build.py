@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 

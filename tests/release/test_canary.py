@@ -30,8 +30,8 @@ import os, signal, sys
 from pathlib import Path
 from tests.processes import ended
 import dprelease.release.folder as folder
-import dprelease.release.family_run as family_run
-import dprelease.release.pipeline as pipeline
+import dprelease.release.runs.family_run as family_run
+import dprelease.release.runs.pipeline as pipeline
 from dprelease.schema.load import read_declaration
 
 count, target = [0], 0

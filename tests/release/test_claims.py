@@ -14,10 +14,11 @@ import pytest
 
 from dprelease.errors import LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
-from dprelease.release import family_run, folder
+from dprelease.release import folder
 from dprelease.release.folder import claimed
-from dprelease.release.pipeline import run
 from dprelease.release.replaceable import MANIFEST
+from dprelease.release.runs import family_run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
 from dprelease.verification.verify import verify

@@ -16,14 +16,14 @@ import pytest
 import dprelease
 from dprelease.errors import DpReleaseError, Findings, State
 from dprelease.exact import duckdb
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
 from dprelease.release.party import as_party
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from tests.exact.spark import local_spark
 from tests.processes import ended
 from tests.release.families_of_areas import declared, published, written

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import OutputError, State
 from dprelease.exact import duckdb
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.query.keys import Key
+from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
 from dprelease.release.disk import in_words, most_bytes
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
 from dprelease.tables.family_tables import ROWS
 from dprelease.tables.formats import write_table

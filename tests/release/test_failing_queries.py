@@ -18,8 +18,8 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.query.resolve import Query, resolve
 from dprelease.query.scans.joint import bounded_together, scans
-from dprelease.release import family_run, streaming
-from dprelease.release.pipeline import run
+from dprelease.release.runs import family_run, streaming
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 

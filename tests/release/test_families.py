@@ -22,16 +22,16 @@ from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exact import duckdb
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.engines import open_engine
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess import family_steps
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
 from dprelease.release import execute
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.processes import ended
 from tests.release import adding_up

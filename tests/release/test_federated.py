@@ -28,7 +28,7 @@ from dprelease.planning.federated_plan import prepare_federated
 from dprelease.privacy.losses.stable import largest_loss
 from dprelease.privacy.rounded_shares import rounding_exponent, steepest
 from dprelease.release.party import as_party
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.verification.verify import Report, verify
 from tests.mechanisms.laws import law_of

@@ -20,20 +20,20 @@ import dprelease
 from dprelease.documents.json_schemas import Manifest
 from dprelease.errors import DpReleaseError, LedgerError
 from dprelease.exact import duckdb
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.ledger.account import Account, Charge
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.base import Mechanism
-from dprelease.mechanisms.invariant import Invariant
+from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.noise.noised_vectors import perturb
 from dprelease.numerics.entropy import Entropy
-from dprelease.planning.invariants import AS_IT_IS
+from dprelease.planning.invariant_plans import AS_IT_IS
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.release.outlook import outlooks
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published, written
 from tests.release.test_consistent import frames
@@ -490,7 +490,7 @@ def test_invariants_that_were_exchanged_are_found(what: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("what", TAMPERED)
 def test_the_step_is_total_on_exact_numbers_that_contradict(what: str, tmp_path: Path) -> None:
     """Every value of every output, whatever stands in the measurements; nothing is claimed then."""
-    from dprelease.planning.family_plan import families_of
+    from dprelease.planning.families.family_plan import families_of
     from dprelease.tables.family_tables import published_table
 
     folder = published(tmp_path, **asked("nested"))

@@ -19,7 +19,7 @@ from dprelease.errors import DataError, DeclarationError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 

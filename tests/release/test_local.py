@@ -21,7 +21,7 @@ from dprelease import cli
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.true_records import ExactRecords
+from dprelease.exact.results.true_records import ExactRecords
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -31,9 +31,9 @@ from dprelease.numerics import stable
 from dprelease.numerics.lattice import sample
 from dprelease.planning.local_plan import prepare_local
 from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
-from dprelease.query.records import resolve_records
+from dprelease.query.local_records import resolve_records
 from dprelease.release.accounts import account_of, balances
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import Report, verify
 from tests.replay import Keyed

@@ -10,7 +10,7 @@ import yaml
 
 from dprelease.errors import DpReleaseError
 from dprelease.exact.duckdb import Engine
-from dprelease.query.records import resolve_records
+from dprelease.query.local_records import resolve_records
 from dprelease.schema.load import declaration_from_texts
 from tests.exact.build import ask, declare, exact
 

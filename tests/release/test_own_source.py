@@ -17,7 +17,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.release import own_source
 from dprelease.release.folder import working_names
 from dprelease.release.own_source import refuse_own_source
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from tests.release.build import RELEASE, SCHEMA
 

@@ -18,7 +18,7 @@ from scipy import stats
 import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import BudgetError
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.noise.noise_shares import messages
 from dprelease.numerics import stable

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 
 from dprelease.errors import DataError, OutputError, State
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.noise.noised_vectors import perturb
 from dprelease.numerics.lattice import LIMIT
 from dprelease.planning.prepare import prepare
-from dprelease.release import family_run, folder
-from dprelease.release.pipeline import run
+from dprelease.release import folder
+from dprelease.release.runs import family_run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables.arrays import scaled
 from tests.release.build import ROWS, publish, write

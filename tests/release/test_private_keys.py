@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import BudgetError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.partitions import Partitions
+from dprelease.exact.results.partitions import Partitions
 from dprelease.noise.noised_answers import answered, threshold
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
 from dprelease.planning.prepare import prepare
-from dprelease.query.private_keys import PrivateKeys
+from dprelease.query.grouping.private_keys import PrivateKeys
 from dprelease.query.resolve import Query
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import BudgetSpec

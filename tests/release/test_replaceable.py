@@ -15,8 +15,8 @@ import pytest
 from dprelease.errors import OutputError, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
-from dprelease.release.pipeline import run
 from dprelease.release.replaceable import MANIFEST
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
 from dprelease.system.mounts import is_mounted
@@ -126,7 +126,7 @@ mount --bind "$0" "$0"
 import sys
 from pathlib import Path
 from dprelease.errors import OutputError
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 try:
     run(read_declaration(Path(sys.argv[1])), output=Path(sys.argv[2]), overwrite=True)

@@ -15,7 +15,7 @@ from dprelease.exact.spark import spark_engine
 from dprelease.noise import noised_answers
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from tests.exact.spark import KilledOnce, local_spark
 from tests.release.families_of_areas import BY_ID, declared, published
 from tests.release.test_consistent import frames

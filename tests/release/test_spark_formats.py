@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dprelease
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.exact.spark import local_spark
 from tests.exports import build

@@ -15,8 +15,8 @@ from dprelease.exact.engines import open_engines
 from dprelease.noise import noised_vectors as perturb
 from dprelease.noise.noised_answers import answered
 from dprelease.planning.prepare import prepare
-from dprelease.release import streaming as stream
-from dprelease.release.pipeline import run
+from dprelease.release.runs import streaming as stream
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.tables.formats import write_table
 from dprelease.tables.published_tables import schema_of, to_arrow
@@ -119,7 +119,7 @@ def test_vectors_on_disk_make_the_same_table(
     given = declaration(tmp_path)
     whole = streamed(given, "many", 1000)
     monkeypatch.setattr("dprelease.exact.table_reader.MANY_CELLS", 0)
-    monkeypatch.setattr("dprelease.exact.vectors.HELD", held)
+    monkeypatch.setattr("dprelease.exact.results.vectors.HELD", held)
     assert pa.concat_tables(streamed(given, "many", 64)).equals(whole[0])
 
 
@@ -144,7 +144,7 @@ def test_a_writer_that_fails_leaves_no_thread(
         next(tables)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dprelease.release.family_run.write_table", full)
+    monkeypatch.setattr("dprelease.release.runs.family_run.write_table", full)
     monkeypatch.setattr(stream, "ROW_GROUP", 64)
     monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64, stream.Tables))
     with pytest.raises(Exception, match="no space left"):
@@ -167,7 +167,7 @@ def test_an_error_in_the_noise_reaches_the_caller(
 PEAK = """
 import re, sys
 from pathlib import Path
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 run(read_declaration(Path(sys.argv[1])))
 held = Path("/proc/self/status").read_text()

@@ -94,7 +94,7 @@ def test_row_order_changes_no_byte(tmp_path: Path) -> None:
 
 
 def test_each_run_draws_new_noise(tmp_path: Path) -> None:
-    from dprelease.release.pipeline import run
+    from dprelease.release.runs.pipeline import run
     from dprelease.schema.load import read_declaration
     from tests.release.build import write
 
@@ -106,7 +106,7 @@ def test_each_run_draws_new_noise(tmp_path: Path) -> None:
 
 def test_every_cell_has_a_draw_of_its_own(tmp_path: Path) -> None:
     """10^5 empty cells have distinct, uncorrelated noise (V19)."""
-    from dprelease.release.pipeline import run
+    from dprelease.release.runs.pipeline import run
     from dprelease.schema.load import read_declaration
     from tests.release.build import RELEASE, SCHEMA, write
     from tests.replay import Keyed

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.base import PublishedRelease
-from dprelease.release.pipeline import run
+from dprelease.exports.export import PublishedRelease
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.verification.reporting import _metadata
+from dprelease.verification.after_publication.report_writing import _metadata
 from tests.replay import Keyed
 
 PEOPLE = """\

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import Findings, OutputError
-from dprelease.exports.base import Export
+from dprelease.exports.export import Export
 from dprelease.exports.html_report import EXPORT
 from dprelease.report.page import page_of
 from tests.release.test_local import publish as publish_records
@@ -89,7 +89,9 @@ def test_what_a_report_is_refused_for(
         with pytest.raises(OutputError, match=code):
             dprelease.write_report(place, **named)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr("dprelease.verification.reporting.find_spec", lambda name: None)
+    monkeypatch.setattr(
+        "dprelease.verification.after_publication.report_writing.find_spec", lambda name: None
+    )
     with pytest.raises(OutputError, match="DP-REPORT-001"):
         dprelease.write_report(folder)
 

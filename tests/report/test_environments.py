@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes
 from tests.exports import made

@@ -15,7 +15,7 @@ import pytest
 
 from dprelease.documents.metadata import About, CodeList, Metadata, TableMetadata
 from dprelease.errors import InternalError
-from dprelease.exports.base import PublishedRelease
+from dprelease.exports.export import PublishedRelease
 from dprelease.report import page as page_module
 from dprelease.report.page import LARGEST, page_of
 from dprelease.report.source import Checks

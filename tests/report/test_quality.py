@@ -20,15 +20,15 @@ from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning.plan_charts import spread
-from dprelease.release.pipeline import run
-from dprelease.report import totals as totals_module
-from dprelease.report.bias import bias_at_zero
+from dprelease.release.runs.pipeline import run
+from dprelease.report.accuracy import totals as totals_module
+from dprelease.report.accuracy.bias import bias_at_zero
+from dprelease.report.accuracy.quality import ColumnQuality, class_of, ends_of, quality_of
+from dprelease.report.accuracy.totals import disagreements
+from dprelease.report.accuracy.true_errors import simulated
+from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Expected, Facts
-from dprelease.report.quality import ColumnQuality, class_of, ends_of, quality_of
 from dprelease.report.spoken import three_up, words_in
-from dprelease.report.totals import disagreements
-from dprelease.report.truth import simulated
-from dprelease.report.truth_files import TruthFiles
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from tests.report.releases import published

@@ -15,10 +15,10 @@ import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
 from dprelease.release import execute
-from dprelease.release.pipeline import run
-from dprelease.schema import key_files, large_files
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.load import Declaration, read_declaration, table_from_mapping
+from dprelease.schema.public_values import key_files, large_files
 from dprelease.system.files import read_file
 from tests.release.families_of_areas import TOWNS, written
 from tests.replay import Keyed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.query.keys import Key, key_of
+from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.schema.load import Declared, read_table, table_from_mapping
 
 STATES = {"type": "category", "values": ["ZH", "BE"]}

@@ -339,7 +339,7 @@ def test_marks_are_told_by_their_kind() -> None:
 
 def test_a_bad_label_hides_no_other_mistake(tmp_path: Path) -> None:
     """The column is what it was: what is asked of it is looked at all the same."""
-    from dprelease.schema.salvage import what_is_left
+    from dprelease.schema.mistakes.salvage import what_is_left
 
     table = changed(TABLE, ("columns", "sex", "label"), "One\ntwo")
     left = what_is_left(written(tmp_path, RELEASE, table))

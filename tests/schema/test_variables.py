@@ -16,7 +16,7 @@ import dprelease
 from dprelease import cli
 from dprelease.documents.manifest import canonical, sealed
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.planning.findings import declared, queries_and_findings, several
+from dprelease.planning.declaration_findings import declared, queries_and_findings, several
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
 from dprelease.schema.release_parts.about import AboutSpec

@@ -28,9 +28,9 @@ from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.steps import READ
-from dprelease.release import local_run as local
-from dprelease.release import party_run as federated
-from dprelease.release import pipeline
+from dprelease.release.runs import local_run as local
+from dprelease.release.runs import party_run as federated
+from dprelease.release.runs import pipeline
 from tests.processes import ended
 from tests.release.build import RELEASE, SCHEMA, write
 

@@ -14,7 +14,7 @@ import pytest
 import dprelease
 from dprelease.exact.scratch import private_folder
 from dprelease.ledger.ledger import Ledger
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.system.forks import Maker
 from dprelease.verification.verify import verify

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.numerics.lattice import LIMIT
-from dprelease.query.keys import Key
+from dprelease.query.grouping.group_keys import Key
 from dprelease.tables import arrays
 
 KEYS = {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.query.keys import Key, KeySpace
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables.field_notes import noted
 from dprelease.tables.formats import Parquet
 from dprelease.tables.key_columns import PublicKeys

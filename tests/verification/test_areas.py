@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.columns import agreed_columns
-from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.family_columns import agreed_columns
+from dprelease.postprocess.consistent.family_shape import Shape
 from tests.release.families_of_areas import TOWNS, declared, published
 
 ASKED = {"columns": '{n: {count: "*", margin: 0.9}, pay: {sum: pay}}', "step": "0.25"}

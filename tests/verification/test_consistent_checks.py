@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import dense_errors, exchanges, normal_equations
 from dprelease.tables.family_tables import published_table

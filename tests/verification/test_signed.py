@@ -17,7 +17,7 @@ from dprelease.documents.manifest import SIGNATURE, canonical, sealed
 from dprelease.errors import DpReleaseError, OutputError, SignatureError
 from dprelease.release.api import read_release
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS, Signature
-from dprelease.verification import signing
+from dprelease.verification.after_publication import signing
 from dprelease.verification.report import Report
 from tests.release.build import publish, write
 from tests.signatures.keys import (
@@ -278,7 +278,7 @@ def test_a_passphrase_is_asked_of_a_terminal(
         asked.append(prompt)
         return PASSPHRASE
 
-    monkeypatch.setattr("dprelease.cli.keys._has_terminal", lambda: True)
+    monkeypatch.setattr("dprelease.cli.signing_keys._has_terminal", lambda: True)
     monkeypatch.setattr("getpass.getpass", answered)
     locked, key = copied(tmp_path, "id_locked"), copied(tmp_path)
     for path in (locked, key):

@@ -23,7 +23,7 @@ from dprelease.planning.plan import Plan, PlannedColumn, price
 from dprelease.privacy.event import Event
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import resolve
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import declaration_from_texts, read_declaration
 from dprelease.tables import formats
 from dprelease.verification.verify import Report, verify

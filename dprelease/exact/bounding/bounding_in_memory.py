@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
-from dprelease.exact.true_table import Integers
-from dprelease.exact.vectors import BATCH
+from dprelease.exact.results.true_table import Integers
+from dprelease.exact.results.vectors import BATCH
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import number
 from dprelease.statements.compiler import KEPT

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dprelease.exact.arrow_numbers import numbers_of, places_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.kept import Bounds, Rows, keep
-from dprelease.exact.true_table import Integers
+from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import bounded_together

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import array_of, numbers_of
-from dprelease.exact.true_table import Integers
+from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.cells import Reading, texts_of
+from dprelease.exact.reading.cell_texts import Reading, texts_of
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.schema.load import Declared
 

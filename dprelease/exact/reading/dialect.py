@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Literal
 
 from dprelease.exact.reading.plain import MARK, Packing, opened
+from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.table import Source
-from dprelease.schema.written import SPACES, UTF_8, Compression
-from dprelease.statements.spelling import ISO_TEXT
-from dprelease.statements.written_forms import form
+from dprelease.statements.values.spelling import ISO_TEXT
+from dprelease.statements.values.written_forms import form
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500

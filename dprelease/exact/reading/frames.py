@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from dprelease.errors import DataError, FrameError
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import readable
-from dprelease.exact.reading.cells import Reading, stored_as, texts_of
+from dprelease.exact.reading.cell_texts import Reading, stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
-from dprelease.statements.physical import FLOATS
+from dprelease.statements.values.physical import FLOATS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,11 +22,11 @@ from dprelease.exact.reading.stored_types import (
     column_types,
     union,
 )
-from dprelease.exact.vectors import BATCH
+from dprelease.exact.results.vectors import BATCH
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.statements.physical import ZONED_MS
-from dprelease.statements.spelling import UTC
+from dprelease.statements.values.physical import ZONED_MS
+from dprelease.statements.values.spelling import UTC
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.schema.source_texts import UTF_8, Compression
 from dprelease.schema.table import Source
-from dprelease.schema.written import UTF_8, Compression
 
 if TYPE_CHECKING:
     import pyarrow as pa

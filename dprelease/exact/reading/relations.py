@@ -11,7 +11,7 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import named, stored_columns
-from dprelease.exact.vectors import BATCH
+from dprelease.exact.results.vectors import BATCH
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:

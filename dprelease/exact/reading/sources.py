@@ -16,7 +16,7 @@ from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
 from dprelease.schema.table import MOST_COLUMNS, Source
-from dprelease.statements.written_forms import plain_number
+from dprelease.statements.values.written_forms import plain_number
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26

@@ -16,7 +16,13 @@ from dprelease.exact.reading.sources import stored_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import typed
-from dprelease.statements.physical import DECLARED_AS, FLOATS, SMALL_INTEGERS, ZONED_MS, base_type
+from dprelease.statements.values.physical import (
+    DECLARED_AS,
+    FLOATS,
+    SMALL_INTEGERS,
+    ZONED_MS,
+    base_type,
+)
 
 Ask = Callable[[str], list[Any]]
 """Returns the rows of a statement that reads no row about people."""

@@ -26,7 +26,7 @@ from dprelease.exact.reading.cell_rows import (
     unreadable,
     wanted_columns,
 )
-from dprelease.exact.reading.cells import texts_of
+from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
 from dprelease.schema.load import Declared
 

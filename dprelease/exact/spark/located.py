@@ -31,7 +31,7 @@ from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored, quoted
 from dprelease.schema.table import Source
-from dprelease.statements.physical import FLOATS, base_type
+from dprelease.statements.values.physical import FLOATS, base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

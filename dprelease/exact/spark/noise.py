@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from dprelease.exact.results.true_table import ExactTable, Integers
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.sums import added_up
 from dprelease.exact.spark.executors.task_rows import packed, unpacked
 from dprelease.exact.spark.executors.tasks import silenced
 from dprelease.exact.spark.merge import exact_table
-from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.statements.partial import Partial
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import MOST_NUMBERS, bounded_together
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from dprelease.exact.partitions import Partitions
+from dprelease.exact.results.partitions import Partitions
+from dprelease.exact.results.true_table import ExactTable, Integers
 from dprelease.exact.scanned import Scanned, ScannedTables
 from dprelease.exact.spark import units
 from dprelease.exact.spark.executors.link import Access, task_link
@@ -27,10 +28,9 @@ from dprelease.exact.spark.sessions.attempts import attempt, unreadable
 from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, session
 from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.shared import SharedTables, numbers_of
-from dprelease.exact.spark.sources import Sources
 from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_sources import Sources
 from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
-from dprelease.exact.true_table import ExactTable, Integers
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import Scan
 from dprelease.schema.load import Declared

@@ -14,7 +14,7 @@ from dprelease.exact.spark.executors.tasks import Public
 from dprelease.exact.spark.executors.unit_tasks import ROWS, Bounded
 from dprelease.exact.spark.jobs import Meeting, Sent
 from dprelease.exact.spark.located import Located
-from dprelease.exact.spark.sources import Sources
+from dprelease.exact.spark.spark_sources import Sources
 from dprelease.query.resolve import Query
 from dprelease.query.scans.together import Together
 from dprelease.schema.columns import IntegerColumn

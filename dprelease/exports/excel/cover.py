@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dprelease.exports.base import PublishedRelease
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import in_first
 
 HEAD, TEXT = "head", "words"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, written
-from dprelease.exports.base import PublishedRelease
-from dprelease.exports.csv_text import plain_texts
+from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, emptied
-from dprelease.exports.excel.cells import escaped, number_cell, text_cell
+from dprelease.exports.excel.excel_cells import escaped, number_cell, text_cell
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import Laid
 from dprelease.exports.names import in_first
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.base import Problem, PublishedRelease
 from dprelease.exports.excel.archive import reads_same, without_times
+from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
 from dprelease.exports.names import in_first, parent
 
@@ -72,8 +72,8 @@ def _tables(metadata: Metadata) -> list[Laid]:
 
 def _write_sheets(book: Book, release: PublishedRelease) -> None:
     """Write cover, contents, notes and all tables."""
-    from dprelease.exports.excel.cells import text_cell
     from dprelease.exports.excel.cover import cover_lines
+    from dprelease.exports.excel.excel_cells import text_cell
     from dprelease.exports.excel.sheets import Titled, note_rows, told_apart, write_table
 
     metadata = release.metadata

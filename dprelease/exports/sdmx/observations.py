@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.documents.metadata import ColumnMetadata, written
-from dprelease.exports.base import PublishedRelease
-from dprelease.exports.sdmx.cubes import Cube
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.sdmx.identifiers import code_id, component_id
+from dprelease.exports.sdmx.sdmx_cubes import Cube
 from dprelease.exports.sdmx.status import status_of
 from dprelease.exports.sdmx.structures import is_coded
 from dprelease.query.post import leaves_empty

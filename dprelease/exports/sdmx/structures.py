@@ -8,7 +8,6 @@ from itertools import count
 from typing import TypeVar
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, written
-from dprelease.exports.sdmx.cubes import Cube, cubes
 from dprelease.exports.sdmx.identifiers import (
     agency_id,
     code_id,
@@ -16,6 +15,7 @@ from dprelease.exports.sdmx.identifiers import (
     time_period,
     version_of,
 )
+from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes
 from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
 
 Content = TypeVar("Content")

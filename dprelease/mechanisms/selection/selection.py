@@ -13,8 +13,8 @@ from typing import ClassVar
 from flint import arb
 
 from dprelease.errors import BudgetError
+from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.mechanisms.shape import Shape
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.privacy.losses.pure import PureLoss

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 
 AT_ONCE = 1 << 18
 """Cells of a table that are held at a time."""

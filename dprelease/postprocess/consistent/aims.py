@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dprelease.consistency.algebra import Table
-from dprelease.postprocess.consistent.shape import WHOLE, Shape
+from dprelease.postprocess.consistent.family_shape import WHOLE, Shape
 from dprelease.schema.release_parts.consistent import TargetSpec
 
 Aim = tuple[int, Table]

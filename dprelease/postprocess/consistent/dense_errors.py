@@ -17,9 +17,9 @@ from dprelease.consistency.algebra import Table, subtables
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import SpaceVariances, Variances
 from dprelease.numerics.lattice import Floats, Integers
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.outputs import estimated
 from dprelease.postprocess.consistent.published import PublishedColumn
-from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 MOST_UNKNOWNS = 2000

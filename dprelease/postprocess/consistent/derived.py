@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
-from dprelease.postprocess.consistent.columns import DERIVED, Agreed, agreed_columns
-from dprelease.postprocess.consistent.shape import Shape
+from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.aggregates.aggregate import narrowed
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, SUM

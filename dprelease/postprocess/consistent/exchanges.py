@@ -9,9 +9,9 @@ import numpy as np
 from dprelease.consistency.family import Refinement
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.postprocess.consistent.additivity import spans
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.outputs import lowest
 from dprelease.postprocess.consistent.published import PublishedColumn
-from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 SAMPLED = 64

@@ -9,11 +9,11 @@ from typing import Any
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.postprocess.consistent.aims import wrong_targets
-from dprelease.postprocess.consistent.columns import DERIVED, Agreed
 from dprelease.postprocess.consistent.derived import derived_columns
+from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed
+from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
 from dprelease.postprocess.consistent.outputs import estimate_columns, whole_columns
-from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
 from dprelease.postprocess.families import Placer

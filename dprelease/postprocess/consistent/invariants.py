@@ -17,9 +17,9 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.refinement import exact_tables
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
-from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.reading import Measured
-from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 Reason = tuple[tuple[str | int, ...], str]

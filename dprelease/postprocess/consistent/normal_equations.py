@@ -24,10 +24,10 @@ from dprelease.consistency.algebra import Table, subtables
 from dprelease.consistency.standard_errors import rounding_error
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Floats, Integers
+from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import exact_places
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured
-from dprelease.postprocess.consistent.shape import Shape
 
 SAMPLED = 16
 """Leaves whose equations are looked at."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.derived import Derived, derived_columns
-from dprelease.postprocess.consistent.shape import Placed, Shape
+from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.families import Flag, Lattice, Output, Real, Rows
 from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec

@@ -12,12 +12,12 @@ import numpy as np
 from dprelease.consistency.algebra import Table
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import decimal_digits
-from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.outputs import estimates_of, whole_of
 from dprelease.postprocess.consistent.reading import Slices
-from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.consistent.values import is_dense
-from dprelease.query.keys import Key, KeySpace
+from dprelease.query.grouping.group_keys import Key, KeySpace
 
 if TYPE_CHECKING:
     import pyarrow as pa

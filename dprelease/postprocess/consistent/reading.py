@@ -23,7 +23,7 @@ from dprelease.consistency.estimates import FirstPass, first_pass, is_within, pi
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
-from dprelease.postprocess.consistent.columns import Agreed
+from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.families import NoisedTable
 
 FINEST, FINE = 20, 12

@@ -8,11 +8,11 @@ from typing import Any
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.standard_errors import standard_errors
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.derived import derived_columns
+from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.outputs import estimated, records_of
 from dprelease.postprocess.consistent.reading import FINEST
-from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
-from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.dense_errors import wrong_errors
 from dprelease.postprocess.consistent.exchanges import gainful_exchanges, impossible_cells
+from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.consistent.invariants import contradictions, exact_places
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
 from dprelease.postprocess.consistent.outputs import estimated, lowest, records_of

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprelease.errors import DpReleaseError
-from dprelease.postprocess.consistent.columns import agreed_columns
+from dprelease.postprocess.consistent.family_columns import agreed_columns
+from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.findings import all_findings
 from dprelease.postprocess.consistent.outputs import all_outputs
 from dprelease.postprocess.consistent.record import family_record
 from dprelease.postprocess.consistent.second_check import second_check
-from dprelease.postprocess.consistent.shape import Shape
 from dprelease.postprocess.consistent.values import family_values, is_dense
 from dprelease.postprocess.families import (
     Batch,

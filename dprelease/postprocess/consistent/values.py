@@ -17,8 +17,9 @@ from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
-from dprelease.postprocess.consistent.columns import Agreed
 from dprelease.postprocess.consistent.derived import derived_columns
+from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
     estimates_of,
@@ -27,7 +28,6 @@ from dprelease.postprocess.consistent.outputs import (
     whole_of,
 )
 from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
-from dprelease.postprocess.consistent.shape import Placed, Shape
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec

@@ -8,8 +8,8 @@ from datetime import date
 import numpy as np
 
 from dprelease.numerics.lattice import Flags
-from dprelease.postprocess.consistent.shape import Shape
-from dprelease.query.keys import Key
+from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.query.grouping.group_keys import Key
 
 SHOWN = 8
 """Values of a key that a message lists."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from dprelease.query.keys import Key, KeySpace
+from dprelease.query.expressions.used_columns import Formula, Predicate
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.query.used_columns import Formula, Predicate
 from dprelease.schema.columns import Column
 from dprelease.schema.model import same_name
 

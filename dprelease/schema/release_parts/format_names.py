@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dprelease.schema.nearest import nearest
+from dprelease.schema.mistakes.nearest import nearest
 
 PARQUET = "parquet"
 """What the tables themselves are: always published, whether or not it is named."""
 
 FORMATS = {
-    "csv": "dprelease.exports.csv_files",
+    "csv": "dprelease.exports.csv_tables.csv_files",
     "excel": "dprelease.exports.excel.workbook",
     "sdmx-csv": "dprelease.exports.sdmx_csv",
     "json-stat": "dprelease.exports.json_stat",
@@ -21,7 +21,7 @@ FORMATS = {
     "datapackage": "dprelease.exports.data_package",
     "dcat": "dprelease.exports.dcat",
 }
-"""By name, the module that declares `EXPORT`, as `exports.base.Export` has it.
+"""By name, the module that declares `EXPORT`, as `exports.export.Export` has it.
 
 A text: names are checked where no module of a format is loaded. They are written in this order,
 whatever the order of a release file: what lists the files of others comes after them.

@@ -16,8 +16,8 @@ from datetime import date
 from typing import Any, Literal, get_args
 
 from dprelease.errors import DeclarationError, DpReleaseError, raise_all
+from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.model import shortened
-from dprelease.schema.nearest import nearest
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 
 Kind = Literal["integer", "number", "date", "text"]

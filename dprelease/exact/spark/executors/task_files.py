@@ -15,7 +15,7 @@ from dprelease.exact.reading.plain import is_marked, opened
 from dprelease.exact.reading.sources import TextReader, parquet
 from dprelease.exact.spark.executors.task_rows import Link, TypesDiffer, check, columns_of
 from dprelease.query import quoting
-from dprelease.statements.physical import SMALL_INTEGERS
+from dprelease.statements.values.physical import SMALL_INTEGERS
 
 ROW_NUMBER = "file_row_number"
 """What DuckDB calls the place of a row in its Parquet file."""

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dprelease.query import quoting
-from dprelease.statements.physical import base_type
+from dprelease.statements.values.physical import base_type
 
 CHUNK = 2**18
 """Rows that come from Spark, or from the driver, at a time."""

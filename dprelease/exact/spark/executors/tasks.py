@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from dprelease.exact.arrow_numbers import array_of
 from dprelease.exact.key_tables import arrow_of
+from dprelease.exact.results.true_table import Integers
+from dprelease.exact.results.vectors import MOST_ROWS
+from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.scanned import fill
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, sent
 from dprelease.exact.spark.executors.task_rows import Link, Rows, unpacked
-from dprelease.exact.true_table import Integers
-from dprelease.exact.vectors import MOST_ROWS
-from dprelease.exact.vectors import batches as read
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.scan import CompiledScan

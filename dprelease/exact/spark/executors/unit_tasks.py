@@ -15,11 +15,11 @@ import pyarrow as pa
 from dprelease.exact.arrow_numbers import array_of, numbers_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.held_rows import HeldRows
+from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.sums import sent
 from dprelease.exact.spark.executors.task_rows import Link, packed, unpacked
 from dprelease.exact.spark.executors.tasks import Batches, Public, Reading, silenced
-from dprelease.exact.vectors import batches as read
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.statements.bounding import windows

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.exact.spark.sessions.defaults import Defaults
 from dprelease.exact.spark.sessions.private import CLOSED, is_local
+from dprelease.exact.spark.sessions.session_defaults import Defaults
 
 RECORDS = "how many records each task read"
 OPEN = {

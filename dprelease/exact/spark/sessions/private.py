@@ -17,7 +17,7 @@ from typing import Any
 
 from dprelease.errors import DataError
 from dprelease.exact.scratch import private_folder
-from dprelease.exact.spark.sessions.defaults import Defaults
+from dprelease.exact.spark.sessions.session_defaults import Defaults
 
 SCRATCH = "dprelease-spark-"
 LOCAL_DIR = "spark.local.dir"

@@ -1,0 +1,1 @@
+"""What plans, checks and releases look like on a terminal."""

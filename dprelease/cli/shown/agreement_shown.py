@@ -1,0 +1,66 @@
+"""What a plan says of tables that agree, on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.cli.shown.shown_tables import table
+from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.planning.families.family_errors import AgreedErrors
+    from dprelease.planning.plan import Plan
+    from dprelease.schema.load import Declaration
+
+NUMBERS = ("areas", "cells", "measured", "one table", "estimate", "largest", "margin")
+
+
+def agreement_told(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
+    """Return the expected errors of tables that agree; nothing where there are none."""
+    if not any(query.consistent for query in declaration.spec.queries.values()):
+        return []
+    from dprelease.planning.families.family_errors import agreed_errors
+
+    return list(agreed_errors(declaration.spec, plan))
+
+
+def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
+    """Write charts of tables that agree beside a plan's other charts; raises as these."""
+    if any(query.consistent for query in declaration.spec.queries.values()):
+        from dprelease.planning.families.family_errors import draw_agreed_errors
+
+        draw_agreed_errors(declaration.spec, plan, path)
+
+
+def agreement_words(told: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
+    """Return a table of standard errors for each column whose tables agree, and how good it is."""
+    shared = [one_line(f"Certified: {words}.") for words in plan.shared]
+    return [*(_words(one, wide=wide) for one in told), *(["\n".join(shared)] if shared else [])]
+
+
+def _words(one: AgreedErrors, *, wide: bool) -> str:
+    confidence = f"{100 * float(one.agreed.confidence):g} %"
+    rows: list[tuple[str, ...]] = [("tables that agree", "level", *NUMBERS)]
+    rows += [
+        (
+            f"{row['table']}.{row['column']}",
+            row["level"],
+            f"{row['areas']:,}",
+            f"{row['cells']:,}",
+            *(_short(row[name]) for name in ("measured", "one_table", "estimate", "largest")),
+            _short(row["margin"]),
+        )
+        for row in one.to_json()
+    ]
+    text = table(rows, wide=wide, more=("level", "cells"), right=NUMBERS)
+    return (
+        f"{text}\n"
+        "Standard errors of a cell: of its own noise, by the best single table of its level, of\n"
+        f"its estimate (median and largest over areas); margin at {confidence} of the largest."
+    )
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}"

@@ -1,0 +1,258 @@
+"""The exception classes; every message is built from the catalogue by code."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dprelease.errors.printable import one_line
+from dprelease.errors.state import State
+from dprelease.errors.template import Template
+from dprelease.errors.words import budget_words as budget
+from dprelease.errors.words import consistent_words as consistent
+from dprelease.errors.words import data_words as data
+from dprelease.errors.words import declaration_words as declaration
+from dprelease.errors.words import engine_words as engine
+from dprelease.errors.words import federated_words as federated
+from dprelease.errors.words import internal_words as internal
+from dprelease.errors.words import join_words as join
+from dprelease.errors.words import label_words as label
+from dprelease.errors.words import ledger_words as ledger
+from dprelease.errors.words import local_words as local
+from dprelease.errors.words import query_words as query
+from dprelease.errors.words import session_words as session
+from dprelease.errors.words import spark_words as spark
+from dprelease.errors.words import variable_words as variable
+from dprelease.errors.words.publishing import area_words as areas
+from dprelease.errors.words.publishing import export_words as export
+from dprelease.errors.words.publishing import output_words as output
+from dprelease.errors.words.publishing import profile_words as profile
+from dprelease.errors.words.publishing import rehearsal_words as rehearsal
+from dprelease.errors.words.publishing import report_words as report
+from dprelease.errors.words.publishing import signature_words as signature
+from dprelease.errors.words.publishing import verification_words as verification
+
+EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the cause stands: a file with a line, and the path of keys inside it."""
+
+    file: str | None = None
+    line: int | None = None
+    key: str = ""
+
+    def __str__(self) -> str:
+        spot = ""
+        if self.file is not None:
+            spot = self.file if self.line is None else f"{self.file}:{self.line}"
+        return "  ".join(part for part in (spot, self.key) if part)
+
+
+class DpReleaseError(Exception):
+    """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
+
+    They hold names as they are; the message, which a traceback prints, shows them escaped.
+    """
+
+    templates: ClassVar[dict[str, Template]] = {}
+    exit_code: ClassVar[int] = EXIT_UNEXPECTED
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        place: Place | None = None,
+        state: State = State.NOTHING,
+        **fields: object,
+    ) -> None:
+        template = self.templates[code]
+        self.code = code
+        self.place = place or Place()
+        self.state = state
+        self.cause = template.cause.format(**fields)
+        self.fix = template.fix.format(**fields)
+        super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore, (type(self), dict(self.__dict__)))
+
+    def __str__(self) -> str:
+        lines = [one_line(str(self.place))] if str(self.place) else []
+        lines.append(f"{self.code}  {one_line(self.cause)}")
+        lines.append(f"  Fix    {one_line(self.fix)}")
+        lines.append(f"  State  {self.state.value}.")
+        return "\n".join(lines)
+
+    def tell(self, state: State) -> None:
+        """Let the message say what had happened when the run gave up."""
+        self.state = state
+        self.args = (str(self),)
+
+    def stand_at(self, place: Place) -> None:
+        """Let the message name another place, which its raiser could not know."""
+        self.place = place
+        self.args = (str(self),)
+
+    def to_json(self) -> dict[str, object]:
+        """Return code, place, cause, fix and state as JSON values."""
+        return {
+            "code": self.code,
+            "file": self.place.file,
+            "line": self.place.line,
+            "key": self.place.key,
+            "cause": self.cause,
+            "fix": self.fix,
+            "state": self.state.value,
+        }
+
+
+def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpReleaseError:
+    error = kind.__new__(kind)
+    error.__dict__.update(attributes)
+    error.args = (str(error),)
+    return error
+
+
+class DeclarationError(DpReleaseError):
+    """A table schema or a release file is incomplete, contradictory or not readable."""
+
+    templates = (
+        declaration.TEMPLATES
+        | variable.TEMPLATES
+        | label.TEMPLATES
+        | join.DECLARED
+        | engine.DECLARED
+        | export.DECLARED
+        | rehearsal.ASKED
+    )
+    exit_code = EXIT_INPUT
+
+
+class QueryError(DpReleaseError):
+    """A query has no bounded meaning over the declared tables."""
+
+    templates = query.TEMPLATES | join.ASKED | consistent.ASKED | areas.TEMPLATES | local.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class DataError(DpReleaseError):
+    """A source can't be opened or does not have the declared columns or types."""
+
+    templates = data.TEMPLATES | spark.TEMPLATES | join.STORED | engine.OPENED
+    exit_code = EXIT_INPUT
+
+
+class FrameError(DataError, TypeError):
+    """Something else than frames was given from Python; also a TypeError, as Python has it."""
+
+    templates = data.GIVEN
+
+
+class OutputError(DpReleaseError):
+    """The release can't be written where the release file says."""
+
+    templates = (
+        output.TEMPLATES | export.WRITTEN | rehearsal.WRITTEN | profile.TEMPLATES | report.TEMPLATES
+    )
+    exit_code = EXIT_INPUT
+
+
+class BudgetError(DpReleaseError):
+    """The budget is spent, too small, or not one that the mechanism can use."""
+
+    templates = budget.TEMPLATES | federated.TEMPLATES | consistent.PRICED
+    exit_code = EXIT_BUDGET
+    price: float = float("inf")
+    """What was asked for costs so much, where a price is what is wrong."""
+
+
+class LedgerError(DpReleaseError):
+    """The ledger can't be used: nothing was read, nothing was spent."""
+
+    templates = ledger.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class VerificationError(DpReleaseError):
+    """A release on disk is not what its manifest says."""
+
+    templates = verification.TEMPLATES
+    exit_code = EXIT_VERIFICATION
+
+
+class SignatureError(DpReleaseError):
+    """A key, or a list of who may sign, can't be used."""
+
+    templates = signature.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class SessionError(DpReleaseError):
+    """A frame or a session of the pandas accessor can't be used in this way."""
+
+    templates = session.TEMPLATES
+    exit_code = EXIT_INPUT
+
+
+class UsageError(SessionError, TypeError):
+    """A question of the pandas accessor is called in a way that it can't be."""
+
+    templates = session.USED
+
+
+class InternalError(DpReleaseError):
+    """A promise of this library does not hold; the run was stopped."""
+
+    templates = internal.TEMPLATES
+    exit_code = EXIT_UNEXPECTED
+
+
+class EndedError(DpReleaseError):
+    """Somebody ended the command by a signal; the exit code is that of a shell, 128 and its number.
+
+    `number`: of the signal.
+    """
+
+    templates = internal.ENDED
+
+    def __init__(self, number: int, state: State) -> None:
+        super().__init__("DP-SIGNAL-001", state=state, signal=signal.Signals(number).name)
+        self.exit_code = 128 + number  # type: ignore[misc]
+
+
+class Findings(DpReleaseError):
+    """Several findings of one reading, in the order of files and lines."""
+
+    def __init__(self, errors: Iterable[DpReleaseError]) -> None:
+        self.errors = tuple(errors)
+        first = self.errors[0]
+        self.code, self.place, self.state = first.code, first.place, first.state
+        self.cause, self.fix = first.cause, first.fix
+        Exception.__init__(self, str(self))
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """Return the exit code of the first finding."""
+        return self.errors[0].exit_code
+
+    def tell(self, state: State) -> None:
+        """Let every finding say it."""
+        for error in self.errors:
+            error.tell(state)
+        super().tell(state)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(error) for error in self.errors)
+
+
+def raise_all(errors: Iterable[DpReleaseError]) -> None:
+    """Return if `errors` is empty; raise the one error, or all of them as `Findings`."""
+    several = list(errors)
+    if len(several) == 1:
+        raise several[0]
+    if several:
+        raise Findings(several)

@@ -1,0 +1,1 @@
+"""Catalogue: what becomes of a release, from its files to its readers."""

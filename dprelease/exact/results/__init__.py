@@ -1,0 +1,1 @@
+"""What an engine found: true numbers, which `noise` alone reads."""

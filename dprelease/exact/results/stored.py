@@ -1,0 +1,49 @@
+"""A vector in a file of the scratch folder: written in order, read by ranges of cells."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+
+import numpy as np
+
+from dprelease.exact.results.true_table import Integers
+
+WIDTH = 8
+
+
+class StoredVector:
+    """True integers that are on disk; `vector[cells]` reads some of them.
+
+    The file has no name once it is open, so that nothing is left of it, not even by a kill. Reads
+    go through the system's cache and not through memory of the process.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        path = folder / name
+        self._file = path.open("x+b")
+        path.unlink()
+        weakref.finalize(self, self._file.close)
+        self._length = 0
+
+    def append(self, values: Integers) -> None:
+        """Write the cells that follow; raises OSError if the disk is full."""
+        self._file.write(values.data)
+        self._file.flush()
+        self._length += len(values)
+
+    def __getitem__(self, cells: slice) -> Integers:
+        """Return the integers of a range of cells."""
+        first, last, _ = cells.indices(self._length)
+        integers: Integers = np.empty(max(last - first, 0), dtype=np.int64)
+        left, place = integers.data.cast("B"), first * WIDTH
+        while len(left):  # the system reads at most 2 GB at once
+            read = os.preadv(self._file.fileno(), [left], place)
+            if read == 0:
+                raise OSError("a scratch file is shorter than it was")
+            left, place = left[read:], place + read
+        return integers
+
+    def __repr__(self) -> str:
+        return f"<StoredVector of {self._length} cells>"

@@ -1,0 +1,117 @@
+"""CSV for programs: a file for each table, its description beside it, and lists of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprelease.documents.metadata import (
+    CodeList,
+    ColumnMetadata,
+    Metadata,
+    Role,
+    TableMetadata,
+    written,
+)
+from dprelease.exports.csv_tables.csv_text import csv_lines, quoted
+from dprelease.exports.csv_tables.csvw import ENDING, code_table, described, label_heads
+from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.layout import Laid, laid_out
+from dprelease.exports.names import parent, safe_names, write_json
+
+FOLDER = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFiles:
+    """RFC 4180 with metadata by CSV on the Web; see `Export`."""
+
+    name: str = "csv"
+    extra: str | None = None
+
+    def problems(self, metadata: Metadata) -> Iterator[Problem]:
+        """See `Export.problems`: there is no table that can't be a text."""
+        yield from ()
+
+    def write(self, release: PublishedRelease, folder: Path) -> list[str]:
+        """See `Export.write`."""
+        metadata, files = release.metadata, []
+        tables = [laid_out(table, metadata) for table in metadata.read]
+        lists = code_lists(tables)
+        for key, file in lists.items():
+            _write_codes(key, folder / file, metadata)
+            files.append(file)
+        for laid in tables:
+            file = csv_file(laid.table)
+            _write_table(laid, release, folder / file)
+            mine = {key.name: lists[key] for key in listed_keys(laid) if key in lists}
+            codes = [
+                code_table(lists[key], label_languages(key, metadata), key.column)
+                for key in listed_keys(laid)
+            ]
+            write_json(folder / (file + ENDING), described(laid, metadata, file, mine, codes))
+            files += [file, file + ENDING]
+        return files
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    """A key with a list of codes; keys of several tables with the same codes are one."""
+
+    name: str
+    codes: CodeList
+    column: ColumnMetadata
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ListedKey) and (self.name, self.codes) == (other.name, other.codes)
+
+    def __hash__(self) -> int:
+        return hash((self.name, len(self.codes.values)))
+
+
+def csv_file(table: TableMetadata) -> str:
+    """Return the name of a table's CSV file, below the folder that all formats lie in."""
+    return f"{FOLDER}/{table.name}.csv"
+
+
+def code_lists(tables: list[Laid]) -> dict[ListedKey, str]:
+    """Return the file of every list of codes of some tables, by its key."""
+    keys = list(dict.fromkeys(key for laid in tables for key in listed_keys(laid)))
+    names = safe_names([key.name for key in keys], "key")
+    return {key: f"{FOLDER}/codes/{name}.csv" for key, name in zip(keys, names, strict=True)}
+
+
+def listed_keys(laid: Laid) -> list[ListedKey]:
+    """Return the keys of a table whose codes are listed: texts, and what has labels."""
+    return [
+        ListedKey(column.name, column.told.codes, column.told)
+        for column in laid.columns
+        if column.told.role == Role.KEY
+        and column.told.codes is not None
+        and (column.told.kind == "string" or column.told.codes.labels)
+    ]
+
+
+def label_languages(key: ListedKey, metadata: Metadata) -> tuple[str, ...]:
+    """Return the languages of the labels of a key's codes; none where they have no labels."""
+    return metadata.languages if key.codes.labels else ()
+
+
+def _write_table(laid: Laid, release: PublishedRelease, path: Path) -> None:
+    names = [column.name for column in laid.columns]
+    with parent(path).open("wb") as file:
+        for piece in csv_lines(names, laid.batches(release)):
+            file.write(piece)
+
+
+def _write_codes(key: ListedKey, path: Path, metadata: Metadata) -> None:
+    tags = label_languages(key, metadata)
+    lines = [["code", *label_heads(tags)]]
+    for value in key.codes.values:
+        lines.append([written(value), *(key.codes.label(value, tag) for tag in tags)])
+    text = "".join(",".join(map(quoted, line)) + "\r\n" for line in lines)
+    parent(path).write_bytes(text.encode())
+
+
+EXPORT = CsvFiles()

@@ -1,0 +1,1 @@
+"""Formats before they are paid for: tried on blank tables, and their size from above."""

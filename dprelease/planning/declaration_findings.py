@@ -1,0 +1,135 @@
+"""Everything that is wrong with a declaration, told at once: its form, its queries, its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from dprelease.errors import DpReleaseError, Findings, Place, raise_all
+from dprelease.mechanisms import registry
+from dprelease.planning.guarantees import budget_findings, budget_of
+from dprelease.planning.noise_requests import NoiseRequest
+from dprelease.query.resolve import Query, resolved
+from dprelease.schema.load import Declaration, read_declaration
+from dprelease.schema.mechanism import AUTO, MechanismSpec
+from dprelease.schema.mistakes.salvage import what_is_left
+from dprelease.schema.release import PRIVATE_KEYS
+from dprelease.schema.yaml_text.reader import dotted
+
+MANY = 100
+"""Findings from which on nobody asks for more."""
+
+KEYS = {
+    "DP-BUDGET-003": ("mechanism",),
+    "DP-BUDGET-005": ("epsilon", "rho"),
+    "DP-BUDGET-007": ("epsilon", "rho", "moe", "relative_moe"),
+    "DP-BUDGET-008": ("moe", "relative_moe"),
+    "DP-BUDGET-010": ("mechanism",),
+    **dict.fromkeys([f"DP-MECH-00{i}" for i in range(1, 6)], ("mechanism",)),
+}
+"""Which key of a column a finding about its noise is about: the first that is there."""
+
+
+def declared(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
+    """Return the release that a file declares, with the values of its variables.
+
+    Raises
+    ------
+    DeclarationError, QueryError, BudgetError, Findings
+        As `read_declaration`, and beside its findings those of what they leave of the queries.
+    """
+    errors: list[DpReleaseError] = []
+    try:
+        return read_declaration(path, variables)
+    except DpReleaseError as error:
+        errors += several(error)
+    left = what_is_left(path, variables) if len(errors) < MANY else None
+    if left is not None:
+        _, more = queries_and_findings(left)
+        places = {error.place for error in errors}
+        errors += [error for error in more if error.place not in places]
+    files = list(dict.fromkeys(error.place.file for error in errors))
+    errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
+    raise_all(errors)
+    raise AssertionError("what is refused has findings")
+
+
+def several(error: DpReleaseError) -> tuple[DpReleaseError, ...]:
+    """Return the findings that an error stands for."""
+    return error.errors if isinstance(error, Findings) else (error,)
+
+
+def queries_and_findings(
+    declaration: Declaration,
+) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
+    """Return the queries without findings, and all findings that need no search for noise."""
+    queries, errors = resolved(declaration)
+    places = {error.place for error in errors}
+    noise = [*_unknown_mechanisms(declaration), *_requested(declaration, queries)]
+    for error in noise:
+        if error.place not in places:
+            places.add(error.place)
+            errors.append(error)
+    budget = declaration.spec.budget
+    errors += budget_findings(budget, lambda key: declaration.place("budget", key))
+    return queries, sorted(errors, key=lambda error: error.place.line or 0)
+
+
+def sharpened(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
+    """Let findings about a column's noise stand at the key that they are about."""
+    document = declaration.document
+    lines = {dotted(keys): line for keys, line in document.lines.items()}
+    for error in errors:
+        if error.place.file != document.path.name:
+            continue
+        wanted = KEYS.get(error.code, ())
+        spots = [f"{error.place.key}.{key}" for key in wanted]
+        spots += [key for key in wanted if key == "mechanism"]  # that of the whole release
+        spot = next((key for key in spots if key in lines), None)
+        if spot is not None and ".columns." in error.place.key:
+            error.stand_at(Place(document.path.name, lines[spot], spot))
+
+
+def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
+    """Yield a finding for every declared mechanism that there is not."""
+    asked = [(declaration.spec.mechanism, declaration.place("mechanism"))]
+    for name, query in declaration.spec.queries.items():
+        for column, spec in query.columns.items():
+            if spec.mechanism is not None:
+                place = declaration.place("queries", name, "columns", column, "mechanism")
+                asked.append((spec.mechanism, place))
+    for mechanism, place in asked:
+        if _is_known(mechanism):
+            continue
+        try:
+            registry.check_name(mechanism.name, place)
+        except DpReleaseError as error:
+            yield error
+
+
+def _is_known(mechanism: MechanismSpec) -> bool:
+    return mechanism.name == AUTO or mechanism.name in registry.selection_names()
+
+
+def _requested(declaration: Declaration, queries: Iterable[Query]) -> Iterator[DpReleaseError]:
+    """Yield what can't be of the noise that is declared, whatever its scale would be."""
+    spec = declaration.spec
+    budget, asked_by = budget_of(spec.budget), spec.asked_by
+    for query in queries:
+        for measurement in query.measurements:
+            is_key = measurement.asked_by == PRIVATE_KEYS
+            within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.asked_by)
+            column = ("queries", asked_by[query.name], *within)
+            keys: tuple[str, ...] = (*column, "mechanism")
+            if keys not in declaration.document.lines:
+                keys = column if is_key or spec.mechanism.name == AUTO else ("mechanism",)
+
+            def inside(key: str, keys: tuple[str, ...] = keys) -> Place:
+                return declaration.place(*keys, key)
+
+            request = NoiseRequest(measurement, declaration.place(*keys), inside)
+            try:
+                request.check(budget)
+                _ = request.shape
+            except DpReleaseError as error:
+                yield error

@@ -1,0 +1,310 @@
+"""How tables that agree share the budget of their column: best for what is aimed at.
+
+Without `targets` each table at each level counts the same: the sum of their mean variances after
+least squares is made least. A target changes a table's weight, or says how wide its margin may be.
+
+What a first plan with equal noise costs tells the price of each table's variance: under noise whose
+cost is its squared sensitivity over its variance, any other shares with the same sum cost the same.
+The plan that is made with these shares is priced as any other, so nothing rests on that but how
+good they are. Under a pure guarantee costs add up otherwise, and weights stay as they are declared.
+
+The search is in floats, and its last bits may differ between machines. What a release has spent on
+which table is recorded by its laws, which who verifies it takes from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dprelease.consistency.algebra import Table
+from dprelease.consistency.expected import expected_errors
+from dprelease.consistency.shares.design import Design, Placed
+from dprelease.consistency.shares.targets import (
+    Allocation,
+    UnreachableTargetsError,
+    least_mean,
+    margin_limit,
+)
+from dprelease.errors import DpReleaseError, QueryError, raise_all
+from dprelease.planning.families.family_plan import families_of, first_query
+from dprelease.planning.plan import Plan
+from dprelease.postprocess.consistent.aims import aim_of
+from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_shape import Placed as Tabled
+from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.step import Consistent
+from dprelease.postprocess.families import Placer
+from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
+
+Weights = Mapping[tuple[str, str], Fraction]
+"""By table and measurement: what the declared weight is multiplied by."""
+
+LEAST = Fraction(1, 1024)
+"""What tables that are hardly worth measuring get together: all declared ones are measured."""
+
+CLOSER = 1e-3
+"""By which part margins are aimed lower than asked, for laws on a lattice and that rest."""
+
+LEAST_MARGIN = 2.0**-60
+"""In steps: narrower ones are as far from any noise, and their squares from any float."""
+
+LARGEST_FACTOR = Fraction(10) ** 300
+"""Times the budget: what more is needed is told as this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A column of a family whose tables have no amounts of their own."""
+
+    family: str
+    agreed: Agreed
+    spec: ConsistentSpec
+
+    @property
+    def targets(self) -> dict[Placed, tuple[int, TargetSpec]]:
+        """Return the targets by level and table, with their places in the list."""
+        return _targets(self.agreed, self.spec)
+
+
+def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
+    aims = (
+        (aim_of(agreed.shape, target), i, target)
+        for i, target in enumerate(spec.targets)
+        if target.column in (None, agreed.name)
+    )
+    return {aim: (i, target) for aim, i, target in aims if aim is not None}
+
+
+def _noised(agreed: Agreed) -> list[Tabled]:
+    """Return the tables that noise is shared among: all but those that are published exactly."""
+    return [one for one in agreed.shape.placed if not agreed.is_exact(one)]
+
+
+TRIES = 4
+"""Plans that are made for margins: how many standard errors one has depends a little on its law."""
+
+
+def aimed(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]) -> Plan:
+    """Return the plan of a release whose tables that agree have the best shares.
+
+    Parameters
+    ----------
+    plan
+        With noise as columns are declared.
+    again
+        Makes the plan anew, with other weights.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-CONSIST-020 for a margin that no shares reach, DP-CONSIST-021 where targets can't share a
+        budget.
+    """
+    weights: Weights = {}
+    for _ in range(TRIES):
+        weights, words = best_weights(declaration, plan, weights)
+        if not weights:
+            break
+        plan = replace(again(weights), shared=words)
+        if not unreached(declaration, plan):
+            return plan
+    raise_all(unreached(declaration, plan))
+    return plan
+
+
+def best_weights(
+    declaration: Declaration, plan: Plan, before: Weights
+) -> tuple[Weights, tuple[str, ...]]:
+    """Return what the weights of tables that agree are multiplied by; nothing where they stay.
+
+    With that, in words, how near to the best the shares of each column are certified to be.
+
+    `before`: those that the plan was made with, 1 for what has none.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-CONSIST-020 for targets that no shares reach.
+    """
+    weights: dict[tuple[str, str], Fraction] = {}
+    findings: list[DpReleaseError] = []
+    words = []
+    for shared in shared_columns(declaration, plan):
+        try:
+            asked = program_of(shared, before)
+            allocation = least_mean(asked.design, asked.weights, asked.limits)
+        except UnreachableTargetsError as problem:
+            findings.append(_unreachable(declaration, shared, problem.nearest))
+            continue
+        weights |= weights_of(shared, allocation)
+        words.append(_certificate(shared, allocation))
+    raise_all(findings)
+    return weights, tuple(words)
+
+
+def _certificate(shared: Shared, allocation: Allocation) -> str:
+    """Return how much less the mean variance could be, from below and rounded up."""
+    gap = (1 + allocation.gap) / float(1 - LEAST) - 1
+    return (
+        f"the mean variance of '{shared.family}.{shared.agreed.name}' over its tables, "
+        f"{'weighted as `targets` say' if shared.spec.targets else 'each alike'}, is at most "
+        f"{100 * gap:.2g} % above the least that any shares have"
+    )
+
+
+def unreached(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
+    """Return the findings of targets that the laws of a plan don't reach; opens no data."""
+    findings: list[DpReleaseError] = []
+    for family in families_of(declaration.spec, plan.columns):
+        if not isinstance(family.step, Consistent) or not family.step.spec.targets:
+            continue
+        shape, spec = Shape.of(family.tables), family.step.spec
+        place = _placer(declaration, family.name)
+        if plan.budget.needs_pure_noise:
+            findings.append(QueryError("DP-CONSIST-021", place=place("consistent", "targets")))
+            continue
+        for agreed in agreed_columns(shape):
+            findings += _too_wide(agreed, spec, place)
+    return findings
+
+
+def _placer(declaration: Declaration, family: str) -> Placer:
+    query = first_query(declaration.spec, family)
+    return lambda *keys: declaration.place("queries", query, *keys)
+
+
+def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
+    """Yield the columns whose tables share an amount that is settled by weights alone."""
+    if plan.budget.needs_pure_noise:
+        return
+    for family in families_of(declaration.spec, plan.columns):
+        if not isinstance(family.step, Consistent) or len(family.tables) < 2:
+            continue
+        asked = declaration.spec.queries[first_query(declaration.spec, family.name)]
+        for agreed in agreed_columns(Shape.of(family.tables)):
+            settled = is_settled(asked.columns[agreed.measurement.asked_by])
+            if not settled and len(_noised(agreed)) > 1:
+                yield Shared(family.name, agreed, family.step.spec)
+
+
+def is_settled(column: ColumnSpec) -> bool:
+    """Return whether a column says itself what it costs."""
+    return any(part is not None for part in (column.epsilon, column.rho, column.margin_wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What shares are looked for: the design, weights of mean variances, limits of variances."""
+
+    design: Design
+    weights: dict[Placed, float]
+    limits: dict[Placed, float]
+
+
+def program_of(shared: Shared, before: Weights, *, every: bool = False) -> Program:
+    """Return the program of a column's shares; `before`: the weights that its laws were made with.
+
+    `every`: with all limits, those too that the least share of a table keeps under this budget.
+    """
+    agreed, shape = shared.agreed, shared.agreed.shape
+    squares = {
+        one.name: float(before.get((one.name, agreed.measurement.name), 1)) ** 2
+        for one in _noised(agreed)
+    }
+    prices: list[dict[Table, float]] = [{} for _ in shape.levels]
+    exact: list[list[Table]] = [[] for _ in shape.levels]
+    for one in shape.placed:
+        if agreed.is_exact(one):
+            exact[one.level].append(one.attributes)
+            continue
+        law = dict(agreed.laws[one.level])[one.attributes]
+        share = squares[one.name] / math.fsum(squares.values())
+        prices[one.level][one.attributes] = float(law.variance) * share
+    weights = {(one.level, one.attributes): 1.0 for one in shape.placed}
+    limits = {}
+    for place, (_, target) in shared.targets.items():
+        if target.weight is not None:
+            weights[place] = float(target.weight)
+        level, table = place
+        if target.moe is not None and table in prices[level]:
+            limit = _limit(agreed, target.moe)
+            if every or limit * float(_floor(agreed)) < prices[level][table]:
+                limits[place] = limit  # wider ones hold by the least share that each table gets
+    return Program(Design(shape.sizes, shape.tree, prices, exact), weights, limits)
+
+
+def _limit(agreed: Agreed, moe: Fraction) -> float:
+    """Return the variance of a cell whose margin is a little below the one that is asked for."""
+    return margin_limit(float(_margin(agreed, moe)) * (1 - CLOSER), agreed.quantile)
+
+
+def _margin(agreed: Agreed, moe: Fraction) -> Fraction:
+    """Return a margin in steps, no narrower than floats are sure to square."""
+    return max(moe / agreed.step, Fraction(LEAST_MARGIN))
+
+
+def _floor(agreed: Agreed) -> Fraction:
+    """Return the share of a table that is hardly worth measuring."""
+    return LEAST / len(_noised(agreed))
+
+
+def weights_of(shared: Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
+    """Return the factors that give each table its share; with equal shares they are 1."""
+    placed = _noised(shared.agreed)
+    number, floor = len(placed), _floor(shared.agreed)
+    weights = {}
+    for one in placed:
+        share = allocation.shares[one.level].get(one.attributes, Fraction(0))
+        kept = floor + share * (1 - LEAST)
+        root = math.isqrt(math.floor(kept * number * 4**20))  # noise is as wide as 1 / weight
+        name = one.name, shared.agreed.measurement.name
+        weights[name] = Fraction(max(root, 1), 2**20)
+    return weights
+
+
+def _too_wide(agreed: Agreed, spec: ConsistentSpec, place: Placer) -> Iterator[DpReleaseError]:
+    for i, margin, moe in margins_of(agreed, spec):
+        if not margin <= moe:
+            yield _wide(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
+
+
+def margins_of(agreed: Agreed, spec: ConsistentSpec) -> Iterator[tuple[int, float, Fraction]]:
+    """Yield the targets of a column that limit margins: place, margin as planned, margin asked."""
+    limited = {
+        aim: (i, target.moe)
+        for aim, (i, target) in _targets(agreed, spec).items()
+        if target.moe is not None
+    }
+    levels = range(len(agreed.shape.levels))
+    asked = [[table for at, table in limited if at == level] for level in levels]
+    for row in expected_errors(agreed.variances, asked, agreed.quantile):
+        i, moe = limited[row.level, row.table]
+        yield i, row.margin.greatest * float(agreed.step), moe
+
+
+def _unreachable(declaration: Declaration, shared: Shared, nearest: Allocation) -> DpReleaseError:
+    """Return the finding of limits that no shares keep together: the first of the widest."""
+    worst = max(nearest.parts, key=nearest.parts.__getitem__)
+    i, target = shared.targets[worst]
+    placer = _placer(declaration, shared.family)
+    agreed, moe = shared.agreed, target.moe or Fraction(0)
+    aimed_at = _margin(agreed, moe) * agreed.step
+    margin = float(aimed_at) * math.sqrt(nearest.parts[worst])
+    return _wide(placer, i, agreed.name, margin, nearest.needs * (aimed_at / moe) ** 2)
+
+
+def _wide(place: Placer, i: int, column: str, margin: float, factor: Fraction) -> DpReleaseError:
+    needed = float(min(factor, LARGEST_FACTOR))
+    return QueryError(
+        "DP-CONSIST-020",
+        place=place("consistent", "targets", i, "moe"),
+        column=column,
+        margin=f"{margin:.3g}",
+        factor=f"{needed:.3g}",
+        root=f"{math.sqrt(needed):.3g}",
+    )

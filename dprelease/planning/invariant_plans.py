@@ -1,0 +1,143 @@
+"""Invariants in a plan: what is published exactly has no price, and is told by name.
+
+A release with invariants promises less, and not in numbers: its guarantee is that of the noised
+columns, between tables that agree in the invariants (`dprelease.query.declared_invariants`). So
+they are left out of every price and stand in the guarantee by their names.
+
+A name has to mean one function of the rows: of two that are published exactly, the difference is
+exact as well, and no name tells it. So a ledger is told which function each name stands for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dprelease.mechanisms.common.invariant import Invariant
+from dprelease.query.expressions.computed_order import closure
+from dprelease.query.measurement import DECLARED, Measurement
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import CutColumn
+
+if TYPE_CHECKING:
+    from dprelease.planning.plan import PlannedColumn
+
+AS_IT_IS = Invariant()
+
+CHOSEN_BY = "declared: an invariant, published exactly"
+
+
+def noised(columns: Iterable[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+    """Return the columns that noise protects: all that a price is of."""
+    return tuple(column for column in columns if not column.measurement.exact)
+
+
+MEANING = (
+    "type",
+    "lower",
+    "upper",
+    "step",
+    "format",
+    "nulls",
+    "others",
+    "within",
+    "cut",
+    "edges",
+    "closed",
+)
+"""What is declared of a column that says which rows a cell has; the rest are words about it."""
+
+
+def invariant_name(query: Query, measurement: Measurement) -> str:
+    """Return what an invariant is called where it is told, and where a ledger allows it.
+
+    Names of columns that are computed say nothing: their definitions stand beside them.
+    """
+    names = [key.column for key in query.key_columns]
+    rows = "" if query.predicate is None else f" where {query.predicate.sql}"
+    by = f" by {', '.join(names)}" if names else ", in all"
+    asked = (*names, *(query.predicate.columns if query.predicate is not None else ()))
+    computed = "".join(f"; {words}" for words in _computed(query, asked))
+    return f"{measurement.aggregate.words}{rows}{by}, of {query.table.name}{computed}"
+
+
+def _computed(query: Query, names: Sequence[str]) -> Iterator[str]:
+    """Yield how columns are computed, and those that they are computed from, in words."""
+    columns = query.table.columns
+    for name in closure(columns, query.formulas, names):
+        column = columns[name]
+        if name in query.formulas:
+            yield f"{name} is {query.formulas[name].sql}"
+        elif isinstance(column, CutColumn):
+            edges = ", ".join(column.model_dump(mode="json")["edges"])
+            yield f"{name} is {column.cut} cut at {edges}, {column.closed} ends closed"
+
+
+def definitions_of(columns: Iterable[PlannedColumn]) -> tuple[tuple[str, str], ...]:
+    """Return the names of all declared invariants, each with a digest of what it is a function of.
+
+    A name stands there twice where two functions have it.
+    """
+    found = (
+        (invariant_name(column.query, column.measurement), _digest(column.query))
+        for column in columns
+        if column.measurement.exact == DECLARED
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _digest(query: Query) -> str:
+    """Return a digest of what decides which rows count, and where, of one table.
+
+    Rows count that have a finest cell of the family, so that all attributes of its tables by which
+    a row may have none are a part of it. Rows of a unit are bounded by these cells: there all are.
+    """
+    asked = {key.read_from for key in query.key_columns}
+    finest = [
+        key
+        for key in (query.finest or query.keys).keys
+        if query.unit.id is not None or key.read_from in asked or None in (key.nulls, key.others)
+    ]
+    predicate = () if query.predicate is None else query.predicate.columns
+    read = [key.read_from for key in (*finest, *query.key_columns)]
+    unit = query.unit
+    told: dict[str, Any] = {
+        "where": None if query.predicate is None else query.predicate.sql,
+        "finest": [[key.column, [*map(str, key.values)], key.nulls, key.others] for key in finest],
+        "areas": [[key.column, [*key.ancestors]] for key in query.key_columns],
+        "columns": _columns(query, [*read, *predicate]),
+        "unit": [unit.id, unit.max_groups, unit.max_rows_per_group],
+        "join": None if query.join is None else [query.join.declared.table.name, query.join.on],
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _columns(query: Query, names: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in closure(query.table.columns, query.formulas, names):
+        if name in query.formulas:
+            found[name] = query.formulas[name].sql
+            continue
+        found[name] = query.table.columns[name].model_dump(mode="json", include={*MEANING})
+    return found
+
+
+def invariants_of(columns: Iterable[PlannedColumn]) -> tuple[str, ...]:
+    """Return the names of all declared invariants of a plan, each once."""
+    names = (
+        invariant_name(column.query, column.measurement)
+        for column in columns
+        if column.measurement.exact == DECLARED
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def told_invariants(names: Sequence[str]) -> Iterator[str]:
+    """Yield what a plan warns of: each invariant by its name."""
+    for name in names:
+        yield (
+            f"outside the guarantee: {name}. True values are published, with all sums of them; "
+            "the guarantee holds between tables that agree in them."
+        )

@@ -1,0 +1,145 @@
+"""Computed columns: what each expression reads, and in which order they can be computed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dprelease.errors import DpReleaseError, Place, QueryError
+from dprelease.query.expressions.used_columns import Formula, Formulas
+from dprelease.schema.columns import Column, CutColumn, expression_of
+from dprelease.schema.table import Table
+
+LONGEST_PATH = 12
+"""Columns of a chain that are told one by one."""
+
+DEEPEST = 20
+"""Computed columns that may stand one upon the other: each is a SELECT around another."""
+
+Placer = Callable[..., Place]
+
+
+def formulas_of(
+    table: Table, names: Iterable[str], place: Placer, errors: list[DpReleaseError]
+) -> dict[str, Formula]:
+    """Return the checked expressions of these columns; what is wrong is added to `errors`."""
+    formulas: dict[str, Formula] = {}
+    for name in names:
+        text = expression_of(table.columns[name])
+        if text is None:
+            continue
+        try:
+            formulas[name] = _formula(table, name, text, place(name, "expression"))
+        except QueryError as error:
+            errors.append(error)
+    return formulas
+
+
+def _formula(table: Table, name: str, text: str, place: Place) -> Formula:
+    from dprelease.query.expressions.predicate import (
+        parse_expression,  # the SQL parser loads slowly
+    )
+    from dprelease.query.expressions.scalar import READ_FROM
+
+    formula, kind = parse_expression(text, table, place)
+    declared = getattr(table.columns[name], "type", "cut")
+    problem = None
+    if not formula.columns:
+        problem = "it reads no column"
+    elif kind not in READ_FROM[declared]:
+        problem = f"its expression gives {kind}, which can't be read as {declared}"
+    if problem is not None:
+        raise QueryError("DP-DERIVE-003", place=place, column=name, problem=problem)
+    return formula
+
+
+def check_order(
+    columns: Mapping[str, Column], formulas: Formulas, place: Placer, errors: list[DpReleaseError]
+) -> None:
+    """Add to `errors` what computes a column from itself, or from too long a chain."""
+    computed = [*formulas, *(n for n, c in columns.items() if isinstance(c, CutColumn))]
+    levels = layers(columns, formulas, computed)
+    done = {name for level in levels for name in level}
+    for name in computed:
+        if name in done:
+            continue
+        path = _path_back(columns, formulas, name)
+        if path:
+            done.update(path if len(path) > LONGEST_PATH else ())  # told once is enough
+            words = " <- ".join(path if len(path) <= LONGEST_PATH else (*path[:3], "...", name))
+            errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=words))
+    if len(levels) > DEEPEST:
+        name = levels[DEEPEST][0]
+        problem = f"it stands upon more than {DEEPEST} others, each computed from the one before"
+        fields: dict[str, Any] = {"column": name, "problem": problem}
+        errors.append(QueryError("DP-DERIVE-003", place=place(name), **fields))
+
+
+def layers(
+    columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
+) -> list[list[str]]:
+    """Return the computed columns that `wanted` needs; each level reads only those before it.
+
+    What leads back to itself is in no level.
+    """
+    todo = [name for name in closure(columns, formulas, wanted) if inputs(columns, formulas, name)]
+    place = {name: i for i, name in enumerate(todo)}
+    waits: dict[str, int] = {}
+    readers: dict[str, list[str]] = {}
+    for name in todo:
+        computed = {part for part in inputs(columns, formulas, name) if part in place}
+        waits[name] = len(computed)
+        for part in computed:
+            readers.setdefault(part, []).append(name)
+    levels: list[list[str]] = []
+    level = [name for name in todo if not waits[name]]
+    while level:
+        levels.append(level)
+        later = [name for part in level for name in readers.get(part, ())]
+        for name in later:
+            waits[name] -= 1
+        level = sorted({name for name in later if not waits[name]}, key=place.__getitem__)
+    return levels
+
+
+def closure(
+    columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
+) -> tuple[str, ...]:
+    """Return `wanted` and everything that it is computed from, in the table's order."""
+    reached: set[str] = set()
+    todo = list(wanted)
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo += inputs(columns, formulas, name)
+    return tuple(name for name in columns if name in reached)
+
+
+def inputs(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tuple[str, ...]:
+    """Return the columns that a cut or an expression reads; nothing for any other column."""
+    column = columns[name]
+    if isinstance(column, CutColumn):
+        return (column.cut,)
+    return formulas[name].columns if name in formulas else ()
+
+
+def _path_back(
+    columns: Mapping[str, Column], formulas: Formulas, start: str
+) -> tuple[str, ...] | None:
+    """Return a shortest chain of columns from one back to itself; None if there is none."""
+    before: dict[str, str] = {}
+    todo = deque([start])
+    while todo:
+        last = todo.popleft()
+        for name in inputs(columns, formulas, last):
+            if name == start:
+                path = [name, last]
+                while path[-1] != start:
+                    path.append(before[path[-1]])
+                return tuple(reversed(path))
+            if name not in before:
+                before[name] = last
+                todo.append(name)
+    return None

@@ -1,0 +1,99 @@
+"""What the rules of expressions need to know of parsed nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.errors import Place, QueryError
+from dprelease.query import quoting
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn
+from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.table import Table
+
+SHOWN = 60
+"""Characters of an expression that a message shows."""
+
+
+def near(problem: Exception) -> str:
+    """Return where the parser gave up, in words."""
+    errors = getattr(problem, "errors", None) or [{}]
+    return f", from '{errors[0]['highlight'][:SHOWN]}' on" if errors[0].get("highlight") else ""
+
+
+def no_function(name: str, known: str, place: Place) -> QueryError:
+    """Return the refusal of a function that is not among the known ones."""
+    close = nearest(name, known.split(", "))
+    return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
+
+
+def check_never_true(node: exp.Expression, place: Place) -> None:
+    """Raise QueryError DP-WHERE-012 for a comparison with NULL, by which all rows would be lost."""
+    distinct = isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
+    if not distinct and isinstance(node.this, exp.Null) | isinstance(node.expression, exp.Null):
+        raise QueryError("DP-WHERE-012", place=place, what=node.sql("duckdb")[:SHOWN])
+
+
+def check_declared(
+    table: Table, side: exp.Expression, others: Sequence[exp.Expression], place: Place
+) -> None:
+    """Raise QueryError DP-WHERE-011 for a text that a compared category does not declare.
+
+    The condition would never hold, or speak of values that nobody declared.
+    """
+    column = table.columns.get(side.name) if isinstance(side, exp.Column) else None
+    if not isinstance(column, CategoryColumn | CutColumn):
+        return
+    values = column.values or ()
+    for other in others:
+        if isinstance(other, exp.Literal) and other.is_string and other.name not in values:
+            shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+            fields: dict[str, Any] = {"value": other.name[:SHOWN], "column": side.name}
+            raise QueryError("DP-WHERE-011", place=place, known=shown, **fields)
+
+
+def seen(node: exp.Column, column: Column) -> str:
+    """Return the value of a column as a condition sees it.
+
+    How an undeclared code of a category is spelled depends on what its column is stored as, so all
+    of them look alike: as "?", or another text that is not declared. Beside constants, which are
+    declared, this is no matter.
+    """
+    name = quoting.identifier(node.name)
+    if not isinstance(column, CategoryColumn) or _is_beside_constants(node):
+        return name
+    values = column.values or ()
+    other = "?" if "?" not in values else max(values) + "?"  # longer than any that it starts with
+    known = ", ".join(quoting.text(value) for value in values)
+    undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
+    return f"(CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END)"
+
+
+def _is_beside_constants(node: exp.Column) -> bool:
+    """Return whether a column is only compared with declared texts, or asked if it is missing."""
+    around = node.parent
+    if isinstance(around, exp.Is | exp.In):
+        return around.this is node
+    if isinstance(around, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
+        other = around.expression if around.this is node else around.this
+        return isinstance(other, exp.Literal | exp.Null)
+    return False
+
+
+def unwrapped(node: exp.Expression) -> exp.Expression:
+    """Return what sqlglot wrapped into a date conversion of its own, as in year(x)."""
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def flat(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the sides of a chain of one connective, left to right, without recursion."""
+    sides, todo = [], [node]
+    while todo:
+        part = todo.pop()
+        if type(part) is type(node):
+            todo += [part.this, part.expression]
+        else:
+            sides.append(part)
+    yield from reversed(sides)

@@ -1,0 +1,399 @@
+"""`where` and `expression`: values of one row, by an allow-list on the parsed tree.
+
+Only total functions are allowed: nothing here can fail for any value of any row, look at another
+row, at the clock, at a random number, at a file or at another table. Whatever is not on the list is
+refused. The text that runs is rendered anew from the checked tree. Arithmetic is that of 64-bit
+floats, where too large is infinity; what is divided by zero is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from dprelease.errors import Place, QueryError
+from dprelease.numerics.rounding import exact
+from dprelease.query import quoting
+from dprelease.query.expressions.nodes import (
+    SHOWN,
+    check_declared,
+    check_never_true,
+    flat,
+    near,
+    no_function,
+    seen,
+    unwrapped,
+)
+from dprelease.query.expressions.scalar import (
+    ALLOWED,
+    ARITHMETIC,
+    CHOICES,
+    COMPARISONS,
+    DIVISIONS,
+    FUNCTIONS,
+    KIND_OF_TYPE,
+    LONGEST_PART,
+    PHYSICAL,
+    TIMELY,
+    Kind,
+    Term,
+    as_floats,
+    kind_of,
+)
+from dprelease.query.expressions.used_columns import Formula, Predicate, unknown_column
+from dprelease.query.expressions.whole import dropped, unread
+from dprelease.schema.table import Table
+
+LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
+EXACT = 2**53  # whole numbers from here on are compared as floats, as a column may have them
+
+
+def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
+    """Return the checked predicate.
+
+    Raises
+    ------
+    QueryError
+        DP-WHERE-001 to 009: why it is not a row-wise, total condition on declared columns.
+    """
+    term, columns = _parsed(where, table, place)
+    if term.kind is not Kind.BOOLEAN:
+        raise QueryError("DP-WHERE-008", place=place, kind=term.kind)
+    return Predicate(term.sql, columns)
+
+
+def parse_expression(text: str, table: Table, place: Place) -> tuple[Formula, Kind]:
+    """Return the checked expression of a computed column, and the kind of its values.
+
+    Raises
+    ------
+    QueryError
+        DP-WHERE-001 to 009: why it is not a row-wise, total expression over declared columns.
+    """
+    term, columns = _parsed(text, table, place)
+    sql = f"CAST({term.sql} AS DOUBLE)" if term.kind is Kind.NUMBER else term.sql
+    return Formula(sql, columns, PHYSICAL.get(term.kind, "VARCHAR")), term.kind
+
+
+def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...]]:
+    """Return the one checked term that a text is, and the columns that it reads."""
+    if len(text) > LENGTH_LIMIT:
+        raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
+    try:
+        trees: list[exp.Expression | None] = sqlglot.parse(text, read="duckdb")  # type: ignore[assignment]
+    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
+        raise QueryError("DP-WHERE-001", place=place, near=near(problem)) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise QueryError("DP-WHERE-001", place=place, near="")
+    checker = _Checker(table, place)
+    term = checker.term(trees[0], 0)
+    what = unread(trees[0]) or dropped(trees[0], text)
+    if what is not None:
+        raise QueryError("DP-WHERE-006", place=place, what=what)
+    return term, tuple(sorted(checker.columns))
+
+
+class _Checker:
+    """Walks a tree once; every node is either rendered by a rule of this class or refused."""
+
+    def __init__(self, table: Table, place: Place) -> None:
+        self.table, self.place = table, place
+        self.columns: set[str] = set()
+        self.rules: list[tuple[type[exp.Expression], Callable[..., Term]]] = [
+            (exp.Paren, self._paren),
+            (exp.Column, self._column),
+            (exp.Literal, self._literal),
+            (exp.Boolean, self._boolean),
+            (exp.Null, self._null),
+            (exp.Neg, self._negative),
+            (exp.And, self._logic),
+            (exp.Or, self._logic),
+            (exp.Not, self._not),
+            (exp.Is, self._is),
+            (exp.Between, self._between),
+            (exp.In, self._in),
+            (exp.Like, self._like),
+            (exp.ILike, self._like),
+            (exp.Case, self._case),
+            (exp.If, self._if),
+            (exp.Nullif, self._nullif),
+            (exp.Substring, self._part),
+            (exp.Left, self._part),
+            (exp.DateDiff, self._days_between),
+            (exp.StartsWith, self._starts_with),
+            (exp.Trim, self._trim),
+            (exp.Cast, self._dated),
+        ]
+
+    def term(self, node: exp.Expression, depth: int) -> Term:
+        """Return a node as SQL with its kind; refuse what is not on the list."""
+        if depth > DEPTH_LIMIT:
+            raise QueryError("DP-WHERE-009", place=self.place, limit=LENGTH_LIMIT)
+        if type(node) in COMPARISONS:
+            return self._comparison(node, depth)
+        if type(node) in ARITHMETIC:
+            return self._arithmetic(node, depth)
+        if type(node) in FUNCTIONS:
+            return self._function(node, depth)
+        if type(node) in CHOICES:
+            return self._choice(node, depth)
+        for kind, rule in self.rules:
+            if type(node) is kind:
+                return rule(node, depth)
+        raise self._refusal(node)
+
+    def _refusal(self, node: exp.Expression) -> QueryError:
+        if isinstance(node, exp.Query | exp.Exists | exp.Subquery):
+            return QueryError("DP-WHERE-002", place=self.place)
+        if isinstance(node, exp.AggFunc | exp.Window):
+            return QueryError("DP-WHERE-003", place=self.place)
+        name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
+        if isinstance(node, exp.Func) and name.isidentifier():  # and no operator
+            return no_function(name, ALLOWED, self.place)
+        return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
+
+    def _known_args(self, node: exp.Expression, *names: str) -> None:
+        """Refuse a node with any argument beyond `names`: its meaning is not the one we render."""
+        if any(value for name, value in node.args.items() if name not in names):
+            what = node.sql("duckdb")[:SHOWN]
+            raise QueryError("DP-WHERE-006", place=self.place, what=what)
+
+    def _same_kind(self, terms: list[Term]) -> list[Term]:
+        """Return terms of one kind; text literals become dates beside dates."""
+        kinds = {term.kind for term in terms} - {Kind.NULL}
+        for timely in (Kind.DATE, Kind.TIMESTAMP):
+            if kinds == {timely, Kind.TEXT}:
+                return [self._as_time(term, timely) for term in terms]
+        if len(kinds) > 1:
+            left, right = sorted(kinds)[:2]
+            raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
+        return as_floats(terms) if kinds == {Kind.NUMBER} else terms
+
+    def _as_time(self, term: Term, kind: Kind) -> Term:
+        if term.kind is not Kind.TEXT:
+            return term
+        word = "DATE" if kind is Kind.DATE else "TIMESTAMP"
+        try:
+            if not term.sql.startswith("'"):
+                raise ValueError
+            text = term.sql[1:-1]
+            moment = date.fromisoformat(text) if word == "DATE" else datetime.fromisoformat(text)
+        except ValueError:
+            raise QueryError(
+                "DP-WHERE-007",
+                place=self.place,
+                left=kind.capitalize(),
+                right="a text that is none such as '2020-12-31'",
+            ) from None
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            raise QueryError(
+                "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
+            )
+        return Term(f"{word} '{moment}'", kind)
+
+    def _of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
+        term = self.term(node, depth + 1)
+        if kind is Kind.DATE and term.kind is Kind.TIMESTAMP:
+            return f"CAST({term.sql} AS DATE)"
+        if term.kind is Kind.NULL:  # without a type no function could be chosen for it
+            return f"CAST({term.sql} AS {PHYSICAL[kind]})"
+        if term.kind is not kind:
+            around = node.parent
+            while isinstance(around, exp.TsOrDsToDate | exp.Paren):
+                around = around.parent
+            what = (around or node).sql("duckdb")[:SHOWN]
+            part = node.sql("duckdb")[:SHOWN]
+            fields: dict[str, Any] = {"what": what, "part": part}
+            timely = kind in (Kind.DATE, Kind.TIMESTAMP)
+            how = f"as {kind}, with its `format`" if timely else "so"
+            fields |= {"wanted": kind, "found": term.kind, "how": how}
+            raise QueryError("DP-WHERE-010", place=self.place, **fields)
+        return term.sql
+
+    def _paren(self, node: exp.Paren, depth: int) -> Term:
+        return self.term(node.this, depth + 1)
+
+    def _column(self, node: exp.Column, depth: int) -> Term:
+        name = node.name
+        if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
+            raise QueryError("DP-WHERE-006", place=self.place, what="a qualified name")
+        if name not in self.table.columns:
+            raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
+        self.columns.add(name)
+        column = self.table.columns[name]
+        kind = KIND_OF_TYPE[getattr(column, "type", "cut")]
+        return Term(seen(node, column), kind)
+
+    def _literal(self, node: exp.Literal, depth: int) -> Term:
+        if node.is_string:
+            return Term(quoting.text(node.this), Kind.TEXT)
+        try:
+            value = exact(node.this)
+        except ValueError:
+            raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
+        if value.denominator == 1 and abs(value) < EXACT:
+            return Term(quoting.integer(value.numerator), Kind.NUMBER)
+        try:
+            return Term(quoting.double(value), Kind.NUMBER)
+        except OverflowError:
+            raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
+
+    def _boolean(self, node: exp.Boolean, depth: int) -> Term:
+        return Term("TRUE" if node.this else "FALSE", Kind.BOOLEAN)
+
+    def _null(self, node: exp.Null, depth: int) -> Term:
+        return Term("NULL", Kind.NULL)
+
+    def _negative(self, node: exp.Neg, depth: int) -> Term:
+        if isinstance(node.this, exp.Literal):
+            return Term(f"(-{self._of_kind(node.this, Kind.NUMBER, depth)})", Kind.NUMBER)
+        return Term(f"(- {self._double(node.this, depth)})", Kind.NUMBER)
+
+    def _comparison(self, node: exp.Expression, depth: int) -> Term:
+        self._known_args(node, "this", "expression")
+        check_never_true(node, self.place)
+        sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
+        left, right = self._same_kind(sides)
+        check_declared(self.table, node.this, [node.expression], self.place)
+        check_declared(self.table, node.expression, [node.this], self.place)
+        return Term(f"({left.sql} {COMPARISONS[type(node)]} {right.sql})", Kind.BOOLEAN)
+
+    def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
+        # In DOUBLE nothing overflows into an error: too large is infinity, and that compares.
+        left, right = (self._double(side, depth) for side in (node.this, node.expression))
+        if isinstance(node, DIVISIONS):
+            right = f"nullif({right}, 0)"
+        else:
+            self._known_args(node, "this", "expression")
+        return Term(f"({left} {ARITHMETIC[type(node)]} {right})", Kind.NUMBER)
+
+    def _double(self, node: exp.Expression, depth: int) -> str:
+        return f"CAST({self._of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"
+
+    def _logic(self, node: exp.Expression, depth: int) -> Term:
+        # Long chains lean to the left; they are walked flat, so that depth counts real nesting.
+        word = "AND" if isinstance(node, exp.And) else "OR"
+        sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in flat(node)]
+        return Term("(" + f" {word} ".join(sides) + ")", Kind.BOOLEAN)
+
+    def _not(self, node: exp.Not, depth: int) -> Term:
+        return Term(f"(NOT {self._of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
+
+    def _is(self, node: exp.Is, depth: int) -> Term:
+        self._known_args(node, "this", "expression")
+        inner, other = self.term(node.this, depth + 1), node.expression
+        if isinstance(other, exp.Null):
+            return Term(f"({inner.sql} IS NULL)", Kind.BOOLEAN)
+        if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
+            word = "TRUE" if other.this else "FALSE"
+            return Term(f"({inner.sql} IS {word})", Kind.BOOLEAN)
+        raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
+
+    def _between(self, node: exp.Between, depth: int) -> Term:
+        self._known_args(node, "this", "low", "high")
+        parts = [node.this, node.args["low"], node.args["high"]]
+        value, low, high = self._same_kind([self.term(part, depth + 1) for part in parts])
+        return Term(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", Kind.BOOLEAN)
+
+    def _in(self, node: exp.In, depth: int) -> Term:
+        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            raise QueryError("DP-WHERE-002", place=self.place)
+        parts = [node.this, *node.expressions]
+        if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
+            raise QueryError("DP-WHERE-006", place=self.place, what="in without constants")
+        value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
+        check_declared(self.table, node.this, node.expressions, self.place)
+        return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
+
+    def _like(self, node: exp.Expression, depth: int) -> Term:
+        self._known_args(node, "this", "expression", "negate")
+        if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+            raise QueryError("DP-WHERE-006", place=self.place, what="like without a constant")
+        value = self._of_kind(node.this, Kind.TEXT, depth)
+        word = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
+        word = f"NOT {word}" if node.args.get("negate") else word
+        return Term(f"({value} {word} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
+
+    def _case(self, node: exp.Case, depth: int) -> Term:
+        self._known_args(node, "ifs", "default")
+        branches = node.args.get("ifs") or []
+        conditions = [self._of_kind(branch.this, Kind.BOOLEAN, depth) for branch in branches]
+        results = [self.term(branch.args["true"], depth + 1) for branch in branches]
+        default = node.args.get("default") or exp.Null()
+        results = self._same_kind([*results, self.term(default, depth + 1)])
+        arms = zip(conditions, results, strict=False)
+        body = " ".join(f"WHEN {condition} THEN {result.sql}" for condition, result in arms)
+        return Term(f"(CASE {body} ELSE {results[-1].sql} END)", kind_of(results))
+
+    def _if(self, node: exp.If, depth: int) -> Term:
+        self._known_args(node, "this", "true", "false")
+        condition = self._of_kind(node.this, Kind.BOOLEAN, depth)
+        sides = [node.args["true"], node.args.get("false") or exp.Null()]
+        then, other = self._same_kind([self.term(side, depth + 1) for side in sides])
+        sql = f"(CASE WHEN {condition} THEN {then.sql} ELSE {other.sql} END)"
+        return Term(sql, kind_of([then, other]))
+
+    def _choice(self, node: exp.Expression, depth: int) -> Term:
+        self._known_args(node, "this", "expressions", "ignore_nulls")
+        parts = [self.term(part, depth + 1) for part in (node.this, *node.expressions)]
+        parts = self._same_kind(parts)
+        return Term(f"{CHOICES[type(node)]}({', '.join(p.sql for p in parts)})", kind_of(parts))
+
+    def _nullif(self, node: exp.Nullif, depth: int) -> Term:
+        parts = [self.term(part, depth + 1) for part in (node.this, node.expression)]
+        value, other = self._same_kind(parts)
+        return Term(f"nullif({value.sql}, {other.sql})", kind_of([value, other]))
+
+    def _function(self, node: exp.Expression, depth: int) -> Term:
+        self._known_args(node, "this")
+        name, wants, gives = FUNCTIONS[type(node)]
+        inner = self._of_kind(unwrapped(node.this), wants, depth)
+        if wants is Kind.NUMBER:
+            inner = f"CAST({inner} AS DOUBLE)"
+        return Term(f"{name}({inner})", gives)
+
+    def _part(self, node: exp.Expression, depth: int) -> Term:
+        """Allow substr and left with constant places, from 1."""
+        self._known_args(node, "this", "start", "length", "expression")
+        value = self._of_kind(node.this, Kind.TEXT, depth)
+        length = node.args.get("length") or node.args.get("expression")
+        places = [node.args.get("start") or exp.Literal.number(1)]
+        places += [] if length is None else [length]
+        for place in places:
+            whole = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
+            if not whole or not 0 < int(place.name[:9]) <= LONGEST_PART:
+                raise QueryError("DP-WHERE-006", place=self.place, what="part of no constant place")
+        return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
+
+    def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
+        """Allow date_diff('day', from, to): days between any two dates are a 64-bit number."""
+        self._known_args(node, "this", "expression", "unit", "date_part_boundary")
+        if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
+            raise QueryError("DP-WHERE-006", place=self.place, what="date_diff but of days")
+        last, first = (unwrapped(side) for side in (node.this, node.expression))
+        days = [self._day(side, depth) for side in (first, last)]
+        return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
+
+    def _day(self, node: exp.Expression, depth: int) -> str:
+        if isinstance(node, exp.Literal) and node.is_string:
+            return self._as_time(self.term(node, depth + 1), Kind.DATE).sql
+        return f"CAST({self._of_kind(node, Kind.DATE, depth)} AS DATE)"
+
+    def _starts_with(self, node: exp.StartsWith, depth: int) -> Term:
+        parts = [self._of_kind(p, Kind.TEXT, depth) for p in (node.this, node.expression)]
+        return Term(f"starts_with({', '.join(parts)})", Kind.BOOLEAN)
+
+    def _trim(self, node: exp.Trim, depth: int) -> Term:
+        self._known_args(node, "this")
+        return Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
+
+    def _dated(self, node: exp.Cast, depth: int) -> Term:
+        """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot reads as casts."""
+        wanted = TIMELY.get(node.to.this.value if node.to.this else "")
+        if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
+            raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
+        return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), wanted)

@@ -1,0 +1,41 @@
+"""What predicates, expressions and queries share, without the SQL parser that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A checked predicate: SQL over the typed columns of one table, and the columns it reads."""
+
+    sql: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A checked expression: SQL over typed columns, what it reads, the engine's type of it."""
+
+    sql: str
+    columns: tuple[str, ...]
+    physical: str
+
+
+Formulas = Mapping[str, Formula]
+"""The expressions of computed columns, by name."""
+
+
+def unknown_column(table: Table, column: str) -> dict[str, Any]:
+    """Return the fields of an unknown-column message."""
+    return {
+        "table": table.name,
+        "column": column,
+        "nearest": nearest(column, table.columns),
+        "known": ", ".join(table.columns),
+    }

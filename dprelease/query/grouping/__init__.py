@@ -1,0 +1,1 @@
+"""Keys that rows are grouped by: public, private, or of tables that agree."""

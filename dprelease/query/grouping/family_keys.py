@@ -1,0 +1,150 @@
+"""The keys of tables that agree: levels of areas, attributes, and the finest cells of all.
+
+Rows are read from the last level of areas alone. Those above follow from where its values are
+declared to lie, so no row can contradict itself, and every table is a sum of the finest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
+from dprelease.query.grouping.places import Places
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn
+from dprelease.schema.release import QuerySpec
+from dprelease.schema.table import Table
+
+MOST_FINEST = 2**62
+"""Cells that have a number: hashes of cells and places in SQL are 64-bit integers."""
+
+Refuse = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyKeys:
+    """Levels of areas by column, and the finest cells: the last level, then every attribute."""
+
+    levels: Mapping[str, Key]
+    finest: KeySpace
+
+    def within(self, keys: KeySpace) -> tuple[int, int]:
+        """Return how many finest cells there are, and the most that lie in one cell of a table."""
+        of_table = {key.read_from: key for key in keys.keys}
+        most = 1
+        for key in self.finest.keys:
+            coarser = of_table.get(key.column)
+            if coarser is None:
+                most *= key.size
+            elif coarser.column != key.column:
+                most *= coarser.ancestors.most_alike
+        return self.finest.size, most
+
+
+def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
+    """Return the keys of the tables that a query with `consistent` stands for.
+
+    What can't be is refused, by the place of keys below the query; unknown columns, and those that
+    can't be keys, are left to whoever makes each table's keys.
+    """
+    levels = _levels(asked, table.columns, refuse)
+    attributes = dict.fromkeys(key for keys in asked.attributes_asked for key in keys)
+    columns = dict(table.columns)
+    if asked.histogram is not None:
+        attributes[asked.histogram.key] = None
+        columns[asked.histogram.key] = asked.histogram.cut
+    _refuse_overlaps(asked, list(attributes), columns, refuse)
+    made = [key_of(name, columns[name]) for name in attributes if name in columns]
+    keys = [key for key in made if isinstance(key, Key)]
+    finest = KeySpace((*[*levels.values()][-1:], *keys))
+    if finest.size > MOST_FINEST:
+        refuse("DP-CONSIST-004", "consistent", cells=finest.size, limit=MOST_FINEST)
+    return FamilyKeys(levels, finest)
+
+
+def _levels(asked: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
+    """Return the keys of areas by column; fewer if there are findings."""
+    declared: list[CategoryColumn] = []
+    for i, name in enumerate(asked.hierarchy):
+        column = columns.get(name)
+        if column is None:
+            return {}  # told with the tables that have it as a key
+        if not isinstance(column, CategoryColumn) or column.values is None:
+            refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason="it is no category")
+            return {}
+        above = asked.hierarchy[i - 1] if i else None
+        if above is not None and above not in _above(name, columns):
+            reason = f"its values are not declared to lie within those of '{above}'"
+            refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason=reason)
+            return {}
+        declared.append(column)
+    return _keys(asked.hierarchy, declared, columns) if declared else {}
+
+
+def _keys(
+    names: Sequence[str], declared: Sequence[CategoryColumn], columns: Mapping[str, Column]
+) -> dict[str, Key]:
+    leaf = names[-1]
+    ancestors = Places(range(len(declared[-1].values or ())))
+    keys: dict[str, Key] = {}
+    for i in reversed(range(len(names))):
+        made = key_of(names[i], declared[i])
+        if isinstance(made, str):
+            raise TypeError("a category can be a key")
+        inside = [0] * made.size if i == 0 else _positions(names[i], names[i - 1], columns)
+        parents = Places(inside)
+        if i < len(names) - 1:  # no row is read from it
+            made = replace(made, nulls=None, others=None)
+        keys[names[i]] = replace(made, level=i + 1, parents=parents, leaf=leaf, ancestors=ancestors)
+        ancestors = Places(parents[place] for place in ancestors)
+    return {name: keys[name] for name in names}
+
+
+def _above(name: str, columns: Mapping[str, Column]) -> list[str]:
+    """Return the columns that a column lies within, the nearest first."""
+    found: list[str] = []
+    column: Column | None = columns[name]
+    while isinstance(column, CategoryColumn) and column.within is not None:
+        found.append(column.within)
+        column = columns.get(column.within)
+    return found
+
+
+def _positions(name: str, above: str, columns: Mapping[str, Column]) -> Sequence[int]:
+    """Return where among the values of `above` each value of a column lies."""
+    positions: Sequence[int] = ()
+    for low in (name, *_above(name, columns)):
+        if low == above:
+            break
+        part = columns[low]
+        whole = columns[getattr(part, "within", None) or ""]
+        if not isinstance(part, CategoryColumn) or not isinstance(whole, CategoryColumn):
+            raise TypeError("areas are categories")
+        at = {value: i for i, value in enumerate(whole.values or ())}
+        lies = [at[area] for area in part.above]
+        positions = [lies[place] for place in positions] if positions else lies
+    return positions
+
+
+def _refuse_overlaps(
+    asked: QuerySpec, attributes: Sequence[str], columns: Mapping[str, Column], refuse: Refuse
+) -> None:
+    """Refuse keys that say something of each other: areas of one tree, cuts of one number."""
+    leaf = asked.hierarchy[-1] if asked.hierarchy and asked.hierarchy[-1] in columns else None
+    lies = set() if leaf is None else {*_above(leaf, columns)}
+    seen: dict[str, str] = {}
+    for name in attributes:
+        if name not in columns:
+            continue  # told with the tables that have it as a key
+        column = columns[name]
+        within = {*_above(name, columns)}
+        other = seen.setdefault(column.cut if isinstance(column, CutColumn) else name, name)
+        if other != name:
+            reason = f"it and '{other}' are made of the same number"
+        elif name in lies or leaf in within:
+            reason = f"it and '{leaf}' are areas of one tree"
+        elif within & {*attributes}:
+            reason = f"it lies within '{min(within & {*attributes})}'"
+        else:
+            continue
+        refuse("DP-CONSIST-002", *asked.place_of_key(name), column=name, reason=reason)

@@ -1,0 +1,223 @@
+"""Records that are published one by one: which columns, on which values, with which sensitivity.
+
+In the local model neighbours differ in what one record says, and nothing else of the data is
+protected: not the number of records, not their order. So nothing of a record may decide whether it
+is published: there is no predicate, and whoever has no declared value gets a declared one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.errors import DpReleaseError, QueryError, raise_all
+from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
+from dprelease.query.aggregates.sum import Sum
+from dprelease.query.expressions.used_columns import unknown_column
+from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    CutColumn,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    expression_of,
+)
+from dprelease.schema.field_types import DROP
+from dprelease.schema.load import Declaration, Declared
+from dprelease.schema.mechanism import MechanismSpec
+from dprelease.schema.release_parts.records import RecordColumnSpec, RecordsSpec
+
+RESPONSE = "randomized_response"
+MOST_VALUES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumn:
+    """One column to publish: numbers on a lattice, or one of public values.
+
+    `key`: the public values; None for numbers. `measurement`: numbers low..high in lattice
+    steps, or the places 0..n-1 of the values, and how far one record can move them.
+    """
+
+    measurement: Measurement
+    low: int
+    high: int
+    key: Key | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name, in the table and in what is published."""
+        return self.measurement.name
+
+    @property
+    def values(self) -> int:
+        """Return how many values a record can have."""
+        return self.high - self.low + 1
+
+    @property
+    def is_response(self) -> bool:
+        """Return whether one of the values is answered, instead of a number with noise."""
+        return self.measurement.mechanism.name == RESPONSE
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of one table; `query` has their columns as measurements, for plan and ledger."""
+
+    query: Query
+    columns: tuple[RecordColumn, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the name of what is published."""
+        return self.query.name
+
+    @property
+    def declared(self) -> Declared:
+        """Return the table."""
+        return self.query.declared
+
+
+def resolve_records(declaration: Declaration) -> tuple[Records, ...]:
+    """Return the records of a release of mode `local`, in declared order.
+
+    Raises
+    ------
+    QueryError, Findings
+        DP-LOCAL-001 to 006 and DP-QUERY-001, every finding together.
+    """
+    errors: list[DpReleaseError] = []
+    if declaration.spec.budget.neighbours is not Neighbours.REPLACE:
+        errors.append(QueryError("DP-LOCAL-001", place=declaration.place("budget")))
+    records = []
+    for name, asked in declaration.spec.records.items():
+        resolver = _Resolver(declaration, name, declaration.tables[asked.source], errors)
+        records.append(resolver.records(asked))
+    raise_all(errors)
+    return tuple(records)
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    declaration: Declaration
+    name: str
+    declared: Declared
+    errors: list[DpReleaseError]
+
+    def records(self, asked: RecordsSpec) -> Records:
+        table = self.declared.table
+        if table.unit.id is not None:
+            self._refuse("DP-LOCAL-002", "from", table=table.name, id=table.unit.id)
+        columns = []
+        for name, spec in asked.columns.items():
+            if name not in table.columns:
+                self._refuse("DP-QUERY-001", "columns", name, **unknown_column(table, name))
+                continue
+            column = self._column(name, table.columns[name], spec)
+            if column is not None:
+                columns.append(column)
+        query = Query(
+            name=self.name,
+            declared=self.declared,
+            predicate=None,
+            keys=KeySpace(()),
+            unit=PrivacyUnit(),
+            neighbours=Neighbours.REPLACE,
+            measurements=tuple(column.measurement for column in columns),
+            columns=(),
+        )
+        return Records(query, tuple(columns))
+
+    def _refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
+        place = self.declaration.place("records", self.name, *keys)
+        self.errors.append(QueryError(code, place=place, **fields))
+
+    def _column(self, name: str, column: Column, spec: RecordColumnSpec) -> RecordColumn | None:
+        keys = ("columns", name)
+        open_keys = _dropped(column)
+        asked = spec.mechanism or _default(column, self.declaration.spec.mechanism)
+        resolved: RecordColumn | str
+        read = self.declared.table.columns[column.cut] if isinstance(column, CutColumn) else column
+        if expression_of(read) is not None:
+            self._refuse("DP-LOCAL-004", *keys, column=name, reason="it is computed from others")
+            return None
+        if isinstance(column, IntegerColumn | NumberColumn):
+            resolved = _number(name, column, asked, spec)
+        else:
+            resolved = _value(name, column, asked, spec)
+        if isinstance(resolved, str):
+            self._refuse("DP-LOCAL-004", *keys, column=name, reason=resolved)
+            return None
+        if open_keys:
+            self._refuse("DP-LOCAL-003", *keys, column=name, keys=" and ".join(open_keys))
+        if resolved.key is not None and not resolved.is_response:
+            kind, known = "public values, not numbers", RESPONSE
+            self._refuse(
+                "DP-LOCAL-005", *keys, column=name, kind=kind, mechanism=asked.name, known=known
+            )
+            return None
+        if resolved.values < 2 or (resolved.is_response and resolved.values > MOST_VALUES):
+            count = f"{resolved.values:,}"
+            self._refuse("DP-LOCAL-006", *keys, column=name, found=count, limit=f"{MOST_VALUES:,}")
+            return None
+        return resolved
+
+
+def _default(column: Column, default: MechanismSpec) -> MechanismSpec:
+    """Return the release's mechanism for numbers, randomized response for everything else."""
+    numbers = isinstance(column, IntegerColumn | NumberColumn)
+    return default if numbers else MechanismSpec(name=RESPONSE)
+
+
+def _dropped(column: Column) -> list[str]:
+    """Return the keys by which a column drops records."""
+    names = (
+        ["`nulls`", "`others`"] if isinstance(column, CategoryColumn | CutColumn) else ["`nulls`"]
+    )
+    return [name for name in names if getattr(column, name.strip("`"), DROP) == DROP]
+
+
+def _number(
+    name: str, column: IntegerColumn | NumberColumn, asked: MechanismSpec, spec: RecordColumnSpec
+) -> RecordColumn | str:
+    lattice = column.lattice
+    if lattice is None:
+        return "it has no bounds"
+    aggregate = Sum.of(name, lattice)
+    # Randomized response moves a value to any other: how far apart they are does not matter.
+    shift = 1 if asked.name == RESPONSE else max(1, lattice.upper - lattice.lower)
+    measurement = _measurement(name, aggregate, shift, column.unit or "", asked, spec)
+    return RecordColumn(measurement, lattice.lower, lattice.upper)
+
+
+def _value(
+    name: str, column: Column, asked: MechanismSpec, spec: RecordColumnSpec
+) -> RecordColumn | str:
+    if not isinstance(column, BooleanColumn | CategoryColumn | CutColumn | DateColumn):
+        return f"a column of type {getattr(column, 'type', 'cut')} has no public values"
+    key = key_of(name, column)
+    if isinstance(key, str):
+        return key
+    count = len(key.values)
+    measurement = _measurement(name, Sum(name, 0, count - 1, Fraction(1)), 1, "", asked, spec)
+    return RecordColumn(measurement, 0, count - 1, key)
+
+
+def _measurement(
+    name: str, aggregate: Sum, shift: int, unit: str, asked: MechanismSpec, spec: RecordColumnSpec
+) -> Measurement:
+    return Measurement(
+        name=name,
+        aggregate=aggregate,
+        sensitivity=Sensitivity(1, (Move(shift, 1),)),
+        unit=unit,
+        mechanism=asked,
+        weight=spec.weight,
+        asked_by=name,
+    )

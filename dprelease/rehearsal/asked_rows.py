@@ -1,0 +1,79 @@
+"""What a command asks of a rehearsal: rows of tables, and public files that stand in for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dprelease.errors import DeclarationError
+from dprelease.schema.load import Declaration
+from dprelease.schema.model import shortened
+from dprelease.schema.rehearsal_form import MOST_ROWS
+
+Words = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int | Path | None
+
+
+def rows_asked(declaration: Declaration, asked: Words) -> dict[str, int]:
+    """Return how many rows tables shall have, by name: `N` for all about people, or `table=N`.
+
+    Raises
+    ------
+    DeclarationError
+        DP-REHEARSE-002 for what is no number of rows, or of no table.
+    """
+    about_people = [name for name, d in declaration.tables.items() if not d.table.public]
+    rows: dict[str, int] = {}
+    for name, written in _pairs(asked):
+        text = written.replace(",", "").replace("_", "")
+        known = name is None or name in declaration.tables
+        if not known or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_ROWS:
+            found = written if name is None else f"{name}={written}"
+            tables = ", ".join(declaration.tables)
+            raise DeclarationError("DP-REHEARSE-002", found=shortened(found), known=tables)
+        for table in about_people if name is None else [name]:
+            if name is not None or table not in rows:
+                rows[table] = int(text)
+    return rows
+
+
+def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
+    """Return which files stand in for tables, by name: `FILE=table`, or `FILE` for the only one.
+
+    Raises
+    ------
+    DeclarationError
+        DP-REHEARSE-003 for a file of no table.
+    """
+    files: dict[str, Path] = {}
+    for name, written in _pairs(asked, file_first=True, known=[*declaration.tables]):
+        about_people = [n for n, d in declaration.tables.items() if not d.table.public]
+        problem = ""
+        if name is None and len(about_people) != 1:
+            problem = f"say for which table, as FILE=table; there are {', '.join(about_people)}"
+        table = name or about_people[0]
+        if not problem and table not in declaration.tables:
+            problem = f"there is no such table; there are {', '.join(declaration.tables)}"
+        elif not problem and table in files:
+            problem = "another file stands in for it already"
+        if problem:
+            file, asked_of = shortened(Path(written).name), name or "?"
+            raise DeclarationError("DP-REHEARSE-003", file=file, table=asked_of, problem=problem)
+        files[table] = Path(written)
+    return files
+
+
+def _pairs(
+    asked: Words, *, file_first: bool = False, known: Sequence[str] = ()
+) -> Iterator[tuple[str | None, str]]:
+    """Yield tables, None for all, and what is asked of them."""
+    if isinstance(asked, Mapping):
+        yield from ((str(name), str(value)) for name, value in asked.items())
+        return
+    words = [asked] if isinstance(asked, str | int | Path) else list(asked or ())
+    for word in map(str, words):
+        left, equals, right = word.rpartition("=") if file_first else word.partition("=")
+        if file_first:
+            is_table = bool(equals) and right in known
+            yield (right, left) if is_table else (None, word)
+        else:
+            yield (left, right) if equals else (None, word)

@@ -1,0 +1,139 @@
+"""Rehearsals from Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
+from dprelease.rehearsal.asked_rows import Words, files_asked, rows_asked
+from dprelease.rehearsal.run import rehearse as run
+from dprelease.release.api import Release, read_release
+from dprelease.tables import formats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A release that was rehearsed, in its `folder`."""
+
+    folder: Path
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Return each published table beside the truth, by name; read when it is asked for."""
+        return _Frames(self.folder / TRUTH)
+
+    @property
+    def errors(self) -> pd.DataFrame:
+        """Return how far the published values are from the truth.
+
+        A row for each column of each table and class of cells, by the rows that they really have;
+        where `rows` is "all", of all cells.
+        """
+        import pandas as pd
+
+        told = json.loads((self.folder / ERRORS).read_bytes())
+        return pd.DataFrame([row for column in told for row in rows_of(column)])
+
+
+def rows_of(column: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the errors of one column as rows: of each class of cells, then of all."""
+    named = {name: column[name] for name in ("table", "column", "unit")}
+    shared = {name: column[name] for name in ("confidence", "expected")}
+    figures = column.keys() - {*named, *shared, "classes"}
+    for one in (*column["classes"], {"rows": "all", **{n: column[n] for n in figures}}):
+        yield {**named, "rows": one["rows"], **{n: one[n] for n in FIGURES}, **shared}
+
+
+FIGURES = (
+    "cells",
+    "empty",
+    "mean_absolute_error",
+    "bias",
+    "root_mean_square_error",
+    "largest_error",
+    "covered",
+    "cut",
+)
+
+
+class _Frames(Mapping[str, Any]):
+    """The truths of a folder as frames, by the name of the published table."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        if name not in set(self):
+            raise KeyError(name)
+        frame: pd.DataFrame = formats.PUBLISHED.read(
+            self._folder / formats.file_of(name)
+        ).to_pandas()
+        return frame
+
+    def __iter__(self) -> Iterator[str]:
+        for path in sorted(self._folder.rglob(formats.file_of("*"))):
+            name = path.relative_to(self._folder).with_suffix("").as_posix()
+            if not name.startswith("people/"):
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def rehearse(
+    release: str | Path | Release,
+    *,
+    rows: Words = None,
+    on: Words = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    variables: Mapping[str, object] | None = None,
+) -> Rehearsal:
+    """Run a whole release on invented people, and tell how far it is from the truth about them.
+
+    No declared source is opened and nothing is charged: tables, errors and margins are seen before
+    any record is touched. What is written is marked in its manifest and in every file as a
+    rehearsal, which no command takes for a release.
+
+    Parameters
+    ----------
+    release
+        A release, or the file that declares it.
+    rows
+        How many rows are invented: a number, or numbers by table. Without it the tables' declared
+        `rehearsal: {rows: ...}` or `size`, else 100,000.
+    on
+        A public file that stands in for the only table about people, or files by table.
+    output
+        The folder; by default one beside the declared output, which ends with `-rehearsal`.
+    overwrite
+        Whether a rehearsal that is there is replaced; a release never is.
+    variables
+        Of the release file, where it is read here.
+
+    Raises
+    ------
+    DeclarationError
+        DP-REHEARSE-001 to 003 for what can't be rehearsed so.
+    OutputError
+        DP-REHEARSE-004 for a folder that holds a release; as any run.
+    DpReleaseError
+        As `read_release` and `Release.plan`.
+    """
+    asked = release if isinstance(release, Release) else read_release(release, variables=variables)
+    declaration = asked.declaration
+    folder = run(
+        declaration,
+        output=None if output is None else Path(output),
+        overwrite=overwrite,
+        on=files_asked(declaration, on),
+        rows=rows_asked(declaration, rows),
+    )
+    return Rehearsal(folder)

@@ -1,0 +1,95 @@
+"""The steps of a local run: the same as of any release, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from dprelease.documents import local_manifest as manifest
+from dprelease.documents.described import Described
+from dprelease.documents.manifest import sha256
+from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.said_records import field_notes
+from dprelease.errors import RunState
+from dprelease.exact.answering import Recording
+from dprelease.exact.engines import frame_of, open_engine
+from dprelease.exact.settings import Settings
+from dprelease.noise.noised_records import perturb_records
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.planning.local_plan import LocalPlan, prepare_local
+from dprelease.query.local_records import Records
+from dprelease.release.execute import publishing
+from dprelease.schema.load import Declaration
+from dprelease.tables.field_notes import noted
+from dprelease.tables.formats import write_table
+from dprelease.tables.record_table import records_to_arrow
+
+
+def run_local(
+    declaration: Declaration,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    bits: BitSource | None,
+    frames: Mapping[str, object],
+    progress: Callable[[str], None],
+    state: RunState | None,
+) -> Path:
+    """Publish noised records and return their folder; raises as `pipeline.run`."""
+    plan, described = prepare_local(declaration), Described(declaration.spec)
+    source = bits or Entropy()
+    queries = [part.query for part in plan.records]
+    names = [part.name for part in plan.records]
+    draft = manifest.build(
+        declaration, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0), None
+    )
+    with publishing(
+        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
+    ) as release:
+        digests: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+        with ExitStack() as stack:
+            engines = _opened(declaration, plan, frames, stack)
+            release.read()
+            for part in plan.records:
+                progress(part.name)
+                engine = engines[part.declared.table.name]
+                told = described.records(part)
+                digest, size = _publish_records(engine, part, plan, source, told, release.folder)
+                digests[part.name], sizes[part.name] = digest, size
+        progress("manifest")
+        charged = release.charged.to_json()
+        release.publish(manifest.build(declaration, plan, digests, sizes, charged))
+    return release.claim.target
+
+
+def _opened(
+    declaration: Declaration, plan: LocalPlan, frames: Mapping[str, object], stack: ExitStack
+) -> dict[str, Recording]:
+    """Return the engine of each table, whose columns serve all that is asked of it."""
+    opened: dict[str, Recording] = {}
+    for part in plan.records:
+        name = part.declared.table.name
+        if name not in opened:
+            frame = frame_of(part.declared.table, frames)
+            engine = open_engine(part.declared, frame, Settings.of(declaration))
+            opened[name] = stack.enter_context(engine)
+        opened[name].compile_records(part)  # a missing column is refused without a charge
+    return opened
+
+
+def _publish_records(
+    engine: Recording,
+    part: Records,
+    plan: LocalPlan,
+    bits: BitSource,
+    told: TableMetadata,
+    folder: Path,
+) -> tuple[str, int]:
+    """Write one file of noised records; return its digest and the number of records."""
+    exact = engine.records(part)
+    noisy = perturb_records(exact, plan.of_records(part.name), bits)
+    path = folder / told.file
+    write_table(noted(records_to_arrow(noisy, part.columns), field_notes(told)), path)
+    return sha256(path.read_bytes()), exact.size

@@ -1,0 +1,91 @@
+"""One query published by batches of cells, in a memory that does not grow with their number.
+
+True vectors are held whole (see `exact/results/vectors.py`), and so are choices and private keys.
+Noise, post-processing and Arrow arrays are made a batch at a time in one worker thread, while the
+batch before is being encoded and written. All that draws randomness or works with balls is in that
+thread: one stream of bits in one order, whatever the threads' timing, and one precision context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from dprelease.exact.answering import Answering, Spreading
+from dprelease.noise.noised_answers import answered
+from dprelease.noise.noised_vectors import NoisyTable, perturbed
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.plan import PlannedColumn
+from dprelease.tables.formats import ROW_GROUP
+from dprelease.tables.published_tables import Tables
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pyarrow as pa
+
+
+Made = TypeVar("Made")
+
+
+class Shown(Protocol):
+    """What makes Arrow tables of noised cells, batch after batch."""
+
+    def of(self, noisy: NoisyTable) -> pa.Table:
+        """Return the table of the cells that follow."""
+        ...
+
+
+@contextmanager
+def streaming(
+    engine: Answering,
+    columns: Sequence[PlannedColumn],
+    bits: BitSource,
+    most: int = ROW_GROUP,
+    shown: Callable[[Sequence[PlannedColumn]], Shown] = Tables,
+) -> Iterator[Iterator[pa.Table]]:
+    """Yield the table of one query as tables of `most` rows, in key order.
+
+    All planned columns of the query are given. `shown` makes of noised integers what is written:
+    the published columns, or the measurements themselves. Put together the tables are what
+    `answered` and `shown` make, to the bit, for the same stream of bits. On leaving no thread is
+    left running.
+
+    Raises
+    ------
+    DataError
+        As `Engine.run`.
+    """
+    if columns[0].query.private is not None or isinstance(engine, Spreading):
+        answer = answered(engine, columns, bits)
+        yield iter([shown(answer.columns).of(answer.noisy)])
+        return
+    exact = engine.run(columns[0].query)
+    tables = shown(columns)
+    chunks = (tables.of(noisy) for noisy in perturbed(exact, columns, bits, most))
+    if exact.size <= most:
+        yield chunks
+        return
+    with ahead(chunks, "dprelease-noise") as made:
+        yield made
+
+
+@contextmanager
+def ahead(chunks: Iterator[Made], name: str) -> Iterator[Iterator[Made]]:
+    """Yield what is made chunk by chunk, the next one in a thread of that name meanwhile.
+
+    All of it is made in that one thread, and none is left running.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, name) as worker:
+        yield _one_ahead(chunks, worker)
+
+
+def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[Made]:
+    """Yield chunks, the next one being made meanwhile."""
+    coming = worker.submit(next, chunks, None)
+    while (table := coming.result()) is not None:
+        coming = worker.submit(next, chunks, None)
+        yield table

@@ -1,0 +1,1 @@
+"""How good published numbers are: expected and true errors, totals that disagree."""

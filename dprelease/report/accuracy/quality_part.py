@@ -1,0 +1,390 @@
+"""What a report says of quality: expected errors, what is published, and a rehearsal's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from dprelease.report.accuracy.bias import bias_at_zero
+from dprelease.report.accuracy.quality import ColumnQuality
+from dprelease.report.accuracy.quality_pictures import (
+    bias_pictures,
+    error_pictures,
+    simulated_pictures,
+    size_pictures,
+)
+from dprelease.report.accuracy.totals import Disagreement
+from dprelease.report.accuracy.true_errors import Simulated
+from dprelease.report.facts import Facts
+from dprelease.report.named import Names
+from dprelease.report.pictures import Gallery, Picture
+from dprelease.report.safe import shown
+from dprelease.report.spoken import Words, three, three_up
+
+SimulatedErrors = Mapping[tuple[str, str], Simulated]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of the page: its caption, its heads, and its rows; the first cell heads a row."""
+
+    caption: Markup
+    heads: list[Markup]
+    rows: list[list[Markup]]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What stands under quality, ready to be put into the page."""
+
+    tables: list[Rows]
+    notes: list[Markup]
+    errors: list[Picture]
+    sizes: list[Picture]
+    impossible: list[Markup]
+    totals: list[Markup]
+    disagreeing: Rows | None
+    bias: list[Markup]
+    lifted: list[Rows]
+    simulated: list[Markup]
+    compared: Rows | None
+    simulated_pictures: list[Picture] = field(default_factory=list)
+    bias_pictures: list[Picture] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What all parts of quality are told with; `most`: how many rows a table or picture has."""
+
+    facts: Facts
+    words: Words
+    names: Names
+    gallery: Gallery
+    most: int
+
+    def cells(self, *texts: object) -> list[Markup]:
+        """Return a row of a table."""
+        return [
+            text if isinstance(text, Markup) else Markup.escape(shown(str(text))) for text in texts
+        ]
+
+
+def quality_part(
+    told: Told,
+    columns: Sequence[ColumnQuality],
+    disagreements: tuple[Sequence[Disagreement], int],
+    simulated: SimulatedErrors | None,
+) -> Quality:
+    """Return what is said of quality."""
+    found, left = disagreements
+    return Quality(
+        tables=_tables(told, columns),
+        notes=_notes(told, columns),
+        errors=error_pictures(told, columns),
+        sizes=size_pictures(told, columns),
+        impossible=_impossible(told, columns),
+        totals=_totals(told, found, left),
+        disagreeing=_disagreeing(told, found),
+        bias=_bias(told, columns),
+        lifted=_lifted(told, columns),
+        simulated=[told.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")],
+        compared=None if simulated is None else _compared(told, columns, simulated),
+        simulated_pictures=[]
+        if simulated is None
+        else simulated_pictures(told, columns, simulated),
+        bias_pictures=[] if simulated is None else bias_pictures(told, columns, simulated),
+    )
+
+
+def _heads(told: Told, *names: str) -> list[Markup]:
+    return [told.words.say(name) for name in names]
+
+
+COLUMNS = (
+    "quality.head.table",
+    "quality.head.column",
+    "quality.head.cells",
+    "quality.head.margin",
+    "quality.head.wide",
+    "quality.head.limit",
+    "quality.head.negative",
+    "quality.head.empty",
+)
+
+
+def _tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
+    """Return every column by itself, or the sums of all and those with the widest margins."""
+    if not columns:
+        return []
+    heads = _heads(told, *COLUMNS)
+    if len(columns) <= told.most:
+        caption = told.words.say("quality.table")
+        return [Rows(caption, heads, [_column_row(told, one) for one in columns])]
+    widest = sorted(columns, key=lambda one: -(one.wide or 0.0))[: told.most]
+    number = told.words.number
+    part = told.words.say("quality.table.part", shown=number(len(widest)), all=number(len(columns)))
+    return [
+        Rows(
+            told.words.say("quality.groups"),
+            _heads(
+                told,
+                "quality.head.table",
+                "quality.head.column",
+                "quality.head.tables",
+                "quality.head.cells",
+                "quality.head.margin",
+                "quality.head.wide",
+                "quality.head.negative",
+            ),
+            [_group_row(told, group) for group in grouped(columns)[: told.most]],
+        ),
+        Rows(part, heads, [_column_row(told, one) for one in widest]),
+    ]
+
+
+def grouped(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]:
+    """Return columns of one name that one query asks for, of what was made of them alike."""
+    groups: dict[tuple[str, str, str], list[ColumnQuality]] = {}
+    for one in columns:
+        made = one.table.name.rpartition("/")[0]
+        groups.setdefault((made, one.table.query, one.column.name), []).append(one)
+    return list(groups.values())
+
+
+def group_name(group: Sequence[ColumnQuality]) -> str:
+    """Return what a group of columns is called: its query, below what was made."""
+    made = group[0].table.name.rpartition("/")[0]
+    query = group[0].table.query
+    return f"{made}/{query}" if made else query
+
+
+def _column_row(told: Told, one: ColumnQuality) -> list[Markup]:
+    words, counted = told.words, one.counted
+    margin = margin_words(told.words, [one])
+    limit = ""
+    if one.limit is not None:
+        size = (
+            f"{words.exactly(one.limit)} {one.column.unit}".strip()
+            if one.absolute
+            else words.plain("quality.limit.relative", limit=words.percent(float(one.limit)))
+        )
+        limit = words.say("quality.limit", part=words.percent(one.above_limit), limit=size)
+    negative = words.number(counted.negative) if one.never_negative else words.number(None)
+    return told.cells(
+        told.names.table(one.table),
+        told.names.column(one.column),
+        words.number(counted.cells),
+        margin,
+        words.percent(one.wide),
+        limit or words.number(None),
+        negative,
+        words.number(counted.empty),
+    )
+
+
+def _group_row(told: Told, group: Sequence[ColumnQuality]) -> list[Markup]:
+    words, names = told.words, told.names
+    cells = sum(one.counted.cells for one in group)
+    known = sum(one.counted.with_margin for one in group)
+    wide = sum(one.counted.wide for one in group)
+    return told.cells(
+        names.name(group_name(group)),
+        names.column(group[0].column),
+        words.number(len(group)),
+        words.number(cells),
+        margin_words(words, group),
+        words.percent(wide / known if known else None),
+        words.number(sum(one.counted.negative for one in group)),
+    )
+
+
+def margin_words(words: Words, group: Sequence[ColumnQuality]) -> str:
+    """Return the margin of a column, or the least, middle and largest of several."""
+    expected = [one.expected for one in group if one.expected is not None]
+    if not expected:
+        return words.number(None)
+    margins = sorted(one.margin for one in expected)
+    margin, least = margins[len(margins) // 2], min(one.least for one in expected)
+    largest = max(one.largest for one in expected)
+    unit = expected[0].unit
+    rows = {one.rows for one in expected}
+    number = f"{words.number(three_up(margin))} {unit}".strip()
+    if rows == {None}:
+        if largest > 1.0005 * least:
+            ends = {
+                "least": words.number(three_up(least)),
+                "largest": words.number(three_up(largest)),
+            }
+            return words.plain("quality.margin.range", margin=number, **ends)
+        return words.plain("quality.margin", margin=number)
+    of = words.number(max(row or 0 for row in rows))
+    return words.plain("quality.margin.rows", margin=number, rows=of)
+
+
+def _notes(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
+    if not columns:
+        return [told.words.say("quality.none")]
+    differs = any(
+        one.expected is not None and one.expected.unit != one.column.unit for one in columns
+    )
+    return [told.words.say("quality.ranks")] if differs else []
+
+
+def _impossible(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
+    words = told.words
+    could_not = [one for one in columns if one.never_negative]
+    negative = sum(one.counted.negative for one in could_not)
+    cells = sum(one.counted.cells for one in could_not)
+    fractional = sum(one.counted.fractional for one in columns)
+    empty = sum(one.counted.empty for one in columns)
+    said = [words.say("quality.impossible.none")]
+    if negative:
+        part = words.percent(negative / cells)
+        numbers = {"number": words.number(negative), "cells": words.number(cells)}
+        said = [words.say("quality.impossible.some", part=part, **numbers)]
+    if fractional:
+        said.append(words.say("quality.impossible.fractional", number=words.number(fractional)))
+    if empty:
+        said.append(words.say("quality.impossible.empty", number=words.number(empty)))
+    whole = [one for one in columns if one.adjusted is not None]
+    adjusted = sum(one.counted.flagged for one in whole)
+    if adjusted:
+        part = words.percent(adjusted / sum(one.counted.cells for one in whole))
+        said.append(words.say("quality.adjusted", part=part, number=words.number(adjusted)))
+    return said
+
+
+def _totals(told: Told, found: Sequence[Disagreement], left: int) -> list[Markup]:
+    words = told.words
+    if not found:
+        said = [words.say("quality.totals.none")]
+    elif not any(one.differing for one in found):
+        said = [words.say("quality.totals.agree", pairs=words.number(len(found)))]
+    else:
+        said = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
+    if left:
+        said.append(words.say("quality.totals.left", number=words.number(left)))
+    return said
+
+
+def _disagreeing(told: Told, found: Sequence[Disagreement]) -> Rows | None:
+    apart = sorted(
+        (one for one in found if one.differing),
+        key=lambda one: -one.root_mean_square / (one.expected or 1e-300),
+    )
+    if not apart:
+        return None
+    words, names = told.words, told.names
+    heads = _heads(
+        told,
+        "quality.totals.finer",
+        "quality.totals.coarser",
+        "quality.head.column",
+        "quality.totals.differ",
+        "quality.totals.typical",
+        "quality.totals.expected",
+        "quality.totals.largest",
+    )
+    rows = []
+    for one in apart[: told.most]:
+        changed = words.say("quality.totals.changed") if one.changed else None
+        expected = words.number(None if one.expected is None else three(one.expected))
+        rows.append(
+            told.cells(
+                names.table(one.fine),
+                names.table(one.coarse),
+                names.column(one.column),
+                words.say(
+                    "quality.totals.of",
+                    number=words.number(one.differing),
+                    all=words.number(one.totals),
+                ),
+                words.number(three(one.root_mean_square)),
+                Markup("{} ({})").format(expected, changed) if changed else expected,
+                words.number(three(one.largest)),
+            )
+        )
+    return Rows(words.say("quality.totals"), heads, rows)
+
+
+def _changed_by_clipping(told: Told, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
+    found = []
+    for one in columns:
+        asked = told.facts.published(one.table, one.column)
+        if asked is not None and asked.post.non_negative:
+            found.append(one)
+    return found
+
+
+def _bias(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
+    said = []
+    clipped = _changed_by_clipping(told, columns)
+    if clipped:
+        titles = [told.names.column(one.column) for one in clipped]
+        unique = list(dict.fromkeys(titles))
+        shown = Markup(", ").join(unique[:6])
+        if len(unique) > 6:
+            more = told.words.say("page.more", number=told.words.number(len(unique) - 6))
+            shown = Markup("{} {}").format(shown, more)
+        said.append(told.words.say("quality.bias.lead", columns=shown))
+    if any(one.table.name.startswith("tables/") for one in columns):
+        said.append(told.words.say("quality.bias.whole"))
+    return said or [told.words.say("quality.bias.none")]
+
+
+def _lifted(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
+    """Return how far each kind of noise lifts small numbers that are not published below 0."""
+    words, names = told.words, told.names
+    tables: dict[object, Rows] = {}
+    for one in _changed_by_clipping(told, columns):
+        law = told.facts.noise_of(one.table, one.column)
+        asked = told.facts.published(one.table, one.column)
+        if law is None or asked is None or (law, asked.step) in tables:
+            continue
+        step, unit = float(asked.step or 1), one.column.unit
+        rows = [
+            told.cells(
+                f"{words.number(true * step)} {unit}".strip(),
+                f"{words.number(three(mean * step))} {unit}".strip(),
+            )
+            for true, mean in bias_at_zero(law)
+        ]
+        if rows and len(tables) < 4:
+            caption = Markup("{}, {}").format(names.table(one.table), names.column(one.column))
+            heads = _heads(told, "quality.bias.true", "quality.bias.mean")
+            tables[law, asked.step] = Rows(caption, heads, rows)
+    return list(tables.values())
+
+
+def _compared(told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors) -> Rows:
+    """Return expected and simulated errors side by side; those that are farthest apart first."""
+    words, names = told.words, told.names
+    heads = _heads(
+        told,
+        "quality.head.table",
+        "quality.head.column",
+        "quality.simulated.error",
+        "quality.simulated.found",
+        "quality.simulated.coverage",
+        "quality.simulated.bias",
+    )
+    rows: list[list[Markup]] = []
+    for one in columns:
+        errors = simulated.get((one.table.name, one.column.name))
+        if errors is None or errors.error is None or len(rows) >= told.most:
+            continue
+        bias = max((errors.bias_in(size) for size in errors.classes), key=abs, default=0.0)
+        expected = one.expected_error
+        rows.append(
+            told.cells(
+                names.table(one.table),
+                names.column(one.column),
+                words.number(None if expected is None else three(expected)),
+                words.number(three(errors.error)),
+                words.percent(errors.coverage),
+                words.number(three(bias)),
+            )
+        )
+    return Rows(words.say("quality.simulated"), heads, rows)

@@ -1,0 +1,235 @@
+"""Pictures of quality: small multiples by unit, one scale each, dots and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.report.accuracy.quality import CLASSES, ColumnQuality, ends_of
+from dprelease.report.dots import Row, Scale, is_drawn
+from dprelease.report.pictures import Picture
+from dprelease.report.safe import shown
+from dprelease.report.sheet import ticks_between
+from dprelease.report.spoken import three, three_up
+
+if TYPE_CHECKING:
+    from dprelease.report.accuracy.quality_part import SimulatedErrors, Told
+
+MOST_UNITS = 8
+"""Pictures of one kind; units beyond stand in the tables alone."""
+
+MOST_ROWS = 24
+"""Rows of a picture; beyond that a row is a query and not a table."""
+
+MOST_RINGS = 60
+"""Rings of a row: of more columns, those at even distances in the order of their margins."""
+
+
+def _by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQuality]]:
+    units: dict[str, list[ColumnQuality]] = {}
+    for one in columns:
+        units.setdefault(one.column.unit, []).append(one)
+    return dict(list(units.items())[:MOST_UNITS])
+
+
+def _unit(told: Told, unit: str) -> dict[str, str]:
+    return {"unit": unit or told.words.plain("errors.unit.none")}
+
+
+def error_pictures(told: Told, columns: Sequence[ColumnQuality]) -> list[Picture]:
+    """Return the expected margins of all columns of each unit."""
+    by_unit: dict[str, list[ColumnQuality]] = {}
+    for one in columns:
+        if one.expected is not None and is_drawn(one.expected.margin):
+            by_unit.setdefault(one.expected.unit, []).append(one)
+    pictures = []
+    for unit, group in list(by_unit.items())[:MOST_UNITS]:
+        name = _unit(told, unit)["unit"]
+        parts = _rows_of_margins(told, group)
+        every = tuple(row for rows in parts.values() for row in rows)
+        axis = told.words.plain("errors.axis", unit=name)
+        scale = Scale(axis, told.words.number, beside=every)
+        for of, rows in parts.items():
+            kind = "errors_range" if any(row.line for row in rows) else "errors"
+            title = {"unit": f"{name}, {of}" if of else name}
+            pictures.append(told.gallery.rows(kind, rows, scale, title=title))
+    return pictures[: 2 * MOST_UNITS]
+
+
+def _rows_of_margins(told: Told, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
+    """Return rows of one picture or several: tables where there are few, else their queries."""
+    from dprelease.report.accuracy.quality_part import group_name, grouped
+
+    groups = grouped(columns)
+    if len(columns) <= MOST_ROWS:
+        return {"": [_row_of_margins(told, _title(told, one), [one]) for one in columns]}
+    if len(groups) <= MOST_UNITS and all(len(group) <= MOST_ROWS for group in groups):
+        return {
+            shown(f"{group_name(group)}: {group[0].column.name}", 60): [
+                _row_of_margins(told, _table_title(told, one), [one]) for one in group
+            ]
+            for group in groups
+        }
+    rows = [
+        _row_of_margins(told, f"{group_name(group)}: {group[0].column.name}", group)
+        for group in groups[:MOST_ROWS]
+    ]
+    return {"": rows}
+
+
+def _table_title(told: Told, one: ColumnQuality) -> str:
+    return told.names.plain(one.table.label, one.table.name.rpartition("/")[2])
+
+
+def _title(told: Told, one: ColumnQuality) -> str:
+    return f"{_table_title(told, one)}: {told.names.plain(one.column.label, one.column.name)}"
+
+
+def _row_of_margins(told: Told, name: str, group: Sequence[ColumnQuality]) -> Row:
+    expected = [one.expected for one in group if one.expected is not None]
+    margins = sorted(one.margin for one in expected)
+    margin = margins[len(margins) // 2]
+    ends = min(one.least for one in expected), max(one.largest for one in expected)
+    line = ends if ends[1] > 1.0005 * ends[0] and is_drawn(ends[0]) else None
+    said = told.words.plain("quality.margin", margin=told.words.number(three_up(margin)))
+    return Row(name, said, ((margin, "dot"),), line)
+
+
+def size_pictures(told: Told, columns: Sequence[ColumnQuality]) -> list[Picture]:
+    """Return margins as parts of the values, by the size of these."""
+    pictures = []
+    for unit, group in _by_unit(one for one in columns if one.classes).items():
+        rows = [row for size in range(CLASSES) if (row := _row_of_size(told, group, size))]
+        if not rows:
+            continue
+        axis = told.words.plain("size.axis")
+        scale = Scale(axis, told.words.percent, ticks=_parts(rows))
+        key = [("dot", told.words.plain("size.dot"))]
+        if any(look == "faint" for row in rows for _, look in row.marks):
+            key.insert(0, ("faint", told.words.plain("size.ring")))
+        title = _unit(told, unit)
+        pictures.append(told.gallery.rows("size", rows, scale, key, title))
+    return pictures
+
+
+def _parts(rows: Sequence[Row]) -> tuple[float, ...]:
+    """Return round parts on the scale of some rows; their room at the ends is left free."""
+    places = [place for row in rows for place, _ in row.marks]
+    low, high = min(places), max(places)
+    if high < 3.0 * low:
+        middle = (low * high) ** 0.5
+        low, high = middle / 3.0**0.5, middle * 3.0**0.5
+    return tuple(ticks_between(low, high))
+
+
+def _row_of_size(told: Told, group: Sequence[ColumnQuality], size: int) -> Row | None:
+    cells = sum(float(one.counted.by_class[size]) for one in group)
+    sizes = sum(float(one.counted.sizes[size]) for one in group)
+    margins = sum(float(one.counted.margins[size]) for one in group)
+    if not cells or not sizes or not is_drawn(margins / sizes):
+        return None
+    each = sorted(part for one in group if (part := one.relative_in(size)) and is_drawn(part))
+    rings = each if len(group) > 1 else []
+    if len(rings) > MOST_RINGS:
+        picked = np.linspace(0, len(rings) - 1, MOST_RINGS).round().astype(int)
+        rings = [rings[i] for i in picked.tolist()]
+    part = margins / sizes
+    said = told.words.plain(
+        "size.told", cells=told.words.number(cells), part=told.words.percent(part)
+    )
+    marks = (*((ring, "faint") for ring in rings), (part, "dot"))
+    return Row(class_words(told, size), said, marks)
+
+
+def class_words(told: Told, size: int) -> str:
+    """Return what a class of size is called."""
+    low, high = ends_of(size)
+    ends = {"low": told.words.number(low), "high": told.words.number(high)}
+    return told.words.plain("size.row" if low else "size.row.first", **ends)
+
+
+def _classes(
+    group: Sequence[ColumnQuality], simulated: SimulatedErrors
+) -> Mapping[int, list[tuple[ColumnQuality, float]]]:
+    """Return columns with truth in each class of size, and how many cells of theirs."""
+    found: dict[int, list[tuple[ColumnQuality, float]]] = {}
+    for one in group:
+        errors = simulated.get((one.table.name, one.column.name))
+        for size in () if errors is None else errors.classes:
+            if errors is not None:
+                found.setdefault(size, []).append((one, float(errors.cells[size])))
+    return dict(sorted(found.items()))
+
+
+def simulated_pictures(
+    told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+) -> list[Picture]:
+    """Return simulated errors by the size of the true value, beside the expected ones."""
+    pictures = []
+    words = told.words
+    for unit, group in _by_unit(columns).items():
+        rows = []
+        for size, of_class in _classes(group, simulated).items():
+            errors = [simulated[one.table.name, one.column.name] for one, _ in of_class]
+            cells = sum(number for _, number in of_class)
+            error = sum(float(one.sizes[size]) for one in errors) / cells
+            known = [
+                (one.expected_error, number)
+                for one, number in of_class
+                if one.expected_error is not None
+            ]
+            marks = [(error, "dot")] if is_drawn(error) else []
+            if len(known) == len(of_class):
+                ring = sum(mean * number for mean, number in known) / cells
+                marks = [(ring, "ring"), *marks] if is_drawn(ring) else marks
+            said = words.plain(
+                "simulated.told",
+                cells=words.number(cells),
+                error=words.number(three(error)),
+            )
+            rows.append(Row(class_words(told, size), said, tuple(marks)))
+        if rows:
+            scale = Scale(words.plain("simulated.axis", **_unit(told, unit)), words.number)
+            key = (
+                ("dot", words.plain("simulated.dot")),
+                ("ring", words.plain("simulated.ring")),
+            )
+            title = _unit(told, unit)
+            pictures.append(told.gallery.rows("simulated", rows, scale, key, title))
+    return pictures
+
+
+def bias_pictures(
+    told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+) -> list[Picture]:
+    """Return the simulated bias by the size of the true value, and what chance makes of none."""
+    pictures = []
+    words = told.words
+    for unit, group in _by_unit(columns).items():
+        found = []
+        for size, of_class in _classes(group, simulated).items():
+            errors = [simulated[one.table.name, one.column.name] for one, _ in of_class]
+            cells = sum(number for _, number in of_class)
+            bias = sum(float(one.off[size]) for one in errors) / cells
+            square = sum(float(one.squares[size]) for one in errors) / cells
+            doubt = 2.0 * (max(square - bias**2, 0.0) / max(cells - 1.0, 1.0)) ** 0.5
+            found.append((size, bias, doubt if cells > 1 else abs(bias)))
+        if not found:
+            continue
+        rows = [
+            Row(
+                class_words(told, size),
+                words.plain("bias.told", bias=words.number(three(bias))),
+                ((bias, "dot"),),
+                (bias - doubt, bias + doubt),
+            )
+            for size, bias, doubt in found
+        ]
+        far = 1.05 * max(abs(bias) + doubt for _, bias, doubt in found) or 1.0
+        near = float(f"{far / 1.4:.1g}")
+        axis = words.plain("bias.axis", **_unit(told, unit))
+        scale = Scale(axis, words.number, (-far, far), (-near, 0.0, near))
+        pictures.append(told.gallery.rows("bias", rows, scale, title=_unit(told, unit)))
+    return pictures

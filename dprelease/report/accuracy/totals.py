@@ -1,0 +1,170 @@
+"""Totals that disagree: what finer tables add up to, beside what coarser ones say themselves.
+
+From the published tables alone. Tables that are noised each by itself disagree by about as much as
+their noise says; more than that comes from what was done to the values afterwards, or from rows
+that only one of the tables counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dprelease.documents.metadata import ColumnMetadata, TableMetadata
+from dprelease.numerics.lattice import Floats
+from dprelease.query.post import PostProcessing
+from dprelease.report.accuracy.quality import floats, is_number
+from dprelease.report.facts import Facts
+from dprelease.report.source import Published
+
+MOST_PAIRS = 200
+"""Pairs of tables that are compared; a release with more tells how many it left out."""
+
+MOST_ROWS = 2_000_000
+"""Rows of a finer table that are added up."""
+
+MOST_TOTALS = 100_000
+"""Rows of a coarser one."""
+
+SAME = 1e-9
+"""Parts of a total by which a sum of floats may be off."""
+
+Pair = tuple[TableMetadata, TableMetadata]
+Sums = Mapping[tuple[object, ...], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One column in two tables: how far the sums of one are from the totals of the other.
+
+    `expected`: the root mean square that the noise of both alone makes; None where that is not one
+    number, 0 for tables that were made to agree. `changed`: whether values were cut or rounded
+    after they were noised, so that sums can't agree.
+    """
+
+    fine: TableMetadata
+    coarse: TableMetadata
+    column: ColumnMetadata
+    totals: int
+    differing: int
+    root_mean_square: float
+    largest: float
+    expected: float | None
+    changed: bool
+
+
+def disagreements(release: Published, facts: Facts) -> tuple[list[Disagreement], int]:
+    """Return how far tables disagree, and how many pairs of tables were too large or too many."""
+    pairs = list(_pairs(release, facts))
+    small = [
+        (fine, coarse)
+        for fine, coarse in pairs
+        if (fine.rows or 0) <= MOST_ROWS and (coarse.rows or 0) <= MOST_TOTALS
+    ]
+    compared = small[:MOST_PAIRS]
+    found = [one for pair in compared for one in _compared(release, facts, pair)]
+    return found, len(pairs) - len(compared)
+
+
+def _pairs(release: Published, facts: Facts) -> Iterator[Pair]:
+    """Yield pairs of tables of one query of which one has the other's keys, and few more."""
+    families: dict[tuple[str, str], list[TableMetadata]] = {}
+    for table in release.metadata.read:
+        if facts.query_of(table) is not None:
+            made = table.name.rpartition("/")[0]
+            families.setdefault((table.query, made), []).append(table)
+    for tables in families.values():
+        yield from _next_to_each_other(tables)
+
+
+def _next_to_each_other(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
+    keys = {table.name: frozenset(key.name for key in table.keys) for table in tables}
+    for coarse, fine in product(tables, tables):
+        low, high = keys[coarse.name], keys[fine.name]
+        if low < high and not any(low < other < high for other in keys.values()):
+            yield fine, coarse
+
+
+def _compared(release: Published, facts: Facts, pair: Pair) -> Iterator[Disagreement]:
+    fine, coarse = pair
+    there = {column.name for column in fine.values}
+    columns = [
+        column
+        for column in coarse.values
+        if column.name in there and is_number(column) and facts.adds_up(coarse, column)
+    ]
+    if not columns:
+        return
+    names, keys = [one.name for one in columns], [key.name for key in coarse.keys]
+    sums = _added_up(release, fine, keys, names)
+    totals = _added_up(release, coarse, keys, names)
+    nothing = np.zeros(len(names))
+    off = np.array([sums.get(cell, nothing) - total for cell, total in totals.items()])
+    sizes = np.array(list(totals.values()))
+    for place, column in enumerate(columns):
+        known = np.isfinite(off[:, place]) if len(off) else np.zeros(0, bool)
+        if not known.any():
+            continue
+        apart = np.abs(off[known, place])
+        limit = SAME * np.maximum(1.0, np.abs(sizes[known, place]))
+        yield Disagreement(
+            fine=fine,
+            coarse=coarse,
+            column=column,
+            totals=len(apart),
+            differing=int((apart > limit).sum()),
+            root_mean_square=math.sqrt(float(np.mean(apart**2))),
+            largest=float(apart.max()),
+            expected=_expected(facts, pair, column),
+            changed=not known.all() or any(_is_changed(facts, one, column) for one in pair),
+        )
+
+
+def _added_up(
+    release: Published, table: TableMetadata, keys: Sequence[str], names: Sequence[str]
+) -> Sums:
+    """Return the sums of some columns over all rows with the same keys; NaN where one is empty."""
+    import pyarrow as pa
+
+    sums: dict[tuple[object, ...], Floats] = {}
+    for batch in release.batches(table, [*keys, *names]):
+        numbers = {name: floats(batch.column(name)) for name in names}
+        arrays = {key: batch.column(key) for key in keys} | {
+            name: pa.array(values) for name, values in numbers.items()
+        }
+        asked = [(name, "sum") for name in names]
+        added = pa.table(arrays).group_by(list(keys)).aggregate(asked)
+        cells = zip(*(added.column(key).to_pylist() for key in keys), strict=True)
+        values = np.column_stack([floats(added.column(f"{name}_sum")) for name in names])
+        for cell, value in zip(cells if keys else [()], values, strict=True):
+            sums[cell] = sums[cell] + value if cell in sums else value
+    return sums
+
+
+def _expected(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
+    """Return the root mean square difference that noise alone makes."""
+    fine, coarse = pair
+    if facts.is_agreed(fine):
+        return 0.0
+    own = [next(one for one in table.values if one.name == column.name) for table in pair]
+    laws = [facts.noise_of(table, one) for table, one in zip(pair, own, strict=True)]
+    steps = [facts.published(table, one) for table, one in zip(pair, own, strict=True)]
+    if None in laws or None in steps or not fine.rows or not coarse.rows:
+        return None
+    spreads = [
+        law.standard_deviation * float(asked.step or 1)
+        for law, asked in zip(laws, steps, strict=True)
+        if law is not None and asked is not None
+    ]
+    parts = fine.rows / coarse.rows
+    expected = math.sqrt(parts * spreads[0] ** 2 + spreads[1] ** 2)
+    return expected if math.isfinite(expected) else None
+
+
+def _is_changed(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> bool:
+    asked = facts.published(table, column)
+    return asked is not None and asked.post != PostProcessing()

@@ -1,0 +1,123 @@
+"""Errors against what a rehearsal knows to be true, by size of the true value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.numerics.lattice import Floats
+from dprelease.report.accuracy.quality import (
+    CLASSES,
+    ColumnQuality,
+    by_class,
+    class_of,
+    floats,
+)
+from dprelease.report.source import Published, Truth
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def _zeros() -> Floats:
+    return np.zeros(CLASSES)
+
+
+@dataclass
+class Simulated:
+    """Errors of one column, summed by class of the true value.
+
+    `off`: with their signs, so that what stays is bias. `covered`: cells whose margin reaches the
+    truth, of those that have one.
+    """
+
+    cells: Floats = field(default_factory=_zeros)
+    off: Floats = field(default_factory=_zeros)
+    sizes: Floats = field(default_factory=_zeros)
+    squares: Floats = field(default_factory=_zeros)
+    covered: int = 0
+    with_margin: int = 0
+
+    def add(self, values: Floats, margins: Floats, true: Floats) -> None:
+        """Add cells; those without a value have no error."""
+        there = ~(np.isnan(values) | np.isnan(true))
+        error, classes = (values - true)[there], class_of(true[there])
+        self.cells += by_class(classes, np.ones_like(error))
+        self.off += by_class(classes, error)
+        self.sizes += by_class(classes, np.abs(error))
+        self.squares += by_class(classes, error**2)
+        known = there & np.isfinite(margins)
+        self.with_margin += int(known.sum())
+        self.covered += int((np.abs(values - true)[known] <= margins[known]).sum())
+
+    @property
+    def classes(self) -> list[int]:
+        """Return the classes of the true value that have cells."""
+        return [int(size) for size in np.flatnonzero(self.cells)]
+
+    @property
+    def error(self) -> float | None:
+        """Return the mean absolute error of all cells."""
+        cells = float(self.cells.sum())
+        return float(self.sizes.sum()) / cells if cells else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Return the part of margins that reach the truth."""
+        return self.covered / self.with_margin if self.with_margin else None
+
+    def error_in(self, size: int) -> float:
+        """Return the mean absolute error in a class."""
+        return float(self.sizes[size] / self.cells[size])
+
+    def bias_in(self, size: int) -> float:
+        """Return the mean error in a class, with its sign."""
+        return float(self.off[size] / self.cells[size])
+
+    def doubt_in(self, size: int) -> float:
+        """Return two standard errors of that mean: what chance alone may make of no bias."""
+        cells = float(self.cells[size])
+        if cells < 2:
+            return math.inf
+        spread = float(self.squares[size]) / cells - self.bias_in(size) ** 2
+        return 2.0 * math.sqrt(max(spread, 0.0) / (cells - 1.0))
+
+
+def simulated(
+    release: Published, truth: Truth, columns: Sequence[ColumnQuality]
+) -> Mapping[tuple[str, str], Simulated]:
+    """Return the errors of every column whose truth a rehearsal knows, by table and name."""
+    found: dict[tuple[str, str], Simulated] = {}
+    for table in {one.table.name: one.table for one in columns}.values():
+        of_table = [one for one in columns if one.table.name == table.name]
+        true = truth.batches(table, [one.column.name for one in of_table])
+        if true is None:
+            continue
+        needed = list(dict.fromkeys(name for one in of_table for name in one.needed))
+        sums = {one.column.name: Simulated() for one in of_table}
+        for noised, known in _side_by_side(release.batches(table, needed), true):
+            for one in of_table:
+                values = floats(noised.column(one.column.name))
+                right = floats(known.column(one.column.name))
+                sums[one.column.name].add(values, one.margins_of(noised), right)
+        found |= {(table.name, name): of_column for name, of_column in sums.items()}
+    return found
+
+
+def _side_by_side(
+    one: Iterator[pa.RecordBatch], other: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Yield batches of two tables with the same rows in the same order, equally long."""
+    left, right = next(one, None), next(other, None)
+    while left is not None and right is not None:
+        size = min(len(left), len(right))
+        if size:
+            yield left.slice(0, size), right.slice(0, size)
+        left = left.slice(size) if size < len(left) else next(one, None)
+        right = right.slice(size) if size < len(right) else next(other, None)
+    if left is not None or right is not None:
+        raise ValueError("true tables have the rows of the published ones")

@@ -1,0 +1,232 @@
+"""Files of public values: those of one column, and maybe where each of them lies.
+
+Short CSV files are texts of the declaration, as the release file is one. Long ones, and those in
+Parquet, are read as they stand, batch by batch; a release has a copy of them beside its manifest,
+which tells their digest.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from pydantic import ValidatorFunctionWrapHandler, WrapValidator
+
+from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, Text, refuse
+from dprelease.schema.model import Files, Model, not_read, same_name, shortened
+from dprelease.schema.public_values.large_files import LARGEST
+from dprelease.schema.said import Prose
+from dprelease.schema.yaml_text.reader import not_utf8
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_VALUES = 10_000_000
+"""Values that one file may list for a column."""
+
+READ_AT_ONCE = 1 << 24
+"""Bytes of a long CSV file that are read at a time."""
+
+_NO_CSV = "it is not a CSV file"
+_RAGGED = "the named column is missing, twice, or a line is ragged"
+
+Columns = Sequence[Sequence[str]]
+"""Values, then of each the area that it lies in if they lie in any, then their labels."""
+
+
+class KeyValues(tuple[str, ...]):
+    """Values of a column. Many statements are remembered by them, so that they are hashed once."""
+
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        """Return that of a tuple."""
+        if self._hash is None:
+            self._hash = super().__hash__()
+        return self._hash
+
+
+def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    return value if isinstance(value, KeyValues) else handler(value)
+
+
+AS_LISTED = WrapValidator(_as_listed)
+"""Takes values as they are if a file lists them: these are texts, and may be many."""
+
+
+class ValuesFrom(Model):
+    """A file of public keys; `column` may be left out if there is no other to be meant.
+
+    `labels`: the column that holds labels of the values, or one for each language.
+    """
+
+    file: Text
+    column: Text | None = None
+    labels: Prose | None = None
+
+    @property
+    def columns_of_labels(self) -> list[str]:
+        """Return the columns that hold labels."""
+        return [] if self.labels is None else [*self.labels.by_language.values()]
+
+
+def short_file(value: object) -> object:
+    """Return the long form of what may be the name of a file alone."""
+    return {"file": value} if isinstance(value, str) else value
+
+
+def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
+    """Return the values of a file, and what stands beside each of them.
+
+    That is the value of the column `within`, if that is given, and then those of labels.
+
+    Raises
+    ------
+    PydanticCustomError
+        DP-SCHEMA-004 if the file can't be read, or has not these columns.
+    """
+    try:
+        large = files.large(spec.file)
+        if large is not None:
+            return _large(large.content(), large.is_parquet, spec, within)
+        text = files.text(spec.file)
+    except UnicodeDecodeError as problem:
+        _refuse(f"'{shortened(spec.file)}' is {not_utf8(problem)}")
+    except (OSError, KeyError) as problem:
+        _refuse(not_read(spec.file, problem))
+    try:
+        return _columns_of(csv.reader(io.StringIO(text), strict=True), spec, within)
+    except csv.Error:
+        _refuse(_NO_CSV)
+
+
+def _refuse(reason: str) -> NoReturn:
+    refuse("DP-SCHEMA-004", reason=reason)
+
+
+def _columns_of(rows: Iterator[list[str]], spec: ValuesFrom, within: str | None) -> Columns:
+    header = next(rows, [])
+    wanted = _wanted(header, spec, within)
+    places = [header.index(name) for name in wanted]
+    found: list[list[str]] = [[] for _ in wanted]
+    for row in rows:
+        if len(row) not in (0, len(header)):
+            _refuse(_RAGGED)
+        if row:
+            for values, place in zip(found, places, strict=True):
+                values.append(row[place])
+        _refuse_many(len(found[0]))
+    return _listed(found)
+
+
+def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list[str]:
+    """Return the columns to read: that of the values, maybe that of their areas, and of labels."""
+    named, labels = spec.column, spec.columns_of_labels
+    if not header:
+        _refuse("its first line names no column")
+    if within is not None and within not in header:
+        # Nothing else of the line is told: without a header it is no line of names.
+        like = next((name for name in header if same_name(name) == same_name(within)), None)
+        reason = f"it has no column '{shortened(within)}'"
+        _refuse(reason if like is None else f"{reason}, but '{like}'")
+    for name in labels:  # of others' names nothing is told
+        if name not in header:
+            _refuse(f"it has no column '{shortened(name)}' of labels")
+    others = [name for name in header if name != within and name not in labels]
+    if named is None and len(others) != 1:
+        reason = "it has more than one column and none is named"
+        if not others:
+            reason = "it has no column of values"
+        _refuse(reason if within is None else f"{reason} beside '{within}'")
+    wanted = [named or others[0], *([] if within is None else [within]), *labels]
+    if any(header.count(name) != 1 for name in wanted):
+        _refuse(_RAGGED)
+    return wanted
+
+
+def _refuse_many(number: int) -> None:
+    if number > MOST_VALUES:
+        _refuse(f"it has more than {MOST_VALUES:,} values")
+
+
+def _listed(found: Columns) -> Columns:
+    if not found[0]:
+        _refuse("it lists no value")
+    empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
+    if any(not any(column[i].strip() for column in found[1:]) for i in empty):
+        # It would declare the empty text as a value, in silence.
+        _refuse("it has a line of empty cells, as spreadsheets leave them: remove it")
+    return found
+
+
+def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | None) -> Columns:
+    """Return the columns of a file that is read as it stands, batch by batch.
+
+    What lies in the same area shares one text.
+    """
+    import pyarrow as pa
+
+    found: list[list[str]] = []
+    known: dict[str, str] = {}
+    size = 0
+    try:
+        read = _parquet if is_parquet else _csv
+        for columns in read(content, spec, within):
+            size += sum(column.nbytes for column in columns)
+            if size > LARGEST:
+                _refuse(f"its values are longer than {LARGEST >> 20} MiB together")
+            found = found or [[] for _ in columns]
+            for i, column in enumerate(columns):
+                texts = _texts(column)
+                areas = within is not None and i == 1
+                found[i] += [known.setdefault(t, t) for t in texts] if areas else texts
+            _refuse_many(len(found[0]))
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
+        _refuse("it is not a Parquet file" if is_parquet else f"{_NO_CSV}, or a line is ragged")
+    values, *beside = _listed(found or [[]])
+    return [KeyValues(values), *beside]
+
+
+def _texts(column: pa.Array) -> list[str]:
+    """Return the texts of a column; whole numbers are read as their digits."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind) or pa.types.is_large_string(kind):
+        column = column.cast(pa.string())
+    elif not pa.types.is_string(kind):
+        _refuse("a column of it holds neither texts nor whole numbers")
+    if column.null_count:
+        _refuse("a value of it is missing")
+    texts: list[str] = column.to_pylist()
+    if max(map(len, texts), default=0) > LONGEST_TEXT or UNUSABLE.search("".join(texts)):
+        _refuse(f"a value of it has more than {LONGEST_TEXT} characters, or one that no text has")
+    return texts
+
+
+def _csv(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[pa.Array]]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    first = io.StringIO(content[: content.find(b"\n") + 1].decode("utf-8-sig"))
+    wanted = _wanted(next(csv.reader(first, strict=True), []), spec, within)
+    kinds = dict.fromkeys(wanted, pa.string())
+    reader = arrow_csv.open_csv(
+        pa.BufferReader(content),
+        read_options=arrow_csv.ReadOptions(block_size=READ_AT_ONCE),
+        convert_options=arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted),
+    )
+    yield from (batch.columns for batch in reader)
+
+
+def _parquet(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[pa.Array]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(content))
+    _refuse_many(file.metadata.num_rows)
+    wanted = _wanted(file.schema_arrow.names, spec, within)
+    for batch in file.iter_batches(batch_size=1 << 16, columns=wanted):
+        yield [batch.column(name) for name in wanted]

@@ -1,0 +1,45 @@
+"""The values of a category, with where they lie and their labels: beside it, or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from dprelease.schema.model import Files
+from dprelease.schema.public_values.key_files import Columns, ValuesFrom, short_file, values_of
+from dprelease.schema.public_values.nesting import once, parts_of_areas
+from dprelease.schema.public_values.value_labels import labels_beside, labels_of_rows
+from dprelease.schema.said import Said
+
+
+def listed_values(
+    given: Mapping[str, object], within: str | None, files: object
+) -> tuple[Columns, Mapping[str, Said]] | None:
+    """Return values, of each the area `within`, and labels; no values if they are a plain list.
+
+    None where the key of a file is none, which the model tells.
+
+    Raises
+    ------
+    PydanticCustomError
+        As `values_of`, `labels_of_rows`, `labels_beside`, `parts_of_areas` and `once`.
+    """
+    labels = labels_beside(given.get("values"), within)
+    listed: Columns = [(), ()]
+    if "values_from" in given and isinstance(files, Files):
+        try:
+            spec = ValuesFrom.model_validate(short_file(given["values_from"]))
+        except ValidationError:
+            return None
+        listed = values_of(spec, files, within)
+        if spec.labels is not None:
+            rows = zip(*listed, strict=True)
+            labels = labels_of_rows(spec.labels, rows, 1 if within is None else 2)
+    elif within is not None and "values" in given:
+        listed = parts_of_areas(given["values"], within)
+    elif labels:
+        listed = [list(labels)]
+    if within is not None:
+        once(*listed[:2])
+    return listed, labels

@@ -1,0 +1,1 @@
+"""Values of one row as SQL: how they are written, compared and placed on a lattice."""

@@ -1,0 +1,152 @@
+"""Declared values of a category, found in whatever type and spelling a source stores them.
+
+A file that holds the codes 1 and 2 is a column of integers; of floats once a code is missing; of
+texts, as they stand in the file, once a code is none. So a declared value is found by what it says:
+'01' is the number 1 in all of them. Where two declared values say the same, only texts tell them
+apart, and other types are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from dprelease.query import quoting
+from dprelease.statements.values.physical import FAMILY_OF, FLOATS
+from dprelease.statements.values.spelling import NUMBER_TEXT, WHOLE_TEXT, matches, text_of
+
+EXACT = 2**53
+"""Below it a float holds every whole number."""
+
+FEW = 10_000
+"""Values that every text is compared with before it is looked at more closely."""
+
+CACHED = 256
+"""Columns whose declared values are looked at once, however many statements read them."""
+
+MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
+IS_WHOLE = re.compile(WHOLE_TEXT, re.ASCII)
+IS_NUMBER = re.compile(NUMBER_TEXT, re.ASCII)
+IS_MIDNIGHT = re.compile(MIDNIGHT_TEXT, re.ASCII)
+
+
+@lru_cache(CACHED)
+def category(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
+    """Return the declared value that a stored one is, or another text; None if types forbid it.
+
+    `known`: a SELECT of the declared values, where a table of them is at hand.
+    """
+    shown = _some(values)
+    said = {value: _said(value) for value in shown}
+    text = text_of(source, stored)
+    if FAMILY_OF[stored] == "texts":
+        return _found(text, said, known, few=len(values) <= FEW)
+    if twins(values) is not None:
+        return None
+    return _spelled(text, said)
+
+
+@lru_cache(CACHED)
+def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the first two declared values that say the same, if any do."""
+    first: dict[str, str] = {}
+    for value in () if _are_codes(values) else values:
+        before = first.setdefault(_said(value), value)
+        if before != value:
+            return before, value
+    return None
+
+
+@lru_cache(CACHED)
+def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
+    """Return whether a float may be one of several declared values."""
+    numbers = (float(v) for v in values if IS_NUMBER.fullmatch(v))
+    return stored in FLOATS and any(EXACT <= abs(number) < float("inf") for number in numbers)
+
+
+def _said(value: str) -> str:
+    """Return what a declared value says, spelled as `text_of` spells it."""
+    if IS_WHOLE.fullmatch(value):
+        return str(int(value.strip().split(".")[0]))
+    if IS_NUMBER.fullmatch(value):
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < 2**127 else repr(number)
+    if value.strip().lower() in ("true", "false"):
+        return value.strip().lower()
+    if IS_MIDNIGHT.fullmatch(value):
+        return value.strip()[:10]
+    return value
+
+
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return values on which a statement depends: of many codes of one length, very few.
+
+    No two of these say the same, and what they say is the number that they are, so that nothing
+    counts but their length and whether any has a zero in front.
+    """
+    if not _are_codes(values):
+        return values
+    zero = next((value for value in values if value.startswith("0")), None)
+    return values[:1] if zero in (None, values[0]) else (values[0], zero)
+
+
+def _are_codes(values: tuple[str, ...]) -> bool:
+    """Return whether values are many, and digits alone, equally many each."""
+    if len(values) <= FEW or len({*map(len, values)}) > 1:
+        return False
+    together = "".join(values)
+    return together.isascii() and together.isdigit()
+
+
+def _found(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
+    """Return the declared value that a text says, or the text.
+
+    An empty one is missing unless it is declared: as such readers leave what is missing, once odd
+    values stand beside it.
+    """
+    other = text if "" in said else f"nullif({text}, '')"
+    if len(set(said.values())) < len(said):
+        return other
+    arms = []
+    number = [value for value in said if IS_NUMBER.fullmatch(value)]
+    if number:
+        whole = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
+        real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
+        arms.append(f"WHEN {matches(text, WHOLE_TEXT)} THEN {_spelled(whole, said)}")
+        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_spelled(real, said)}")
+    if {"true", "false"} & set(said.values()):
+        word = f"lower(trim({text}))"
+        arms.append(f"WHEN {word} IN ('true', 'false') THEN {_spelled(word, said)}")
+    if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in said.values()):
+        day = f"left(trim({text}), 10)"
+        arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
+    if not arms:
+        return other
+    if known or few:  # most texts are declared values, spelled as they are declared
+        same = known or ", ".join(quoting.text(value) for value in said)
+        arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
+    return f"CASE {' '.join(arms)} ELSE {other} END"
+
+
+def _spelled(text: str, said: dict[str, str]) -> str:
+    """Return the declared value that says what a text of `text_of` says, or the text."""
+    others = {value: form for value, form in said.items() if value != form}
+    if not others:
+        return text
+    width = _width(said)
+    if width is not None:
+        short = matches(text, rf"[0-9]{{1,{width - 1}}}")
+        return f"CASE WHEN {short} THEN lpad({text}, {width}, '0') ELSE {text} END"
+    arms = " ".join(
+        f"WHEN {quoting.text(form)} THEN {quoting.text(value)}" for value, form in others.items()
+    )
+    return f"CASE {text} {arms} ELSE {text} END"
+
+
+def _width(said: dict[str, str]) -> int | None:
+    """Return the length of declared numbers, where zeros in front give all of them the same."""
+    numbers = {value for value, form in said.items() if re.fullmatch(r"[0-9]+", form)}
+    widths = {len(value) for value in numbers}
+    padded = all(said[value].zfill(len(value)) == value for value in numbers)
+    others = any(value != form for value, form in said.items() if value not in numbers)
+    return widths.pop() if padded and len(widths) == 1 and not others else None

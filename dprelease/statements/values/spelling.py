@@ -1,0 +1,201 @@
+"""Values as texts, and texts as values: the same for a value whatever type it is stored as.
+
+Every expression here is total. A text says a whole number if it is one, however it is spelled:
+'34', '34.0' and '+034' are one number, as a float makes of an integer when a neighbour is missing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dprelease.query import quoting
+from dprelease.statements.values.physical import FAMILY_OF, ZONED, ZONED_MS
+
+WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
+NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
+"""With all that readers of numbers skip as white space; the engine's own class lacks a tab."""
+
+BEYOND_HUGE = 2.0**127
+"""The first float that no 128-bit integer is."""
+
+WORDS_FOR_DAYS = r"(?i)[\s\v]*([+-]?infinity|epoch)[\s\v]*"
+"""Texts that the engine takes for an instant whatever the format, and reads as 1900-01-01."""
+
+_DAY = r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?"
+_FAR = r"(z|[+-][0-9]{2}(:?[0-9]{2})?)"
+ISO_TEXT = rf"{_DAY}({_TIME}{_FAR}?)?\s*"
+"""What writers of instants agree on: the day, the time, and how far it is from Greenwich."""
+
+FAR_TEXT = rf"{_DAY}{_TIME}{_FAR}\s*"
+"""Those of them that say how far."""
+
+UTC = "UTC"
+
+DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "y": 2, "j": 3}
+"""Digits of the parts of a format that are whole numbers of a fixed length."""
+
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+MIDNIGHT = " 00:00:00"
+
+
+def matches(text: str, regex: str) -> str:
+    """Return the condition that all of a text matches."""
+    return f"regexp_full_match({text}, {quoting.text(regex)})"
+
+
+def text_of(source: str, stored: str) -> str:
+    """Return the one text that a stored value is; NULL where it is missing.
+
+    Whole floats and decimals are spelled as integers, instants at midnight as days.
+    """
+    match FAMILY_OF[stored]:
+        case "texts":
+            return source if stored == "VARCHAR" else f"CAST({source} AS VARCHAR)"
+        case "floats":
+            return _float_text(as_double(source, stored))
+        case "decimals":
+            whole = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
+            rest = f"rtrim(CAST({source} AS VARCHAR), '0')"
+            return f"CASE WHEN {source} = trunc({source}) THEN {whole} ELSE {rest} END"
+        case "days":
+            return f"CAST({calendar_day(source)} AS VARCHAR)"
+        case "instants":
+            text = f"CAST({instant(source, stored)} AS VARCHAR)"
+            at_midnight = f"ends_with({text}, {quoting.text(MIDNIGHT)})"
+            return f"CASE WHEN {at_midnight} THEN left({text}, 10) ELSE {text} END"
+    return f"CAST({source} AS VARCHAR)"
+
+
+def _float_text(value: str) -> str:
+    kinds = (f"TRY_CAST({value} AS BIGINT)", f"TRY_CAST({value} AS HUGEINT)", value)
+    whole = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
+    return (
+        f"CASE WHEN isnan({value}) THEN NULL WHEN {value} = trunc({value}) THEN coalesce({whole}) "
+        f"ELSE CAST({value} AS VARCHAR) END"
+    )
+
+
+def as_double(source: str, stored: str) -> str:
+    """Return a float as a DOUBLE."""
+    return source if stored == "DOUBLE" else f"CAST({source} AS DOUBLE)"
+
+
+def whole_of_text(text: str) -> str:
+    """Return the whole number that a text says, as a HUGEINT and exactly."""
+    return f"CASE {_whole_arms(text)} {_truth_arms(text)} END"
+
+
+def _whole_arms(text: str) -> str:
+    # The cast of the text is exact where its double is not: two ids stay two.
+    exact, value = f"TRY_CAST(trim({text}) AS HUGEINT)", f"TRY_CAST(trim({text}) AS DOUBLE)"
+    is_whole = f"abs({value}) < {BEYOND_HUGE!r} AND {value} = trunc({value})"
+    whole = f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no integer's text
+    return (
+        f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
+        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {whole} END"
+    )
+
+
+def number_of_text(text: str) -> str:
+    """Return the number that a text says, as a DOUBLE."""
+    return (
+        f"CASE WHEN {matches(text, NUMBER_TEXT)} THEN TRY_CAST(trim({text}) AS DOUBLE) "
+        f"{_truth_arms(text)} END"
+    )
+
+
+def _truth_arms(text: str) -> str:
+    """Return what stored truth values are as numbers, for truth values that became texts."""
+    word = f"lower(trim({text}))"
+    return f"WHEN {word} = 'true' THEN 1 WHEN {word} = 'false' THEN 0"
+
+
+def truth_of_text(text: str) -> str:
+    """Return the truth value that a text says."""
+    word, value = f"lower(trim({text}))", f"TRY_CAST(trim({text}) AS DOUBLE)"
+    return (
+        f"CASE WHEN {word} IN ('true', 't', '1') THEN TRUE "
+        f"WHEN {word} IN ('false', 'f', '0') THEN FALSE "
+        f"WHEN NOT {matches(text, NUMBER_TEXT)} THEN NULL "
+        f"WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
+    )
+
+
+def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
+    """Return the TIMESTAMP that a text says: in the declared format, or else by ISO 8601.
+
+    It is local; a text that says how far it is from Greenwich is turned to the time of the zone.
+    """
+    width = _digits(layout)
+    if width is not None:
+        text = _padded(text, width)
+    declared = (
+        f"CASE WHEN NOT {matches(text, WORDS_FOR_DAYS)} "
+        f"THEN try_strptime({text}, {quoting.text(layout)}) END"
+    )
+    if is_other_order(layout):
+        return declared
+    said = f"trim({text})"
+    iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(said, 'TIMESTAMPTZ')}"
+    if zone != UTC:
+        iso = f"WHEN {matches(text, FAR_TEXT)} THEN {instant(said, 'TIMESTAMPTZ', zone)} {iso}"
+    return f"coalesce({declared}, CASE {iso} END)"
+
+
+def is_other_order(layout: str) -> bool:
+    """Return whether a format reads days of ISO 8601 as others: the month stands at their end."""
+    return layout.startswith("%Y-%d")
+
+
+def says_numbers(layout: str) -> bool:
+    """Return whether whole numbers can be read in a format: 20241231 in %Y%m%d."""
+    return _digits(layout) is not None
+
+
+def _digits(layout: str) -> int | None:
+    """Return how many digits a format has that has nothing else."""
+    if not re.fullmatch(f"(%[{''.join(DIGITS)}])+", layout):
+        return None
+    return sum(DIGITS[part] for part in layout[1::2])
+
+
+def _padded(text: str, width: int) -> str:
+    """Return the digits of a whole number with the zeros in front that a number has lost."""
+    number = f"CASE {_whole_arms(text)} END"
+    inside = f"{number} BETWEEN 0 AND {10**width - 1}"
+    return f"CASE WHEN {inside} THEN lpad(CAST({number} AS VARCHAR), {width}, '0') ELSE {text} END"
+
+
+def calendar_day(day: str) -> str:
+    """Return a DATE of the years 1 to 9999; NULL beyond."""
+    return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
+
+
+def instant(source: str, stored: str, zone: str = UTC) -> str:
+    """Return a TIMESTAMP within the years 1 to 9999; NULL beyond, where casts can fail.
+
+    An instant that knows its distance from Greenwich is turned to the local time of the zone.
+    """
+    first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
+    if stored in ZONED or stored == "TIMESTAMPTZ":
+        wide = _whole_microseconds(source, stored, "TIMESTAMPTZ")
+        inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
+        local = f"{wide} AT TIME ZONE {quoting.text(zone)}"
+        if zone != UTC:  # hours away, it may be in another year
+            inside += f" AND {local} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
+        return f"CASE WHEN {inside} THEN {local} END"
+    wide = _whole_microseconds(source, stored, "TIMESTAMP")
+    inside = f"{wide} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
+    return f"CASE WHEN {inside} THEN {wide} END"
+
+
+def _whole_microseconds(source: str, stored: str, kind: str) -> str:
+    """Return an instant without its nanoseconds, as texts and objects lose theirs: never later."""
+    if stored == ZONED_MS:  # in a session whose own zone is UTC
+        source = f"TRY_CAST({source} AS TIMESTAMP)"
+    near = f"TRY_CAST({source} AS {kind})"
+    if "_NS" not in stored:
+        return near
+    later = f"TRY_CAST({near} AS {kind}_NS) > {source}"  # the engine rounds to the nearest one
+    return f"CASE WHEN {later} THEN {near} - INTERVAL 1 MICROSECOND ELSE {near} END"

@@ -1,0 +1,46 @@
+"""Numbers as people write them, turned into the one form that a text says a number in.
+
+Which marks stand in them is declared, never seen: '1.234' is one thing with a decimal point, and
+another with points between thousands. A text with a point that is neither is no number.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dprelease.query import quoting
+from dprelease.schema.source_texts import SPACES
+from dprelease.statements.values.spelling import matches
+
+
+def plain_number(text: str, decimal: str, thousands: str | None, own_points: bool) -> str:
+    """Return a text with its number, if it says one in the declared form, in the plain form.
+
+    `own_points`: numbers in the plain form stand beside them, as JSON's own do.
+    """
+    between = _class(thousands)
+    shape = form(decimal, thousands)
+    plain = text
+    if between:
+        plain = f"regexp_replace({plain}, {quoting.text(between)}, '', 'g')"
+    if decimal != ".":
+        plain = f"replace({plain}, {quoting.text(decimal)}, '.')"
+    rest = text
+    if decimal != "." and not own_points:
+        rest = f"CASE WHEN NOT contains({text}, '.') THEN {text} END"
+    return f"CASE WHEN {matches(text, shape)} THEN {plain} ELSE {rest} END"
+
+
+def form(decimal: str, thousands: str | None) -> str:
+    """Return the pattern of all of a number that is written with these marks."""
+    between = _class(thousands)
+    grouped = rf"[0-9]{{1,3}}({between}[0-9]{{2,3}})*{between}[0-9]{{3}}|" if between else ""
+    digits = rf"({grouped}[0-9]*)({re.escape(decimal)}[0-9]*)?"
+    return rf"(?i)\s*[+-]?{digits}(e[+-]?[0-9]+)?\s*"
+
+
+def _class(thousands: str | None) -> str:
+    """Return a pattern of what stands between thousands."""
+    if thousands is None:
+        return ""
+    return f"[{SPACES}]" if thousands == " " else f"[{re.escape(thousands)}]"

@@ -1,0 +1,1 @@
+"""What is done with a published release beside checks: sums, estimates, formats, signatures."""

@@ -1,0 +1,168 @@
+"""Areas that anybody draws: which leaves lie in which area, and which part of each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dprelease.errors import Place, QueryError
+from dprelease.errors.printable import one_line
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.numerics.rounding import exact
+from dprelease.postprocess.consistent.zeros import written
+from dprelease.query.grouping.group_keys import Key
+from dprelease.schema.mistakes.nearest import nearest
+from dprelease.system.files import TooLarge, read_file
+
+MOST_BYTES = 1 << 30
+LEAF, AREA, SHARE = "leaf", "area", "share"
+
+
+@dataclass(frozen=True)
+class DrawnArea:
+    """One area: its name, the leaves that lie in it, rising, and which part of each."""
+
+    name: str
+    leaves: Integers
+    shares: Floats
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int | None
+    leaf: str
+    area: str
+    share: str
+
+
+def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
+    """Return the areas of a CSV file or a frame, in the order in which they are first named.
+
+    Parameters
+    ----------
+    given
+        A path, or a frame or mapping of columns: `leaf` (or the name of the key), `area` and maybe
+        `share`.
+    key
+        The last level of areas.
+
+    Raises
+    ------
+    QueryError
+        DP-AREA-001 for what can't be read or names no area, 002 for unknown leaves, 003 for leaves
+        of which more than the whole lies in areas.
+    """
+    name = one_line(Path(given).name) if isinstance(given, str | Path) else "areas"
+    rows = _file(Path(given), name, key) if isinstance(given, str | Path) else _frame(given, key)
+    places = {value: place for place, value in enumerate(written(key))}
+    left: dict[int, Fraction] = {}
+    found: dict[str, dict[int, Fraction]] = {}
+    for row in rows:
+        where = Place(name, row.line)
+        if row.leaf not in places:
+            near = nearest(row.leaf, places)
+            raise QueryError(
+                "DP-AREA-002", place=where, leaf=row.leaf, column=key.column, nearest=near
+            )
+        leaf = places[row.leaf]
+        share = _share(row, where)
+        parts = found.setdefault(row.area, {})
+        if leaf in parts:
+            _refuse(row, where, "it stands there twice")
+        left[leaf] = left.get(leaf, Fraction(1)) - share
+        if left[leaf] < 0:
+            shared = "its shares sum to more than 1" if row.share else "it lies in another one"
+            _refuse(row, where, shared)
+        parts[leaf] = share
+    if not found:
+        raise QueryError("DP-AREA-001", place=Place(name), reason="no row names a leaf")
+    return [_area(name, parts) for name, parts in found.items()]
+
+
+def _area(name: str, parts: Mapping[int, Fraction]) -> DrawnArea:
+    leaves = sorted(parts)
+    shares = np.array([float(parts[leaf]) for leaf in leaves])
+    return DrawnArea(name, np.array(leaves, np.int64), shares)
+
+
+def _refuse(row: _Row, where: Place, reason: str) -> NoReturn:
+    raise QueryError("DP-AREA-003", place=where, leaf=row.leaf, area=row.area, reason=reason)
+
+
+def _share(row: _Row, where: Place) -> Fraction:
+    if not row.share:
+        return Fraction(1)
+    try:
+        share = exact(row.share)
+    except ValueError:
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        _refuse(row, where, f"'{row.share}' is no share above 0 and at most 1")
+    return share
+
+
+def _file(path: Path, name: str, key: Key) -> Iterator[_Row]:
+    try:
+        text = read_file(path, MOST_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, TooLarge) as problem:
+        reason = getattr(problem, "strerror", None) or "it is no text of UTF-8 of at most 1 GiB"
+        raise QueryError("DP-AREA-001", place=Place(name), reason=reason) from None
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        columns = _columns(next(rows, []), name, key)
+        for row in rows:
+            if row:
+                line = rows.line_num
+                if max(columns) >= len(row):
+                    raise QueryError(
+                        "DP-AREA-001", place=Place(name, line), reason="the line is too short"
+                    )
+                held = [row[place].strip() for place in columns]
+                yield _named(line, name, held)
+    except csv.Error:
+        raise QueryError("DP-AREA-001", place=Place(name), reason="it is no CSV file") from None
+
+
+def _named(line: int | None, name: str, held: Sequence[str]) -> _Row:
+    if not held[1]:
+        raise QueryError("DP-AREA-001", place=Place(name, line), reason="an area has no name")
+    return _Row(line, held[0], held[1], held[2] if len(held) > 2 else "")
+
+
+def _columns(header: Sequence[str], name: str, key: Key) -> list[int]:
+    """Return where leaf, area and maybe share stand."""
+    names = [column.strip() for column in header]
+    leaf = LEAF if LEAF in names else key.column
+    wanted = [leaf, AREA, *([SHARE] if SHARE in names else [])]
+    for column in wanted:
+        if names.count(column) != 1:
+            told = f"`{LEAF}` (or '{key.column}')" if column == leaf else f"`{column}`"
+            many = "more than one column" if column in names else "no column"
+            raise QueryError("DP-AREA-001", place=Place(name), reason=f"there is {many} {told}")
+    return [names.index(column) for column in wanted]
+
+
+def _frame(given: Any, key: Key) -> Iterator[_Row]:
+    try:
+        header = [str(column) for column in given]
+        places = _columns(header, "areas", key)
+        columns = [list(map(_text, given[header[place]])) for place in places]
+    except (TypeError, KeyError):
+        reason = "what was given is no file, no frame and no mapping of columns"
+        raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason) from None
+    if len({*map(len, columns)}) > 1:
+        reason = "the columns are not equally long"
+        raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason)
+    for row in zip(*columns, strict=True):
+        yield _named(None, "areas", row)
+
+
+def _text(value: object) -> str:
+    return "" if value is None or value != value else str(value)  # NaN is no text

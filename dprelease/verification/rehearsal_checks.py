@@ -1,0 +1,106 @@
+"""Checks a rehearsal: as the release that it rehearses, and what it says of the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, released
+from dprelease.rehearsal.beside_truth import Compared, compared, published_tables
+from dprelease.rehearsal.error_summary import rendered, summary
+from dprelease.rehearsal.run import people_of, truth_names, truth_of
+from dprelease.schema.load import Declaration
+from dprelease.tables import formats
+from dprelease.verification.central import Rebuilt, check_central
+from dprelease.verification.rebuilt import differences
+from dprelease.verification.report import Report
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_rehearsal(report: Report, record: dict[str, Any]) -> None:
+    """Add to a report what is found about a rehearsal whose digests have been checked.
+
+    Its tables are those of the release; each is beside its truth as it was published, and the
+    errors are those of these. What is true of invented rows is not computed again.
+    """
+    rebuilt = check_central(report, released(record))
+    if rebuilt is None:
+        return
+    told = record["rehearsal"]
+    problems = [*_stand_ins(told, rebuilt.declaration), *_files(told, rebuilt)]
+    if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
+        problems += _errors(report, rebuilt)
+    for problem in problems:
+        report.found("DP-VERIFY-021", "rehearsal", problem=problem)
+    report.checked.append("its errors are those of the published tables beside the true ones")
+
+
+def _stand_ins(told: Mapping[str, Any], declaration: Declaration) -> Iterator[str]:
+    """Yield what is wrong with what stood in for the sources."""
+    if told["words"] != WORDS:
+        yield "it has other words for what a rehearsal is"
+    if [one["table"] for one in told["stand_ins"]] != [*declaration.tables]:
+        yield "its stand-ins are not those of the declared tables"
+    for one in told["stand_ins"]:
+        given = {name for name in ("rows", "file", "sha256") if one.get(name) is not None}
+        if given != ({"rows"} if one["by"] == "invention" else {"file", "sha256"}):
+            yield f"it does not tell what stood in for '{one['table']}'"
+
+
+def _files(told: Mapping[str, Any], rebuilt: Rebuilt) -> Iterator[str]:
+    """Yield what is wrong with the list of true answers."""
+    invented = {one["table"]: one.get("rows") for one in told["stand_ins"] if one["by"] != "public"}
+    public = {people_of(one["table"]) for one in told["stand_ins"] if one["by"] == "public"}
+    wanted = {*truth_names(rebuilt.families, rebuilt.declaration)} - public
+    rows = {file["name"]: file["rows"] for file in told["truth"]}
+    if [file["name"] for file in told["truth"]] != sorted(wanted):
+        yield "a file of true answers is missing, or is none"
+    elif any(rows[people_of(name)] != number for name, number in invented.items()):
+        yield "there are not as many invented rows as it says"
+
+
+def _errors(report: Report, rebuilt: Rebuilt) -> Iterator[str]:
+    """Yield which truths are not beside what was published, and whether the errors are others."""
+    import pyarrow as pa
+
+    columns = compared(rebuilt.families, rebuilt.plan)
+    errors: list[dict[str, Any]] = []
+    for name, _, _ in published_tables(rebuilt.families):
+        asked = [column for column in columns if column.table == name]
+        try:
+            beside = formats.PUBLISHED.read(report.path / truth_of(name))
+            published = formats.PUBLISHED.read(report.path / formats.file_of(name))
+            if not _is_beside(beside, published, asked):
+                yield f"'{truth_of(name)}' is not beside the published table"
+                return
+            errors += summary(asked, beside)
+        except (OSError, KeyError, ValueError, pa.ArrowException):
+            yield f"'{truth_of(name)}' has other columns than it should"
+            return
+    if not _says((report.path / ERRORS).read_bytes(), errors):
+        yield f"'{ERRORS}' has other errors than the tables"
+
+
+def _says(raw: bytes, errors: list[dict[str, Any]]) -> bool:
+    """Return whether a file says these errors, up to the rounding of other processors."""
+    if raw == rendered(errors):
+        return True
+    try:
+        held = json.loads(raw)
+        return rendered(held) == raw and not any(differences(held, errors, "errors"))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _is_beside(beside: pa.Table, published: pa.Table, asked: list[Compared]) -> bool:
+    """Return whether a truth has all columns and rows that were published, and what is true."""
+    told = asked[0].told
+    if told in beside.column_names:
+        import pyarrow.compute as pc
+
+        beside = beside.filter(pc.field(told))
+    same: bool = beside.select(published.column_names).equals(published)
+    return same and all({one.true, one.rows} <= {*beside.column_names} for one in asked)
