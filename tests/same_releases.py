@@ -13,6 +13,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -110,10 +113,10 @@ def publish(folder: Path) -> dict[str, Any]:
     import yaml
 
     from dprelease.errors import DpReleaseError
-    from dprelease.release.runs.pipeline import run
     from dprelease.schema.load import read_declaration
     from tests.replay import Keyed
 
+    run = runner()
     write_people(folder)
     (folder / "people.yaml").write_text(yaml.safe_dump(TABLE, sort_keys=False))
     found: dict[str, Any] = {}
@@ -130,6 +133,14 @@ def publish(folder: Path) -> dict[str, Any]:
             if file.suffix == ".parquet":
                 found[f"{name}/{file.name} rows"] = rows_of(file)
     return found
+
+
+def runner() -> Callable[..., Path]:
+    """Return what runs a declaration, wherever the checkout on the path has it."""
+    places = ("dprelease.release.runs", "dprelease.release")
+    home = next(place for place in places if find_spec(place) and find_spec(f"{place}.pipeline"))
+    run: Callable[..., Path] = import_module(f"{home}.pipeline").run
+    return run
 
 
 def rows_of(file: Path) -> str:
