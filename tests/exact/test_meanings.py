@@ -181,6 +181,15 @@ def arrow_numbers() -> dict[str, pa.Array]:
     }
 
 
+def is_stored(column: pa.Array) -> bool:
+    """Return whether this PyArrow writes such a column into Parquet: older ones have fewer types."""
+    try:
+        pq.write_table(pa.table({"column": column}), pa.BufferOutputStream())
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
 def test_whole_numbers_in_every_column_of_pandas() -> None:
     cells = pandas_numbers()
     backed = {
@@ -202,7 +211,8 @@ def test_whole_numbers_however_they_are_spelled() -> None:
 def test_whole_numbers_in_every_column_of_arrow(source: str, tmp_path: Path) -> None:
     cells = arrow_numbers()
     if source == "parquet":
-        cells = {kind: cells[kind] for kind in cells if "run" not in kind}
+        cells = {kind: column for kind, column in cells.items() if is_stored(column)}
+        assert len(cells) > len(NUMBERS)
     table, path = pa.table(held(cells, TYPED)), None
     if source == "parquet":
         path = str(tmp_path / "t.parquet")

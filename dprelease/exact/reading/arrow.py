@@ -50,8 +50,8 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
         (_is_odd_decimal, lambda column: column.cast(pa.float64())),
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_instant, _in_microseconds),
-        (_is_text, _unicode),
-        (types.is_dictionary, _unicode),
+        (_is_text, lambda column: _copied(_unicode(column))),
+        (types.is_dictionary, lambda column: _copied(_unicode(column))),
     )
 
 
@@ -139,6 +139,21 @@ def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     wide = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     held = texts.cast(pa.binary_view() if views else wide)
     return pa.array(map(_text, held.to_pylist()), type=texts.type)
+
+
+def _copied(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return texts that are held as views as texts of their own.
+
+    The engine crashes on views that PyArrow hands it, before its version 25.
+    """
+    import pyarrow as pa
+
+    kind = texts.type
+    if pa.types.is_string_view(kind):
+        return texts.cast(pa.large_string())
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return texts.cast(pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
+    return texts
 
 
 def _is_unicode(chunk: pa.Array) -> bool:
