@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dprelease.errors import DataError
-from dprelease.errors.words.data_words import CONVERT, SPELLED, TWINS
+from dprelease.errors.words.data_words import CONVERT, DAYS, SPELLED, TWINS
 from dprelease.query import quoting
 from dprelease.schema.columns import (
     CategoryColumn,
@@ -41,12 +41,16 @@ from dprelease.statements.values.spelling import (
     calendar_day,
     instant,
     instant_of_text,
+    loses_numbers,
     number_of_text,
     says_numbers,
     text_of,
     truth_of_text,
     whole_of_text,
 )
+
+NUMBERS = ("integers", "floats", "decimals")
+"""Families of stored numbers."""
 
 HUGE = "170141183460469231731687303715884105727"
 
@@ -106,6 +110,8 @@ def _way(name: str, column: Column, stored: str) -> str:
         return CONVERT
     if isinstance(column, TextColumn):
         return SPELLED.format(column=name)
+    if isinstance(column, DateColumn | TimestampColumn) and _is_respelled(column, stored):
+        return DAYS.format(column=name, layout=column.format)
     same = twins(column.values or ()) if isinstance(column, CategoryColumn) else None
     if same is None:
         return CONVERT
@@ -113,10 +119,12 @@ def _way(name: str, column: Column, stored: str) -> str:
 
 
 def _is_respelled(column: Column, stored: str) -> bool:
-    """Return whether a text's spelling is lost in what it is stored as: 01 is 1, 34.0 is 34.
+    """Return whether a spelling that counts is lost in what it is stored as: 01 is 1, 34.0 is 34.
 
     One row with a letter turns such a column into texts, and then all others would read otherwise.
     """
+    if isinstance(column, DateColumn | TimestampColumn):
+        return FAMILY_OF[stored] in NUMBERS and loses_numbers(column.format)
     return isinstance(column, TextColumn) and FAMILY_OF[stored] not in (
         "texts",
         "identifiers",

@@ -12,6 +12,10 @@ SPELLED = (
     "a text is told by its spelling, and of 01 and 1.0 only the number 1 is stored: "
     f"{AS_TEXT}, or declare the type that it has"
 )
+DAYS = (
+    "in the format '{layout}' a text may look like a number, and of 10.2020 the number is 10.202: "
+    f"{AS_TEXT}"
+)
 TWINS = (
     "the declared values '{first}' and '{second}' say the same, and only texts tell them apart: "
     f"{AS_TEXT}, or declare one of them"

@@ -71,7 +71,9 @@ class CellRows:
         if not pa.types.is_large_string(field.type):
             return pa.nulls(sum(1 for _ in cells), field.type)
         column = self.declared.table.columns[field.name]
-        texts = texts_of(cells, Reading.of(column, self.declared.table.time_zone))
+        table = self.declared.table
+        is_id = field.name == table.privacy_unit.id
+        texts = texts_of(cells, Reading.of_cells(column, table.time_zone, is_id=is_id))
         return pa.array(texts, field.type)
 
 

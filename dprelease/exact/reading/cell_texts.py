@@ -11,14 +11,16 @@ import decimal
 import math
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from dprelease.schema.columns import Column, DateColumn, TimestampColumn
-from dprelease.statements.values.spelling import UTC, is_other_order
+from dprelease.statements.meanings import loses
+from dprelease.statements.values.categories import EXACT
+from dprelease.statements.values.spelling import UTC, is_other_order, loses_numbers
 
 WIDEST = 2**13
 """Bits of an integer that is written out; what is longer is as good as infinite to all readers."""
@@ -51,12 +53,15 @@ class Reading:
 
     `zone`: where instants are local. `is_timely`: by their texts, days and instants are told, how
     far they are from Greenwich included. `layout`: a format by which texts of ISO 8601 would be
-    read as other days.
+    read as other days. `by_text`: no number says what is asked, for its text has lost it.
+    `is_exact`: a float that stands for several whole numbers says none of them.
     """
 
     zone: str = UTC
     is_timely: bool = False
     layout: str | None = None
+    by_text: bool = False
+    is_exact: bool = False
 
     @classmethod
     def of(cls, column: Column, zone: str) -> Self:
@@ -64,6 +69,14 @@ class Reading:
         if not isinstance(column, DateColumn | TimestampColumn):
             return cls(zone)
         return cls(zone, True, column.format if is_other_order(column.format) else None)
+
+    @classmethod
+    def of_cells(cls, column: Column, zone: str, *, is_id: bool) -> Self:
+        """Return the same where each cell was stored as it is, and not for the sake of others."""
+        plain = cls.of(column, zone)
+        if isinstance(column, DateColumn | TimestampColumn):
+            return replace(plain, by_text=loses_numbers(column.format))
+        return replace(plain, is_exact=is_id or loses(column, "DOUBLE"))
 
 
 AS_TEXT = Reading()
@@ -106,17 +119,21 @@ def _telling(value: object, reading: Reading) -> str | None:
         value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, bool):
         return "true" if value else "false"  # as the engine writes them
-    if isinstance(value, int):
-        return _whole(value)
-    if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, decimal.Decimal):
-        return _decimal(value)
+    if isinstance(value, int | float | decimal.Decimal):
+        return None if reading.by_text else _number(value, reading)
     if isinstance(value, datetime.datetime):
         return _instant(value, reading)
     if isinstance(value, datetime.date):
         return _day(value, reading)
     return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
+
+
+def _number(value: float | decimal.Decimal, reading: Reading) -> str | None:
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, int):
+        return _whole(value)
+    return None if reading.is_exact and EXACT <= abs(value) < math.inf else _float(value)
 
 
 def _whole(value: int) -> str:

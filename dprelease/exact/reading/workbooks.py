@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
 
-from dprelease.errors import DataError
 from dprelease.exact.reading.cell_rows import (
     CellRows,
     Row,
@@ -29,9 +28,12 @@ from dprelease.exact.reading.cell_rows import (
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
 from dprelease.schema.load import Declared
+from dprelease.statements.values.categories import EXACT
 
 NO_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never was."""
+
+NO_TEXT = frozenset({""})
 
 Cells = dict[int, object]
 """The cells of a row that have a value, by the number of their column."""
@@ -80,6 +82,8 @@ class Sheet:
             found = parser.parse_cell(element)
             is_own = element.find(FORMULA_TAG) is None and found["data_type"] != "e"
             value = found["value"] if is_own else None
+            if isinstance(value, int) and abs(value) >= EXACT:  # as a float it was written
+                value = float(str(value))
             if found["data_type"] == "n" and found["style_id"] in self.days:
                 value = self._day(value)
         except Exception:  # noqa: BLE001 - a cell may hold anything, and it alone is missing
@@ -103,8 +107,8 @@ def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     Raises
     ------
     DataError
-        DP-DATA-003 for names that differ by case only, DP-DATA-009 for a header that is not that of
-        all files or has a name twice, DP-DATA-024 for a workbook that can't be read.
+        DP-DATA-003 for names that differ by case only, DP-DATA-024 for a workbook that can't be
+        read, or whose header is not that of all.
     """
     source = declared.table.source
     if source is None:
@@ -113,7 +117,8 @@ def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     names = [list(columns) for _, columns in sheets]
     wanted = wanted_columns(declared, names[0])
     if any(set(others) != set(names[0]) for others in names):
-        raise DataError("DP-DATA-009", table=declared.table.name)
+        way = "give all of them the same columns"
+        raise unreadable(declared, "the files have different headers", way)
     nulls = frozenset(source.nulls)
 
     def read() -> Iterator[Row]:
@@ -215,4 +220,7 @@ def _understood() -> Iterator[None]:
 
 
 def _value(cell: object, nulls: frozenset[str]) -> object:
-    return None if isinstance(cell, str) and cell in nulls else cell
+    """Return a cell, or None if what it says is one of the texts that are missing: -99 is."""
+    told = isinstance(cell, str) or nulls <= NO_TEXT  # which no other cell is
+    said = cell if told else texts_of([cell])[0]
+    return None if said in nulls else cell

@@ -153,6 +153,12 @@ def says_numbers(layout: str) -> bool:
     return _digits(layout) is not None
 
 
+def loses_numbers(layout: str) -> bool:
+    """Return whether texts of a format may be numbers that don't tell them: of 10.2020, 10.202."""
+    number = re.sub("%[YmdHIMSfyj]", "0", layout)
+    return not says_numbers(layout) and re.fullmatch(NUMBER_TEXT, number, re.ASCII) is not None
+
+
 def _digits(layout: str) -> int | None:
     """Return how many digits a format has that has nothing else."""
     if not re.fullmatch(f"(%[{''.join(DIGITS)}])+", layout):
