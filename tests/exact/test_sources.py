@@ -623,3 +623,17 @@ def test_facts_of_real_data() -> None:
     assert centred + 75000 * count == facts["national2019"]["sum_PINCP_clamped_0_150000"]
     areas = np.array(persons["persons"]).reshape(20, -1).sum(axis=1).tolist()
     assert areas == list(facts["national2019"]["rows_by_PUMA"].values())
+
+
+def test_a_file_that_links_lead_to_counts_once(tmp_path: Path) -> None:
+    """The latest of a folder, a second way into it, a link that goes round in circles."""
+    (tmp_path / "people" / "old").mkdir(parents=True)
+    FRAME.to_parquet(tmp_path / "people" / "old" / "1.parquet")
+    write_csv(tmp_path / "people" / "1.csv")
+    (tmp_path / "people" / "latest.csv").symlink_to("1.csv")
+    (tmp_path / "people" / "latest.parquet").symlink_to("old/1.parquet")
+    (tmp_path / "people" / "same").symlink_to("old")
+    (tmp_path / "people" / "round").symlink_to(".")
+    (tmp_path / "people" / "gone.parquet").symlink_to("nowhere")
+    for source in ("people/", "people/**/*.parquet", "people/*.csv"):
+        assert vectors(query_of(source, tmp_path)) == EXPECTED

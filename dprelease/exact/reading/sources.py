@@ -181,7 +181,8 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     # Not Path.is_file, which raises for a name that is too long.
     is_one = os.path.isfile(plain)
     paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
-    files = tuple(file.resolve() for file in paths if os.path.isfile(file))
+    # By its own name: one that links lead to as well, such as the latest of a folder, counts once.
+    files = tuple(dict.fromkeys(file.resolve() for file in paths if os.path.isfile(file)))
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
