@@ -241,3 +241,23 @@ def test_files_that_change_are_refused(how: str, tmp_path: Path) -> None:
             pq.write_table(pa.table({"v": [1, 3]}), tmp_path / f"{name}.parquet")
         with pytest.raises(DataError, match=r"DP-DATA-00[67]"):
             engine.run(query)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_instants_of_96_bits_mean_the_same_by_a_path_and_by_a_uri(
+    zone: str, tmp_path: Path
+) -> None:
+    at = pa.array([0, 1_709_164_800 * 10**9, None], pa.timestamp("ns"))
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"d": at}), file, use_deprecated_int96_timestamps=True)
+    columns: Row = {"d": {"type": "date", "lower": "2024-02-28", "upper": "2024-02-29"}}
+
+    def query(path: str) -> Query:
+        source = {"path": path, "format": "parquet", "time_zone": zone}
+        return ask(declare(columns, source=source), {"n": {"count": "*"}}, ["d"])
+
+    asked = query(f"file://{file}")
+    with Engine.open(query(str(file)).declared) as one, SparkEngine.open(asked.declared) as two:
+        wanted = vectors(asked, one.run(query(str(file))))
+        assert vectors(asked, two.run(asked)) == wanted
+        assert wanted["n"] == ([0, 1] if zone == "UTC" else [1, 0])

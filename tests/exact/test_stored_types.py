@@ -168,3 +168,20 @@ def test_small_integers_of_several_files_stay_small(tmp_path: Path) -> None:
     declared = declare({"n": {"type": "integer"}}, source=str(tmp_path / "t*.parquet"))
     with Engine.open(declared) as engine:
         assert engine.physical == {"n": "BIGINT"}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_instants_of_96_bits_are_those_of_greenwich(zone: str, tmp_path: Path) -> None:
+    """As Spark writes and reads them: local ones where the source says where that is."""
+    at = pa.array([pd.Timestamp("2024-02-29 02:30:00"), None], pa.timestamp("ns"))
+    zoned = at.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    for name, values, old in (("t0", at, True), ("t1", zoned, False)):
+        table = pa.table({"day": values, "at": values})
+        pq.write_table(table, tmp_path / f"{name}.parquet", use_deprecated_int96_timestamps=old)
+    columns = {"day": {"type": "date"}, "at": {"type": "timestamp"}}
+    local = {"UTC": "2024-02-29 02:30:00", "America/New_York": "2024-02-28 21:30:00"}[zone]
+    wanted = {"day": [local[:10], None], "at": [local, None]}
+    for files, times in (("t0", 1), ("t1", 1), ("t*", 2)):
+        source = {"path": str(tmp_path / f"{files}.parquet"), "time_zone": zone}
+        found = meanings(columns, None, source)
+        assert found == {name: values * times for name, values in wanted.items()}

@@ -25,11 +25,15 @@ from dprelease.exact.reading.stored_types import (
 from dprelease.exact.results.vectors import BATCH
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.statements.values.physical import ZONED_MS
+from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.spelling import UTC
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
+"""Types that tell instants of Greenwich, and those that tell local ones."""
 
 
 def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
@@ -53,6 +57,7 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         for name, kinds in stored.items()
         if kinds & IN_MILLISECONDS
     }
+    given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
     if not runs and not (given.coarse and by_arrow):
         return relation
     parts = []
@@ -79,7 +84,7 @@ def _types(declared: Declared, file: Path, ask: Ask) -> dict[str, str]:
             code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
             raise DataError(code, table=declared.table.name, column=name)
     if declared.table.time_zone == UTC:  # where both are the same
-        types = {name: COARSE if kind == ZONED_MS else kind for name, kind in types.items()}
+        types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
     return types
 
 

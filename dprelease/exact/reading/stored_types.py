@@ -36,7 +36,10 @@ don't fit, so one value could stop a run. Others have to read them as they are."
 
 IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
 
-SCHEMA = "SELECT name, num_children, duckdb_type, logical_type FROM parquet_schema({})"
+SCHEMA = (
+    "SELECT name, num_children, if(type = 'INT96', type, duckdb_type), logical_type "
+    "FROM parquet_schema({})"
+)
 """What a Parquet file says of its columns; no row is read."""
 
 

@@ -15,8 +15,11 @@ TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 ZONED_MS = "TIMESTAMP_MS WITH TIME ZONE"
 """Milliseconds of Greenwich: the engine has them as `TIMESTAMP_MS`, and no type that says so."""
 
+INT96 = "INT96"
+"""Instants of Greenwich, as those who write such Parquet mean them: the engine has `TIMESTAMP`."""
+
 ZONED = frozenset(
-    {"TIMESTAMP WITH TIME ZONE", ZONED_MS, "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"}
+    {"TIMESTAMP WITH TIME ZONE", ZONED_MS, INT96, "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"}
 )
 
 FAMILIES = {
