@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
@@ -14,6 +17,9 @@ WRITTEN = (1980, 1, 1, 0, 0, 0)
 
 CORE = "docProps/core.xml"
 TIMES = re.compile(rb"(<dcterms:(created|modified)\b[^>]*>)[^<]*")
+
+IO = "IO_"
+"""How errors of the system begin, as the library of XML calls them."""
 
 MOST_TIMES = 4
 """Times as large as what it is compared with, a workbook is not looked into."""
@@ -71,3 +77,26 @@ def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
                 yield tuple((c.value, c.data_type) for c in row)
     finally:
         book.close()
+
+
+@contextmanager
+def system_errors() -> Iterator[None]:
+    """Let what the library of XML says of a disk be the system's own error, as of other files.
+
+    Raises
+    ------
+    OSError
+        With the number that its name stands for: IO_ENOSPC is a full disk.
+    """
+    from lxml.etree import SerialisationError
+
+    number = 0
+    try:
+        yield
+    except SerialisationError as problem:
+        told = str(problem)
+        if not told.startswith(IO):
+            raise
+        number = getattr(errno, told.removeprefix(IO), errno.EIO)
+    if number:
+        raise OSError(number, os.strerror(number))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.excel.archive import reads_same, without_times
+from dprelease.exports.excel.archive import reads_same, system_errors, without_times
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
 from dprelease.exports.names import in_first, parent
@@ -54,7 +54,7 @@ class Excel:
         from dprelease.exports.excel.sheets import Book
 
         metadata, path = release.metadata, parent(folder / FILE)
-        with Book(path.parent) as book:
+        with system_errors(), Book(path.parent) as book:
             _write_sheets(book, release)
             _save(book, metadata, path)
         return [FILE]
