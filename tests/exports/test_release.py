@@ -378,6 +378,23 @@ def test_what_export_refuses(folder: Path) -> None:
     assert [p.name for p in folder.parent.iterdir() if "export" in p.name] == []
 
 
+def test_a_release_that_another_takes_the_place_of_is_not_exported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifest would stand beside tables of the other; nothing is left."""
+    write_csv = csv_files.CsvFiles.write
+
+    def replaced(self: Any, release: Any, target: Path) -> list[str]:
+        files = write_csv(self, release, target)
+        (folder / "cells_sex.parquet").write_bytes(b"")
+        return files
+
+    monkeypatch.setattr(csv_files.CsvFiles, "write", replaced)
+    with pytest.raises(Findings, match="DP-VERIFY-004"):
+        export(folder, ["csv"], output=folder.parent / "target")
+    assert [p.name for p in folder.parent.iterdir() if "target" in p.name] == []
+
+
 def test_an_export_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: object) -> list[str]:
         raise OSError(28, "No space left on device")

@@ -25,6 +25,7 @@ from dprelease.exports.written import write_formats
 from dprelease.query.resolve import resolve
 from dprelease.release.folder import claimed
 from dprelease.schema.release_parts.format_names import in_order
+from dprelease.verification.after_publication.places import beside
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.exported import KEY
 from dprelease.verification.report import Report, resolved_again
@@ -58,7 +59,7 @@ def export(
         DP-EXPORT-006 or 007 if the folder is there, or lies inside of the release; as `claimed`.
     """
     state = RunState() if state is None else state
-    target = folder.parent / f"{folder.resolve().name}{ENDING}" if output is None else output
+    target = beside(folder, ENDING) if output is None else output
     _refuse_target(folder, target)
     record, metadata = _told(folder)
     if wide is not None:
@@ -69,6 +70,7 @@ def export(
     with claimed(target, False, state) as claim:
         release = PublishedRelease(folder, told, metadata)
         written = write_formats(ordered, release, claim.folder)
+        _refuse_change(folder, record)
         claim.store()
         claim.publish(state)
     return target, [file["name"] for part in written for file in part["files"]]
@@ -79,7 +81,7 @@ def _refuse_target(folder: Path, target: Path) -> None:
     if target.resolve().is_relative_to(folder.resolve()):
         raise OutputError("DP-EXPORT-007", name=target.name)
     if os.path.lexists(target):
-        raise OutputError("DP-EXPORT-006", name=target.name)
+        raise OutputError("DP-EXPORT-006", name=target.name or target)
 
 
 def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
@@ -105,6 +107,13 @@ def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
             return record, _with_rows(told_metadata(*resolved, families), record)
     _refuse(report)
     raise AssertionError("what has no metadata has findings")
+
+
+def _refuse_change(folder: Path, record: dict[str, Any]) -> None:
+    """Raise what `check_files` finds by now: a run may have put another release in its place."""
+    report = Report(folder)
+    check_files(report, record)
+    _refuse(report)
 
 
 def _refuse(report: Report) -> None:

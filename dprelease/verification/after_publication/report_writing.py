@@ -17,6 +17,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
+from dprelease.verification.after_publication.places import beside, write_whole
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
 
@@ -64,8 +65,7 @@ def write_report(
         raise OutputError("DP-OUTPUT-014", name=target.name)
     page = page_of_folder(place, language=language, ledger=ledger, signers=signers)
     try:
-        with target.open("wb" if overwrite else "xb") as file:
-            file.write(page)
+        write_whole(target, page, replace=overwrite)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise OutputError("DP-OUTPUT-002", name=target.name, reason=reason) from None
@@ -79,7 +79,7 @@ def _target(folder: Path, output: str | Path | None) -> Path:
     if any(find_spec(package) is None for package in PACKAGES):
         raise OutputError("DP-REPORT-001", packages="Jinja2 and Matplotlib")
     whole = folder.resolve()
-    target = whole.parent / f"{whole.name}{ENDING}" if output is None else Path(output)
+    target = beside(folder, ENDING) if output is None else Path(output)
     if target.resolve().is_relative_to(whole):
         raise OutputError("DP-REPORT-004", name=target.name)
     return target
