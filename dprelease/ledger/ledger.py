@@ -33,6 +33,7 @@ from dprelease.ledger.history import (
 )
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import moment_of
+from dprelease.ledger.signed_entries import lasting_list
 from dprelease.ledger.steps import (
     CANCEL,
     COMMIT,
@@ -45,7 +46,6 @@ from dprelease.ledger.steps import (
 )  # fmt: skip
 from dprelease.ledger.store import Store, damaged
 from dprelease.privacy.event import Event
-from dprelease.signatures.signers import signers_of
 from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock
 
@@ -92,7 +92,7 @@ class Ledger:
             DP-SIGN-007 for a text that is no list, or by which nobody could write any more; as the
             key.
         """
-        new = signers_of(text, "signers")
+        new = lasting_list(text)
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
             state, now = self._state(store), _now()

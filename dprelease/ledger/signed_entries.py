@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 
+from dprelease.errors import SignatureError
 from dprelease.ledger.chain import Entry, signed_text
 from dprelease.ledger.periods import moment_of
 from dprelease.ledger.steps import SIGNERS
@@ -27,6 +28,22 @@ LIST = "signers"
 def listed(entry: Entry) -> Signers:
     """Return the list of an entry that has one; raises SignatureError for a text that is none."""
     return signers_of(str(entry.body["signers"]), LIST)
+
+
+def lasting_list(text: str) -> Signers:
+    """Return the list of a text that is to be in a ledger.
+
+    Raises
+    ------
+    SignatureError
+        DP-SIGN-007 for a text that is none, or whose times are those of whoever reads it: in
+        another time zone an entry that counts here would be by nobody, and the ledger damaged.
+    """
+    made = signers_of(text, LIST)
+    if any(line.is_local for line in made.lines):
+        problem = "a ledger is read in several time zones, and so its times end with Z"
+        raise SignatureError("DP-SIGN-007", problem=problem)
+    return made
 
 
 def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | None:

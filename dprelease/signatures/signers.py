@@ -21,6 +21,7 @@ from dprelease.system.files import read_file
 
 MOST_BYTES = 1 << 20
 OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:[^"\\]|\\.)*)")?')
+ZONED = re.compile(r"(?i)(?:z|utc)$")
 TIMES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
@@ -33,6 +34,8 @@ class Signer:
     namespaces: str | None = None
     after: datetime | None = None
     before: datetime | None = None
+    is_local: bool = False
+    """Whether one of its times is of the time zone of whoever reads it."""
 
     def refusal(self, namespace: str, at: datetime) -> str | None:
         """Return why the key did not count for a namespace at a time; None if it did."""
@@ -136,7 +139,9 @@ def _signer(line: str) -> Signer:
     after, before = (_time(found.get(name)) for name in ("valid-after", "valid-before"))
     if after is not None and before is not None and before <= after:
         raise ValueError("valid-before is not after valid-after")
-    return Signer(principals, public, found.get("namespaces"), after, before)
+    times = (found.get(name, "Z") for name in ("valid-after", "valid-before"))
+    is_local = not all(map(ZONED.search, times))
+    return Signer(principals, public, found.get("namespaces"), after, before, is_local)
 
 
 def _principals(line: str) -> tuple[str, str]:
@@ -192,7 +197,7 @@ def _time(text: str | None) -> datetime | None:
     """Return a time as OpenSSH writes it: of the machine's time zone, unless it ends with Z."""
     if text is None:
         return None
-    digits = re.sub(r"(?i)(?:z|utc)$", "", text)
+    digits = ZONED.sub("", text)
     form = TIMES.get(len(digits))
     try:
         if form is None or not (digits.isascii() and digits.isdigit()):
