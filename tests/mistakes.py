@@ -731,7 +731,7 @@ DP-DECL-003  The value is not valid: keys with values are needed.
         """
 release.yaml:6  queries.by-sex
 DP-DECL-005  The name is not one that every system can store.
-  Fix    use letters, digits and underscores, starting with a letter, at most 63 of them.
+  Fix    use letters, digits and underscores, starting with a letter, at most 63 of them; and not the name of a device on Windows, such as con or aux.
 """,
     ),
     (

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dprelease.errors import DpReleaseError
     from dprelease.signatures.signers import Signers
 
+UTC = "+00:00"
+
 app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.", show_default=False)]
@@ -141,30 +143,35 @@ def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
         from dprelease.ledger.ledger import Ledger
 
         entries = Ledger(ledger).history()
-        rows: list[tuple[str, ...]] = [("entry", "time", "what", "reservation", "charges")]
+        rows: list[tuple[str, ...]] = [("entry", "time (UTC)", "what", "reservation", "charges")]
         for entry in entries:
-            rows.append((str(entry.number), *_entry_words(entry.body)))
+            rows.append((str(entry.number), _time(entry.body["time"]), *_entry_words(entry.body)))
         shown = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
         respond(as_json, shown, table(rows, wide=wide))
 
 
-def _entry_words(body: dict[str, Any]) -> tuple[str, str, str, str]:
+def _time(text: str) -> str:
+    """Return the time of an entry, shorter where it is of UTC."""
+    return text.removesuffix(UTC).replace("T", " ") if text.endswith(UTC) else text
+
+
+def _entry_words(body: dict[str, Any]) -> tuple[str, str, str]:
     if body["kind"] == "open":
         account = body["account"]
         named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
         renews = account.get("renews")
         every = f", every {renews['every']} from {renews['begins']} on" if renews else ""
         every += "".join(f", exactly {name}" for name in account.get("invariants") or ())
-        return body["time"], "open", "", f"{account['table']}: {', '.join(named)}{every}"
+        return "open", "", f"{account['table']}: {', '.join(named)}{every}"
     if body["kind"] == "signers":
-        return body["time"], "signers", "", "entries and releases are signed from here on"
+        return "signers", "", "entries and releases are signed from here on"
     charges = "; ".join(
         f"{c['table']}: {'all that was left' if c['takes_all'] else c['price']} {c['counted']}"
         + (f" in period {c['period'] + 1}" if c.get("period") is not None else "")
         + "".join(f", exactly {name}" for name in c.get("invariants") or ())
         for c in body.get("charges", ())
     )
-    return body["time"], body["kind"], body["id"], charges
+    return body["kind"], body["id"], charges
 
 
 @app.command()

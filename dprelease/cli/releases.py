@@ -18,7 +18,7 @@ from dprelease.cli.shown.outlook_shown import ledger_told
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
-from dprelease.errors.printable import one_line
+from dprelease.errors.printable import amount, one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "left_open": opened,
             "without_label": bare,
         }
-        words = f"{one_line(release.name)} is in order: {len(queries)} queries, {columns} columns."
+        asked = amount(len(queries), "query", "queries")
+        numbers = amount(columns, "column", "columns")
+        words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
         told = told_invariants(made.guarantee.invariants)
         lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
         lines += [f"Warning: {one_line(warning)}" for warning in told]

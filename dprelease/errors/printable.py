@@ -38,3 +38,8 @@ def one_line(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return json.dumps(character)[1:-1]
+
+
+def amount(number: int, one: str, more: str) -> str:
+    """Return a number with the word for what is counted: 1 file, 2 files."""
+    return f"{number:,} {one if number == 1 else more}"

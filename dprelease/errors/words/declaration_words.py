@@ -67,7 +67,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DECL-005": Template(
         cause="The name is not one that every system can store.",
-        fix="use letters, digits and underscores, starting with a letter, at most 63 of them.",
+        fix="use letters, digits and underscores, starting with a letter, at most 63 of them; "
+        "and not the name of a device on Windows, such as con or aux.",
     ),
     "DP-DECL-006": Template(
         cause="The names '{one}' and '{other}' differ only by case or by Unicode form, or not at "
