@@ -1,0 +1,184 @@
+"""Laws of losses in whole units, every mass rounded up: what they compose to is never too small.
+
+The losses ln P(o)/Q(o) of outputs o under P, on multiples of a width. With m the masses at the
+losses l, delta(epsilon) is m(infinity) plus the sum over l > epsilon of m (1 - exp(epsilon - l)).
+It grows with every mass, and where mass moves to a larger loss; so does it after a composition,
+which adds losses. Masses are whole numbers of 2**-bits. Products of polynomials with whole
+coefficients are exact, and what is left of a unit is rounded up: no floating point decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from flint import arb, ctx, fmpz_poly
+
+from dprelease.numerics.balls import ball
+
+SPARE_BITS = 64
+"""Bits of balls beyond those of a unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossMasses:
+    """P masses of the losses (first + i) width, and of an infinite one, in units of 2**-bits."""
+
+    width: Fraction
+    first: int
+    masses: Sequence[int]
+    infinite: int
+    bits: int
+
+    @property
+    def total(self) -> int:
+        """Return the sum of all masses: 2**bits, and what rounding up has added."""
+        return int(sum(self.masses)) + self.infinite
+
+    def composed(self, other: LossMasses) -> LossMasses:
+        """Return the law of the sum of two independent losses on the same grid."""
+        product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
+        infinite = self.total * other.total - int(sum(self.masses)) * int(sum(other.masses))
+        return LossMasses(
+            self.width,
+            self.first + other.first,
+            [-(-int(mass) >> self.bits) for mass in product.coeffs()],
+            -(-infinite >> self.bits),
+            self.bits,
+        )
+
+    def coarser(self) -> LossMasses:
+        """Return a law on every other point that dominates this one.
+
+        The mass of a point between two is split onto them so that the Q mass is kept, by the share
+        t with 1 = (1 - t) e^w + t e^-w, t = 1 / (1 + e^-w): a mean-preserving spread of the ratio.
+        """
+        with ctx.workprec(self.bits + SPARE_BITS):
+            share = 1 / (1 + (-ball(self.width)).exp())
+            up, down = (units(part, self.bits) for part in (share, 1 - share))
+        masses = [0, *self.masses] if self.first % 2 else list(self.masses)
+        first = self.first - self.first % 2
+        kept = [int(mass) for mass in masses[::2]] + [0] * (1 - len(masses) % 2)
+        for i, mass in enumerate(masses[1::2]):
+            kept[i] += -(-int(mass) * down >> self.bits)
+            kept[i + 1] += -(-int(mass) * up >> self.bits)
+        return replace(self, width=2 * self.width, first=first // 2, masses=kept)
+
+    def trimmed(self, allowance: int) -> LossMasses:
+        """Return a law that dominates this one, with ends of at most `allowance` units raised.
+
+        The far end to infinity, the near end to the first loss that is kept.
+        """
+        first, last = 0, len(self.masses)
+        near = far = 0
+        while last > 1 and far + self.masses[last - 1] <= allowance:
+            last -= 1
+            far += int(self.masses[last])
+        while first < last - 1 and near + self.masses[first] <= allowance:
+            near += int(self.masses[first])
+            first += 1
+        masses = list(self.masses[first:last])
+        masses[0] += near
+        return replace(
+            self, first=self.first + first, masses=masses, infinite=self.infinite + far
+        )
+
+    def delta_at(self, epsilon: Fraction) -> arb:
+        """Return a ball whose upper end is at least delta(epsilon)."""
+        with ctx.workprec(self.bits + SPARE_BITS):
+            start = max(epsilon // self.width + 1 - self.first, 0)
+            fall = (-ball(self.width)).exp()
+            factor = ball(epsilon - (self.first + start) * self.width).exp()
+            total = arb(self.infinite)
+            for mass in self.masses[start:]:
+                total += int(mass) * (1 - factor)
+                factor *= fall
+            return total / arb(2) ** self.bits
+
+    def epsilon_at(self, delta: Fraction) -> arb | None:
+        """Return a ball whose upper end is an epsilon >= 0 with delta(epsilon) <= `delta`, or None.
+
+        From the far end inwards: between two points of the grid, delta is p - exp(epsilon) q and
+        `infinite`, with p and q the masses of all losses beyond under P and under Q.
+        """
+        with ctx.workprec(self.bits + SPARE_BITS):
+            least = ball(delta * 2**self.bits) - self.infinite
+            if not least > 0:
+                return None
+            width = ball(self.width)
+            rise, loss = width.exp(), (self.first + len(self.masses) - 1) * width
+            factor = (-loss).exp()
+            p, q = 0, arb(0)
+            for i in range(len(self.masses) - 1, -1, -1):
+                p += int(self.masses[i])
+                q += int(self.masses[i]) * factor
+                factor *= rise
+                below = (self.first + i - 1) * width
+                below = below if i and below > 0 else arb(0)
+                if not p - below.exp() * q <= least:
+                    excess = p - least
+                    above = (self.first + i) * width
+                    found = (excess / q).log() if excess > 0 and q > 0 else above
+                    return found.max(below).min(above).max(arb(0))
+                if below.is_zero():
+                    break
+            return arb(0)
+
+
+def units(mass: arb, bits: int) -> int:
+    """Return a whole number of 2**-bits that is at least what a ball encloses."""
+    mantissa, exponent = (int(part) for part in mass.upper().man_exp())
+    shift = exponent + bits
+    return mantissa << shift if shift >= 0 else -(-mantissa >> -shift)
+
+
+class Composer:
+    """Composes laws of losses, in all safe directions.
+
+    `allowance`: units that each step may raise at either end. `longest`: points beyond which a law
+    is put on a coarser grid.
+    """
+
+    def __init__(self, allowance: int, longest: int) -> None:
+        self.allowance = allowance
+        self.longest = longest
+
+    def power(self, law: LossMasses, times: int) -> LossMasses:
+        """Return the composition of `times` >= 1 copies, by squaring."""
+        law = self.short(law)
+        product: LossMasses | None = None
+        while True:
+            if times % 2:
+                product = law if product is None else self.pair(product, law)
+            times //= 2
+            if not times:
+                assert product is not None  # for type checkers: times was at least 1
+                return product
+            law = self.pair(law, law)
+
+    def every(self, laws: Sequence[LossMasses]) -> LossMasses:
+        """Return the composition of all laws, the two shortest next."""
+        waiting = sorted(laws, key=lambda law: -len(law.masses))
+        while len(waiting) > 1:
+            both = self.pair(waiting.pop(), waiting.pop())
+            place = len(waiting)
+            while place and len(waiting[place - 1].masses) < len(both.masses):
+                place -= 1
+            waiting.insert(place, both)
+        return self.short(waiting[0])
+
+    def pair(self, one: LossMasses, other: LossMasses) -> LossMasses:
+        """Return the composition of two laws, on the coarser one of their grids."""
+        while one.width < other.width:
+            one = one.coarser()
+        while other.width < one.width:
+            other = other.coarser()
+        return self.short(one.composed(other))
+
+    def short(self, law: LossMasses) -> LossMasses:
+        """Return a law that dominates this one, and is not too long."""
+        law = law.trimmed(self.allowance)
+        while len(law.masses) > self.longest:
+            law = law.coarser()
+        return law

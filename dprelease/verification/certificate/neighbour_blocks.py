@@ -1,0 +1,261 @@
+"""Masses of the published integers under two neighbours, in blocks between which losses fall.
+
+Let K have log-concave masses on the integers. Then P(K = k) / P(K = k - s) never rises with k, for
+s >= 1: so a block of neighbouring integers has losses between those of the blocks beside it, each
+taken as ln of its P mass over its Q mass. And sup over c of P(K <= c) - e^eps P(K <= c - s), which
+is delta(eps) for it, grows with s: a move by s covers every smaller one in its direction.
+
+Log-concave are masses proportional to exp(-convex function), and those of a log-concave density
+that is rounded (Prekopa 1973: the density of Y + U is log-concave, U uniform on a step; the masses
+are its values at the integers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Protocol
+
+from flint import arb, ctx
+
+from dprelease.numerics.balls import ball
+from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, units
+
+START = 32
+"""Blocks that the first look is at."""
+
+MOST_PARTS, PARTS_OF_ENDLESS = 16, 4
+MOST_ROUNDS = 80
+
+SLACK = Fraction(1, 2**40)
+"""Part of a grid's width that losses are taken less; every cell's is added to epsilon again."""
+
+
+class Tails(Protocol):
+    """The law of an integer K, by its tails."""
+
+    def tail(self, k: int, upper: bool) -> arb:
+        """Return a ball around P(K >= k), or P(K <= k), at the precision of the flint context."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """The law of -K."""
+
+    law: Tails
+
+    def tail(self, k: int, upper: bool) -> arb:
+        """Return that of the other side."""
+        return self.law.tail(-k, not upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Outputs of masses `p` and `q` whose losses ln P/Q lie between `low` and `high`.
+
+    None: no bound.
+    """
+
+    p: arb
+    q: arb
+    low: arb | None = None
+    high: arb | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How outputs are cut into blocks.
+
+    `fine`: the difference of losses between neighbouring blocks. `least`: mass of a tail that is
+    left as one block. `most`: blocks.
+    """
+
+    fine: float
+    least: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A log-concave law against itself moved up by `shift` steps.
+
+    `middle`: where tails are taken from one side or from the other, for the sake of digits.
+    `largest`: a bound of its losses, if one is known.
+    """
+
+    law: Tails
+    shift: int
+    middle: int = 0
+    largest: Fraction | None = None
+
+    def blocks(self, cutting: Cutting) -> list[Block]:
+        """Return all outputs, at the precision of the flint context."""
+        cuts = _Cuts(self)
+        edges = self._first_edges(cutting.least)
+        for _ in range(MOST_ROUNDS):
+            more = cuts.split(edges, cutting)
+            if not more:
+                break
+            if len(edges) + len(more) > cutting.most:
+                cutting = replace(cutting, fine=2 * cutting.fine)
+            else:
+                edges = sorted({*edges, *more})
+        return cuts.blocks(edges)
+
+    def _first_edges(self, least: float) -> list[int]:
+        low = -_reach(lambda j: self.law.tail(self.middle - j, False), least) + self.middle
+        high = _reach(lambda j: self.law.tail(self.middle + j, True), least) + self.middle
+        span = high - low
+        even = {low + span * i // START for i in range(START + 1)}
+        bends = {self.middle + i + moved for i in (0, 1) for moved in (0, self.shift)}
+        return sorted(even | {edge for edge in bends if low < edge < high})
+
+
+def _reach(tail: Callable[[int], arb], least: float) -> int:
+    """Return a j > 0 with tail(j) <= `least`, not much beyond the first."""
+    high = 1
+    while not tail(high) <= least:
+        high *= 2
+    low = high // 2
+    while high - low > 1 + high // 64:
+        middle = (low + high) // 2
+        low, high = (low, middle) if tail(middle) <= least else (middle, high)
+    return high
+
+
+class _Cuts:
+    """Tails at the edges of blocks, each taken once."""
+
+    def __init__(self, moved: Moved) -> None:
+        self.moved = moved
+        self.known: dict[tuple[int, int], arb] = {}
+
+    def _tail(self, k: int, middle: int, shift: int) -> arb:
+        """Return P(K >= k) for k above the middle, else P(K < k), of the law moved by `shift`."""
+        if (k, shift) not in self.known:
+            upper = k > middle
+            at = k - shift if upper else k - shift - 1
+            self.known[k, shift] = self.moved.law.tail(at, upper)
+        return self.known[k, shift]
+
+    def _mass(self, low: int | None, high: int | None, shift: int) -> arb:
+        """Return the mass of low <= K < high; None: no end."""
+        middle = self.moved.middle + shift
+        below = arb(0) if low is None else self._tail(low, middle, shift)
+        above = arb(0) if high is None else self._tail(high, middle, shift)
+        if low is not None and low > middle:
+            return below - above
+        if high is not None and high <= middle:
+            return above - below
+        return 1 - below - above
+
+    def masses(self, edges: Sequence[int]) -> list[tuple[arb, arb]]:
+        """Return the masses of all blocks, the two that have no end included."""
+        ends = [None, *edges, None]
+        shift = self.moved.shift
+        return [(self._mass(a, b, 0), self._mass(a, b, shift)) for a, b in pairwise(ends)]
+
+    def split(self, edges: Sequence[int], cutting: Cutting) -> list[int]:
+        """Return further edges where neighbouring blocks have losses that differ by too much."""
+        masses = self.masses(edges)
+        losses = [_near(p, q) for p, q in masses]
+        more: list[int] = []
+        for i, (low, high) in enumerate(pairwise(edges), start=1):
+            p, q = masses[i]
+            if high - low == 1 or not p > cutting.least or q.is_zero():
+                continue
+            spread = losses[i - 1] - losses[i + 1]
+            if not spread <= 2 * cutting.fine:
+                parts = PARTS_OF_ENDLESS
+                if math.isfinite(spread):
+                    parts = min(MOST_PARTS, math.ceil(spread / (2 * cutting.fine)))
+                parts = min(parts, high - low)
+                more += [low + (high - low) * j // parts for j in range(1, parts)]
+        return more
+
+    def blocks(self, edges: Sequence[int]) -> list[Block]:
+        """Return blocks with bounds of their losses from those beside them."""
+        masses = self.masses(edges)
+        losses = [_loss(p, q) for p, q in masses]
+        widths = [0, *(high - low for low, high in pairwise(edges)), 0]
+        found = []
+        for i, (p, q) in enumerate(masses):
+            if p.is_zero():
+                continue
+            if q.is_zero():
+                found.append(Block(p, q))
+                continue
+            if widths[i] == 1:
+                found.append(Block(p, q, losses[i], losses[i]))
+                continue
+            high = losses[i - 1] if i else self._largest()
+            low = losses[i + 1] if i + 1 < len(masses) else None
+            found.append(Block(p, q, low, high))
+        return found
+
+    def _largest(self) -> arb | None:
+        return None if self.moved.largest is None else ball(self.moved.largest)
+
+
+def _near(p: arb, q: arb) -> float:
+    """Return about ln(p / q)."""
+    loss = _loss(p, q)
+    if loss is not None:
+        return float(loss.mid())
+    return -math.inf if p.is_zero() else math.inf
+
+
+def _loss(p: arb, q: arb) -> arb | None:
+    """Return a ball around ln(p / q); None where there is none, or balls can't tell."""
+    return (p / q).log() if p > 0 and q > 0 else None
+
+
+def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
+    """Return a law of losses on multiples of `width` that dominates the blocks, up to `SLACK`.
+
+    Its delta(epsilon) is at least theirs at epsilon + SLACK width: losses are taken less so much,
+    so that those which meet the grid in exact numbers do in balls.
+
+    The masses of a block whose losses lie between two points of the grid are split onto these, so
+    that both are kept: a mean-preserving spread of Q/P, which lowers no delta (Doroshenko, Ghazi,
+    Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Where only an upper
+    bound of the losses is known, all of P's mass is raised to it; where none is, to infinity.
+    """
+    points: dict[int, int] = {}
+    infinite = 0
+    with ctx.workprec(max(ctx.prec, bits + SPARE_BITS)):
+        step, slack = ball(width), ball(SLACK)
+        for block in blocks:
+            if block.high is None:
+                infinite += max(0, units(block.p, bits))
+                continue
+            for place, mass in _split(block, step, slack):
+                points[place] = points.get(place, 0) + max(0, units(mass, bits))
+    if not points:
+        return LossMasses(width, 0, [0], infinite, bits)
+    first, last = min(points), max(points)
+    masses = [points.get(place, 0) for place in range(first, last + 1)]
+    return LossMasses(width, first, masses, infinite, bits)
+
+
+def _split(block: Block, step: arb, slack: arb) -> list[tuple[int, arb]]:
+    """Return two points of the grid and the P masses there; one for a block without a lower end."""
+    assert block.high is not None
+    high = -_floor((slack - block.high / step).lower())
+    if block.low is None:
+        return [(high, block.p)]
+    low = min(_floor((block.low / step - slack).lower()), high - 1)
+    kept = block.q * ((low + slack) * step).exp()
+    upper = (block.p - kept) / -((low - high) * step).expm1()
+    upper = upper.max(arb(0)).min(block.p)
+    return [(low, block.p - upper), (high, upper)]
+
+
+def _floor(x: arb) -> int:
+    """Return the floor of a number without a radius."""
+    mantissa, exponent = (int(part) for part in x.man_exp())
+    return mantissa << exponent if exponent >= 0 else mantissa >> -exponent

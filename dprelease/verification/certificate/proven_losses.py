@@ -1,0 +1,291 @@
+"""What is proved of the losses of each law, and by which theorem; from what the manifest records.
+
+Nothing of the planner's losses is used: a law's name and its parameters, read as exact rationals,
+and the balls around its tails by which it was drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.balls import ball
+from dprelease.verification.certificate.neighbour_blocks import (
+    Block,
+    Cutting,
+    Mirrored,
+    Moved,
+    Tails,
+)
+from dprelease.verification.certificate.summed_tails import LARGEST_SCALE, SummedTails
+
+FALLING = (
+    "log-concave masses on the integers: losses fall from one to the next, and the move by the "
+    "whole sensitivity covers smaller ones (Prekopa 1973 where the law is rounded)"
+)
+MASSES = "masses that never rise away from 0: the move by the whole sensitivity covers smaller ones"
+STAIRS = "three losses, whose masses are in closed form (Geng and Viswanath 2012, arXiv 1212.1186)"
+TOLD = "three losses, of the value and of any two others (Kairouz, Oh and Viswanath 2014)"
+BIT = "the law of one bit covers whatever loses no more (Kairouz, Oh and Viswanath 2015, Theorem 10)"
+CAUCHY = "the largest loss of Cauchy noise is 2 asinh(s / (2 scale)); " + BIT
+SEARCHED = (
+    "the largest loss of stable noise: found on a grid of floats of stated accuracy, with bounds of "
+    "curvature between points that dense grids confirm"
+)
+
+Cells = Callable[[int, Cutting], list[list[Block]]]
+"""Blocks of a cell that moves by up to so many steps; all of these alternatives are possible."""
+
+Known = Callable[[int], Fraction | None]
+"""What is known of a cell that moves by up to so many steps; None for nothing."""
+
+
+def _unknown(_shift: int) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenLosses:
+    """What is proved of one cell.
+
+    `largest`: a bound of its losses. `mu_squared`: the square of mu where its curve is at most that
+    of N(0, 1) against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares
+    of shifts also where these meet in one cell if `by_squares`. `tight`: whether `cells` lose
+    nothing but what finer blocks give back. `floating`: what is taken for granted.
+    """
+
+    cells: Cells
+    theorem: str
+    largest: Known = _unknown
+    mu_squared: Known = _unknown
+    rho: Known = _unknown
+    by_squares: bool = False
+    tight: bool = True
+    floating: tuple[str, ...] = ()
+
+
+def proven_losses(law: Randomizer) -> ProvenLosses:
+    """Return what is proved of a law; at the precision of the flint context."""
+    known = KNOWN.get(law.name, _of_choice)
+    return known(law)
+
+
+def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
+    """Return the blocks of one bit told with a loss of `top`, or everything with a chance."""
+    growth, rest = ball(top).exp(), ball(1 - chance)
+    high, low = rest * growth / (1 + growth), rest / (1 + growth)
+    loss = ball(top)
+    blocks = [Block(high, low, loss, loss), Block(low, high, -loss, -loss)]
+    return [*blocks, Block(ball(chance), arb(0))] if chance else blocks
+
+
+def _falling(
+    law: Any,
+    tails: Tails | None = None,
+    *,
+    largest: Known = _unknown,
+    mu_squared: Known = _unknown,
+    rho: Known = _unknown,
+) -> ProvenLosses:
+    """Return what is proved of log-concave masses; `tails`: instead of the law's own."""
+    middle = int(getattr(law, "mode", 0))
+
+    def cells(shift: int, cutting: Cutting) -> list[list[Block]]:
+        up = Moved(tails or law, shift, middle, largest(shift))
+        if law.symmetric:
+            return [up.blocks(cutting)]
+        down = Moved(Mirrored(law), shift, -middle, largest(shift))
+        return [up.blocks(cutting), down.blocks(cutting)]
+
+    squares = mu_squared is not _unknown or rho is not _unknown
+    return ProvenLosses(cells, FALLING, largest, mu_squared, rho, by_squares=squares)
+
+
+def _over(scale: Fraction) -> Known:
+    """Return the largest loss of an exponential law: shift / scale."""
+    return lambda shift: shift / scale
+
+
+def _squared_over(variance: Fraction) -> Known:
+    return lambda shift: shift**2 / variance
+
+
+def _exponential(law: Any) -> ProvenLosses:
+    """Of discrete, rounded, or asymmetric Laplace noise, whose steeper side has scale `scale`."""
+    return _falling(law, largest=_over(Fraction(law.scale)))
+
+
+def _gaussian(law: Any) -> ProvenLosses:
+    """Of rounded normal noise, which is post-processing of N(0, scale^2)."""
+    variance = Fraction(law.scale) ** 2
+    return _falling(law, mu_squared=_squared_over(variance), rho=_squared_over(2 * variance))
+
+
+def _generalized_gaussian(law: Any) -> ProvenLosses:
+    scale = Fraction(law.scale)
+    if law.p == 1:
+        return _falling(law, largest=_over(scale))
+    if law.p == 2:  # of standard deviation scale / sqrt(2)
+        return _falling(
+            law, mu_squared=_squared_over(scale**2 / 2), rho=_squared_over(scale**2)
+        )
+    return _falling(law)
+
+
+def _on_integers(law: Any) -> ProvenLosses:
+    """Of weights exp(-(k / scale)^2 / 2 - offset |k| / scale); offset 0 is discrete Gaussian noise.
+
+    There rho is shift^2 / (2 scale^2) (Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5,
+    Theorem 4).
+    """
+    scale, offset = Fraction(law.scale), Fraction(law.offset)
+    tails = SummedTails(scale, offset) if scale <= LARGEST_SCALE else None
+    return _falling(law, tails, rho=_unknown if offset else _squared_over(2 * scale**2))
+
+
+def _truncated(law: Any) -> ProvenLosses:
+    return _falling(law)
+
+
+def _staircase(law: Any) -> ProvenLosses:
+    """Of stairs of `width`: rounding is post-processing of three losses up to a move by a width.
+
+    The mass A of the largest loss follows from the total variation A (1 - b), b = exp(-width /
+    scale), which is the mass of |Y| <= shift / 2 for a unimodal symmetric law. Larger moves are
+    made of several: their losses add up.
+    """
+    width, scale, gamma = Fraction(law.width), Fraction(law.scale), Fraction(law.gamma)
+
+    def largest(shift: int) -> Fraction:
+        return math.ceil(shift / width) * width / scale
+
+    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
+        if shift > width:
+            return [bit(largest(shift))]
+        half = Fraction(shift) / (2 * width)
+        fall, top = (-ball(width / scale)).exp(), ball(width / scale)
+        inside = ball(min(half, gamma)) + fall * ball(max(half - gamma, Fraction(0)))
+        share = inside / (ball(gamma) + fall * ball(1 - gamma))
+        middle = (1 - share * (1 + fall)).max(arb(0))
+        return [
+            [
+                Block(share, share * fall, top, top),
+                Block(middle, middle, arb(0), arb(0)),
+                Block(share * fall, share, -top, -top),
+            ]
+        ]
+
+    return ProvenLosses(cells, STAIRS, largest)
+
+
+def _whole_masses(law: Any) -> ProvenLosses:
+    """Of whole-number masses that never rise away from 0: every output by itself."""
+    masses = law.masses
+    total = 2 * sum(masses) - masses[0]
+
+    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
+        blocks = []
+        for k in range(1 - len(masses), len(masses)):
+            moved = abs(k - shift)
+            p = ball(Fraction(masses[abs(k)], total))
+            if moved >= len(masses):
+                blocks.append(Block(p, arb(0)))
+                continue
+            ratio = ball(Fraction(masses[abs(k)], masses[moved])).log()
+            q = ball(Fraction(masses[moved], total))
+            blocks.append(Block(p, q, ratio, ratio))
+        return [blocks]
+
+    return ProvenLosses(cells, MASSES)
+
+
+def _stable(law: Any) -> ProvenLosses:
+    """Of rounded stable noise: its largest loss, and one bit of that."""
+    scale = Fraction(law.scale)
+
+    def largest(shift: int) -> Fraction:
+        if law.alpha == 1:
+            return _above(2 * ball(shift / (2 * scale)).asinh())
+        return Fraction(max(loss.pure_epsilon for loss in law.losses(shift)))
+
+    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
+        return [bit(largest(shift))]
+
+    floating = () if law.alpha == 1 else (SEARCHED,)
+    theorem = CAUCHY if law.alpha == 1 else BIT
+    return ProvenLosses(cells, theorem, largest, tight=False, floating=floating)
+
+
+def _above(x: arb) -> Fraction:
+    mantissa, exponent = (int(part) for part in x.upper().man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def _randomized_response(law: Any) -> ProvenLosses:
+    """Of p = 1 / (1 + (n - 1) exp(-epsilon)) for the value, and q = exp(-epsilon) p for others."""
+    epsilon, values = 1 / Fraction(law.scale), int(law.values)
+
+    def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:
+        loss, fall = ball(epsilon), (-ball(epsilon)).exp()
+        keep = 1 / (1 + (values - 1) * fall)
+        other, rest = keep * fall, (values - 2) * keep * fall
+        return [
+            [
+                Block(keep, other, loss, loss),
+                *([Block(rest, rest, arb(0), arb(0))] if values > 2 else []),
+                Block(other, keep, -loss, -loss),
+            ]
+        ]
+
+    return ProvenLosses(cells, TOLD, lambda _shift: epsilon)
+
+
+def _of_choice(law: Any) -> ProvenLosses:
+    """Of a choice among candidates: loss at most shift / scale.
+
+    For the exponential mechanism D_a / a is at most an eighth of its square (Cesar and Rogers 2021,
+    arXiv 2004.07223v4), for others half of it (Bun and Steinke 2016, Proposition 1.4).
+    """
+    largest = _over(Fraction(law.scale))
+    part = 8 if law.in_range else 2
+
+    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
+        return [bit(shift / Fraction(law.scale))]
+
+    return ProvenLosses(
+        cells, BIT, largest, rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part
+    )
+
+
+def _of_partitions(law: Any) -> ProvenLosses:
+    """Of keys that are told: (1 / scale, delta) for each (Desfontaines et al. 2020, Theorem 1)."""
+    epsilon, chance = 1 / Fraction(law.scale), Fraction(law.delta)
+
+    def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:
+        return [bit(epsilon, chance)]
+
+    return ProvenLosses(cells, BIT)
+
+
+KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
+    "asymmetric_laplace": _exponential,
+    "discrete_gaussian": _on_integers,
+    "discrete_laplace": _exponential,
+    "discrete_offset_symmetric_gaussian": _on_integers,
+    "gaussian": _gaussian,
+    "generalized_gaussian": _generalized_gaussian,
+    "laplace": _exponential,
+    "offset_symmetric_gaussian": _falling,
+    "optimal": _whole_masses,
+    "partition_selection": _of_partitions,
+    "randomized_response": _randomized_response,
+    "staircase": _staircase,
+    "symmetric_alpha_stable": _stable,
+    "truncated_laplace": _truncated,
+}
