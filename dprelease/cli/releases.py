@@ -229,6 +229,10 @@ def verify(
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Verify a rehearsal, which is no release.")
     ] = False,
+    certify: Annotated[
+        bool,
+        typer.Option("--certify", help="Also prove what it claims to cost, from above; seconds."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
@@ -239,7 +243,9 @@ def verify(
 
         if not folder.is_dir():  # nothing was found wrong with any release: the input is
             raise OutputError("DP-OUTPUT-011", path=folder)
-        report = check_release(folder, ledger=ledger, signers=signers, rehearsal=rehearsal)
+        report = check_release(
+            folder, ledger=ledger, signers=signers, rehearsal=rehearsal, certify=certify
+        )
         if report.findings:
             if as_json:
                 say(json.dumps(report.to_json(), indent=2))

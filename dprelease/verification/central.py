@@ -24,6 +24,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
+from dprelease.verification.certified import certify_claims
 from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
@@ -81,6 +82,8 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
     if report.ok:  # what is refused already is neither made again nor priced again
         check_exports(report, told_metadata(declaration, queries, families), record)
         ask_again(report, [column.event for column in noised(columns)], guarantee)
+    if report.certify:
+        certify_claims(report, record["guarantee"], [column.event for column in noised(columns)])
     return Rebuilt(declaration, plan, families)
 
 

@@ -20,6 +20,7 @@ from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
+from dprelease.verification.certified import certify_claims
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, is_written, resolved_again
@@ -59,6 +60,8 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
     if report.ok:  # what is refused already needs no second price
         _ask_again(report, [column.event for column in columns], guarantee)
+    if report.certify:
+        certify_claims(report, record["guarantee"], [column.event for column in columns])
 
 
 def _check_files(

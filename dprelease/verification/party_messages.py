@@ -26,6 +26,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import ask_again
+from dprelease.verification.certified import certify_claims
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.rebuilt import check_rebuilt, matched
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
@@ -33,6 +34,12 @@ from dprelease.verification.report import Report, declared_again, is_written, re
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+SUMS = (
+    "what holds of sums of several parties' messages: the largest loss of the sum of their shares, "
+    "and a factor for every party's own rounding that is proved, but evaluated in floats"
+)
+"""Claims of a federated release that no certificate is about."""
 
 
 def check_federated(report: Report, record: dict[str, Any]) -> None:
@@ -63,12 +70,22 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
     if report.ok:  # what is refused already needs no second price
         _ask_again(report, plan)
+    if report.certify:
+        _certify(report, record, plan)
 
 
 def _ask_again(report: Report, plan: FederatedPlan) -> None:
     """Price the messages of this party alone, from the masses of the integers that it sends."""
     alone = [share.fine_event for share in plan.shares]
     ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
+
+
+def _certify(report: Report, record: dict[str, Any], plan: FederatedPlan) -> None:
+    """Prove what holds of a party's messages alone; sums of shares rest on what is said of them."""
+    alone = [share.fine_event for share in plan.shares]
+    for trust in record["trust"]:
+        if trust["honest"] == 1:
+            certify_claims(report, trust["guarantee"], alone, beside=(SUMS,))
 
 
 def check_messages(report: Report, described: Described, queries: Sequence[Query]) -> None:

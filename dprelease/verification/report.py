@@ -18,6 +18,7 @@ from dprelease.tables import formats
 from dprelease.tables.field_notes import says
 
 if TYPE_CHECKING:
+    from dprelease.verification.certificate.verdicts import Certificate
     from dprelease.verification.second_opinion import Opinion
 
 Resolved = TypeVar("Resolved")
@@ -32,6 +33,9 @@ class Report:
     findings: list[VerificationError] = field(default_factory=list)
     guarantee: Guarantee | None = None
     opinion: Opinion | None = None
+    certify: bool = False
+    """Whether a certificate is asked for."""
+    certificate: Certificate | None = None
     signature: dict[str, str] | None = None
     """Whose signature was checked: its key and its principals."""
     notes: list[str] = field(default_factory=list)
@@ -54,6 +58,7 @@ class Report:
             "findings": [finding.to_json() for finding in self.findings],
             "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
             "second_opinion": None if self.opinion is None else self.opinion.to_json(),
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
             "signature": self.signature,
             "notes": self.notes,
             "rehearsal": self.rehearsal,

@@ -24,6 +24,7 @@ def verify(
     ledger: str | Path | None = None,
     signers: str | Path | None = None,
     rehearsal: bool = False,
+    certify: bool = False,
 ) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
 
@@ -47,6 +48,10 @@ def verify(
     A rehearsal is checked in the same way, and is never a release: DP-VERIFY-019 says so, unless it
     is as a `rehearsal` that the folder is to be verified. Then a release is none (DP-VERIFY-020).
 
+    To `certify` is to prove the claims of its guarantee from above, in balls and whole numbers: the
+    report's `certificate` tells at most what each costs, by which theorem, and what that rests on.
+    A claim that is not proved is DP-VERIFY-024. It takes some seconds.
+
     Raises
     ------
     SignatureError
@@ -57,7 +62,7 @@ def verify(
     if ledger is not None and not Path(ledger).exists():
         raise LedgerError("DP-LEDGER-013", name=Path(ledger).name)
     trusted = None if signers is None else Trusted(read_signers(Path(signers)))
-    report = Report(Path(path))
+    report = Report(Path(path), certify=certify)
     try:
         record = read_sealed(report.path)
     except VerificationError as error:

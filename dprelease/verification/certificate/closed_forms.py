@@ -60,8 +60,8 @@ def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
     """Return an epsilon that whatever is rho-concentrated has at `delta`; None if none.
 
     Of every order a > 1: a rho + (a ln(1 - 1/a) - ln(a - 1) - ln(delta)) / (a - 1), from Canonne,
-    Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13. The order is looked for in floats, and
-    its epsilon taken in balls.
+    Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13. The order is looked for in floats,
+    and its epsilon taken in balls.
     """
     if not rho:
         return Fraction(0)

@@ -16,11 +16,8 @@ from dprelease.verification.certificate.loss_masses import Composer, LossMasses
 from dprelease.verification.certificate.neighbour_blocks import SLACK, Block, Cutting, on_grid
 from dprelease.verification.certificate.proven_losses import bit
 
-RAISED = 20
-"""Bits below delta of what all far ends together add to it."""
-
-SPARE = 24
-"""Bits of a unit below what every rounding up together may add to delta."""
+UNIT_BITS = 64
+"""Bits of a unit below delta over all cells: so little do roundings up add."""
 
 LONGEST_CELL = 2**21
 MOST_LOSS = 400.0
@@ -32,126 +29,173 @@ class Effort:
     """How fine losses are looked at. Whatever it is, what comes out is a bound.
 
     `parts`: blocks in the root mean square of losses. `most`: blocks of one law. `longest`: points
-    of a composed law.
+    of a composed law. `raised`: bits below delta of what all far ends together add to it.
     """
 
     parts: int
     most: int
     longest: int
+    raised: int
 
 
-EFFORTS = (Effort(120, 2**13, 2**14), Effort(500, 2**15, 2**16), Effort(2000, 2**17, 2**17))
+EFFORTS = (
+    Effort(120, 2**13, 2**14, 20),
+    Effort(500, 2**15, 2**16, 30),
+    Effort(2000, 2**17, 2**17, 50),
+)
+FEW, MANY = 8, 96
+"""Kinds up to which a price is looked at as finely as can be; beyond which once."""
+
 GRID = 4
 """Points of the grid in the difference of two blocks."""
+
+
+def efforts(kinds: int) -> tuple[Effort, ...]:
+    """Return how finely so many kinds are looked at, one after the other until it suffices."""
+    return EFFORTS[: 3 if kinds <= FEW else 2 if kinds <= MANY else 1]
 
 
 class TooLongError(ArithmeticError):
     """Losses reach too far for a grid."""
 
 
-class ComposedLosses:
-    """The losses of all vectors, composed for one delta."""
+class LossGrids:
+    """The losses of the cells of all vectors on one grid, fine enough for a delta.
+
+    Each law dominates the losses of its cell less `slack`.
+
+    Raises
+    ------
+    TooLongError
+        If the losses of one cell reach too far for a grid, or nothing is proved of them.
+    """
 
     def __init__(self, kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> None:
         self.kinds = kinds
         self.delta = delta
-        self.effort = effort
         self.cells = sum(kind.touched for kind in kinds)
-        steps = math.ceil(math.log2(max(2, self.cells))) + 20
-        self.bits = _bits(1 / delta) + steps + SPARE
-        self.allowance = int(delta * 2**self.bits / (self.cells * 2 ** (RAISED + 2)))
-        self.least = float(delta) / self.cells / 2.0**RAISED
+        self.bits = _bits(1 / delta) + _bits(Fraction(self.cells)) + UNIT_BITS
+        self.effort = effort
+        least = float(delta) / self.cells / 2.0**effort.raised
+        rough = Cutting(math.inf, least, effort.most)
+        self.width, fine = self._width(rough)
+        self.cutting = Cutting(fine, least, effort.most)
 
-    def epsilon(self) -> Fraction | None:
-        """Return an epsilon that all vectors have at delta; None if none is found.
+    @property
+    def slack(self) -> Fraction:
+        """Return what is taken from the losses of one cell."""
+        return SLACK * self.width
 
-        Raises
-        ------
-        TooLongError
-            If the losses of one cell reach too far for a grid.
-        """
-        width, fine = self._width()
-        found = self._composed(width, fine).epsilon_at(self.delta)
-        return None if found is None else above(found) + self.cells * SLACK * width
+    def of_moves(self, kind: VectorKind) -> list[tuple[int, list[LossMasses]]]:
+        """Return how many cells each move of a part has, and the losses of one, up and down."""
+        found = []
+        for move in kind.sensitivity.moves:
+            with ctx.workprec(self._precision(kind)):
+                ways = kind.losses.cells(move.shift, self.cutting)
+                found.append((move.cells, [self.on_grid(blocks) for blocks in ways]))
+        return found
 
-    def _composed(self, width: Fraction, fine: float) -> LossMasses:
-        """Return the law of all losses together, each less its slack."""
-        composer = Composer(self.allowance, self.effort.longest)
-        cutting = Cutting(fine, self.least, self.effort.most)
-        return composer.every([self._kind(kind, cutting, width, composer) for kind in self.kinds])
+    def on_grid(self, blocks: Sequence[Block]) -> LossMasses:
+        """Return the losses of blocks."""
+        ends = [end for block in blocks for end in (block.low, block.high) if end is not None]
+        reach = max((abs(float(end.mid())) for end in ends), default=0.0)
+        if not reach / float(self.width) < LONGEST_CELL:
+            raise TooLongError
+        return on_grid(blocks, self.width, self.bits)
 
-    def _width(self) -> tuple[Fraction, float]:
+    def _width(self, rough: Cutting) -> tuple[Fraction, float]:
         """Return the spacing of losses, and that of blocks.
 
         A block whose losses are split onto points at most r apart adds at most r^2 / 4 to the
-        variance of a cell's loss. Where a kind has a largest loss, which much of its mass has, the
-        grid meets it.
+        variance of a cell's loss. Where a kind has a loss that much of its mass has, the grid meets
+        it.
         """
-        rough = Cutting(math.inf, self.least, self.effort.most)
         squares = [(_mean_square(self._alternatives(k, rough)) * k.touched, k) for k in self.kinds]
         total = sum(square for square, _ in squares)
         fine = math.sqrt(total / self.cells) / self.effort.parts or 1e-3
         width = Fraction(fine / GRID)
         _, main = max(squares, key=lambda pair: pair[0])
-        for loss in self._main_losses(main):
+        for loss in _main_losses(main):
             if loss >= width:
                 return loss / math.ceil(loss / width), fine
         return width, fine
 
-    def _main_losses(self, kind: VectorKind) -> list[Fraction]:
-        """Return losses that a grid should meet, the finest first.
-
-        Of discrete Laplace noise all are multiples of 1 / scale; of others many are the largest.
-        """
-        shift = max(move.shift for move in kind.sensitivity.moves)
-        largest = kind.largest_of_one if kind.meets else kind.losses.largest(shift)
-        return [largest / shift, largest] if largest else []
-
     def _alternatives(self, kind: VectorKind, cutting: Cutting) -> list[list[Block]]:
-        """Return the blocks of one cell of a kind, of each move; of a whole vector where it meets.
-
-        """
+        """Return blocks of one cell of a kind, of each move; of a whole vector where parts meet."""
         if kind.meets:
-            largest = kind.largest_of_one
-            if largest is None:
-                raise TooLongError
-            return [bit(largest)]
-        with ctx.workprec(self.precision(kind)):
+            return [bit(_largest_of_one(kind))]
+        with ctx.workprec(self._precision(kind)):
             return [
                 blocks
                 for move in kind.sensitivity.moves
                 for blocks in kind.losses.cells(move.shift, cutting)
             ]
 
-    def precision(self, kind: VectorKind) -> int:
+    def _precision(self, kind: VectorKind) -> int:
         """Return bits of balls: a mass may be a small difference of two tails."""
         return self.bits + 96 + 2 * _bits(Fraction(kind.law.scale))
 
-    def _kind(
-        self, kind: VectorKind, cutting: Cutting, width: Fraction, composer: Composer
-    ) -> LossMasses:
-        """Return the composition of all parts of all vectors of one kind."""
-        if kind.meets:
-            (whole,) = self._alternatives(kind, cutting)
-            return composer.power(self._on_grid(whole, width), kind.vectors)
-        parts = kind.vectors * kind.sensitivity.slots
-        moves = kind.sensitivity.moves
-        slots = []
-        for move in moves:
-            with ctx.workprec(self.precision(kind)):
-                ways = kind.losses.cells(move.shift, cutting)
-                cell = pointwise_largest([self._on_grid(blocks, width) for blocks in ways])
-            if len(moves) == 1:
-                return composer.power(cell, parts * move.cells)
-            slots.append(_power(cell, move.cells))
-        return composer.power(pointwise_largest(slots), parts)
 
-    def _on_grid(self, blocks: Sequence[Block], width: Fraction) -> LossMasses:
-        ends = [b.high for b in blocks if b.high is not None] + [b.low for b in blocks if b.low]
-        reach = max((abs(float(end.mid())) for end in ends), default=0.0)
-        if not reach / float(width) < LONGEST_CELL:
-            raise TooLongError
-        return on_grid(blocks, width, self.bits)
+@dataclass(frozen=True, slots=True)
+class ComposedLosses:
+    """The losses of all vectors together, less `slack`."""
+
+    law: LossMasses
+    slack: Fraction
+
+    def epsilon_at(self, delta: Fraction) -> Fraction | None:
+        """Return an epsilon that all vectors have together at `delta`; None if none is found."""
+        found = self.law.epsilon_at(delta)
+        return None if found is None else above(found) + self.slack
+
+    def delta_at(self, epsilon: Fraction) -> Fraction:
+        """Return a delta that all vectors have together at an epsilon."""
+        return min(Fraction(1), above(self.law.delta_at(epsilon - self.slack)))
+
+
+def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> ComposedLosses:
+    """Return the losses of all vectors together, fine enough for a delta.
+
+    Raises
+    ------
+    TooLongError
+        If the losses of one cell reach too far for a grid, or nothing is proved of them.
+    """
+    grids = LossGrids(kinds, delta, effort)
+    allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (effort.raised + 2)))
+    composer = Composer(allowance, effort.longest)
+    laws = [_composed(kind, grids, composer) for kind in kinds]
+    return ComposedLosses(composer.every(laws), grids.cells * grids.slack)
+
+
+def _composed(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
+    """Return the composition of all parts of all vectors of one kind."""
+    if kind.meets:
+        whole = grids.on_grid(bit(_largest_of_one(kind)))
+        return composer.power(whole, kind.vectors)
+    parts = kind.vectors * kind.sensitivity.slots
+    moves = [(cells, pointwise_largest(ways)) for cells, ways in grids.of_moves(kind)]
+    if len(moves) == 1:
+        ((cells, cell),) = moves
+        return composer.power(cell, parts * cells)
+    return composer.power(pointwise_largest([_power(cell, n) for n, cell in moves]), parts)
+
+
+def _largest_of_one(kind: VectorKind) -> Fraction:
+    largest = kind.largest_of_one
+    if largest is None:
+        raise TooLongError
+    return largest
+
+
+def _main_losses(kind: VectorKind) -> list[Fraction]:
+    """Return losses that a grid should meet, the finest first.
+
+    Of discrete Laplace noise all are multiples of 1 / scale; of others many are one.
+    """
+    shift = max(move.shift for move in kind.sensitivity.moves)
+    usual = kind.largest_of_one if kind.meets else kind.losses.usual(shift)
+    return [usual / shift, usual] if usual else []
 
 
 def _power(law: LossMasses, times: int) -> LossMasses:

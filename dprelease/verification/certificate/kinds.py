@@ -78,6 +78,12 @@ class VectorKind:
         largest = self.largest_of_one
         return None if largest is None else self.vectors * largest**2 / 2
 
+    @property
+    def by_moments(self) -> bool:
+        """Return whether D_a / a is bounded by moments of losses, and not in closed form."""
+        known = self.losses.moments is not None or self.largest is not None
+        return known and not self.meets and self._summed(self.losses.rho, 1) is None
+
     def _half_square(self, shift: int) -> Fraction | None:
         largest = self.losses.largest(shift)
         return None if largest is None else largest**2 / 2

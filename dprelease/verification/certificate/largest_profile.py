@@ -18,7 +18,7 @@ from dprelease.verification.certificate.loss_masses import LossMasses, units
 
 
 def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
-    """Return a law whose curve is nowhere below those of `laws`, which share a grid and its bits."""
+    """Return a law whose curve is nowhere below those of `laws`, which share a grid and bits."""
     best = laws[0]
     for other in laws[1:]:
         best = _larger(best, other)

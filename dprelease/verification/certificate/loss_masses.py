@@ -4,7 +4,7 @@ The losses ln P(o)/Q(o) of outputs o under P, on multiples of a width. With m th
 losses l, delta(epsilon) is m(infinity) plus the sum over l > epsilon of m (1 - exp(epsilon - l)).
 It grows with every mass, and where mass moves to a larger loss; so does it after a composition,
 which adds losses. Masses are whole numbers of 2**-bits. Products of polynomials with whole
-coefficients are exact, and what is left of a unit is rounded up: no floating point decides anything.
+coefficients are exact, and what is left of a unit is rounded up: no floating point decides.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ class LossMasses:
             first += 1
         masses = list(self.masses[first:last])
         masses[0] += near
-        return replace(
-            self, first=self.first + first, masses=masses, infinite=self.infinite + far
-        )
+        return replace(self, first=self.first + first, masses=masses, infinite=self.infinite + far)
 
     def delta_at(self, epsilon: Fraction) -> arb:
         """Return a ball whose upper end is at least delta(epsilon)."""

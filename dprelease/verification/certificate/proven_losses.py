@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from flint import arb
 
 from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.neighbour_blocks import (
     Block,
@@ -23,6 +24,7 @@ from dprelease.verification.certificate.neighbour_blocks import (
     Moved,
     Tails,
 )
+from dprelease.verification.certificate.offset_moments import OffsetMoments
 from dprelease.verification.certificate.summed_tails import LARGEST_SCALE, SummedTails
 
 FALLING = (
@@ -32,12 +34,27 @@ FALLING = (
 MASSES = "masses that never rise away from 0: the move by the whole sensitivity covers smaller ones"
 STAIRS = "three losses, whose masses are in closed form (Geng and Viswanath 2012, arXiv 1212.1186)"
 TOLD = "three losses, of the value and of any two others (Kairouz, Oh and Viswanath 2014)"
-BIT = "the law of one bit covers whatever loses no more (Kairouz, Oh and Viswanath 2015, Theorem 10)"
+BIT = (
+    "the law of one bit covers whatever loses no more (Kairouz, Oh and Viswanath 2015, Theorem 10)"
+)
 CAUCHY = "the largest loss of Cauchy noise is 2 asinh(s / (2 scale)); " + BIT
 SEARCHED = (
-    "the largest loss of stable noise: found on a grid of floats of stated accuracy, with bounds of "
-    "curvature between points that dense grids confirm"
+    "the largest loss of stable noise: found on a grid of floats of stated accuracy, with bounds "
+    "of curvature between points that dense grids confirm"
 )
+
+
+class Moments(Protocol):
+    """Moments of the losses of a cell that moves by `shift` steps."""
+
+    def ln_moment(self, shift: int, order: Fraction) -> arb:
+        """Return ln E exp((order - 1) loss)."""
+        ...
+
+    def beyond(self, shift: int, order: Fraction) -> arb:
+        """Return a bound of D_a / a for all a >= `order`."""
+        ...
+
 
 Cells = Callable[[int, Cutting], list[list[Block]]]
 """Blocks of a cell that moves by up to so many steps; all of these alternatives are possible."""
@@ -54,26 +71,40 @@ def _unknown(_shift: int) -> None:
 class ProvenLosses:
     """What is proved of one cell.
 
-    `largest`: a bound of its losses. `mu_squared`: the square of mu where its curve is at most that
+    `largest`: a bound of its losses; `usual`: one that much of the mass has, about, which a grid had
+    better meet. `mu_squared`: the square of mu where its curve is at most that
     of N(0, 1) against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares
-    of shifts also where these meet in one cell if `by_squares`. `tight`: whether `cells` lose
+    of shifts also where these meet in one cell if `by_squares`. `moments`: those of the losses,
+    where these have no bound. `tight`: whether `cells` lose
     nothing but what finer blocks give back. `floating`: what is taken for granted.
     """
 
     cells: Cells
     theorem: str
     largest: Known = _unknown
+    usual: Known = _unknown
     mu_squared: Known = _unknown
     rho: Known = _unknown
     by_squares: bool = False
+    moments: Moments | None = None
     tight: bool = True
     floating: tuple[str, ...] = ()
 
 
 def proven_losses(law: Randomizer) -> ProvenLosses:
     """Return what is proved of a law; at the precision of the flint context."""
-    known = KNOWN.get(law.name, _of_choice)
-    return known(law)
+    if isinstance(law, Selection):
+        return _of_choice(law)
+    known = KNOWN.get(law.name)
+    return NOTHING if known is None else known(law)
+
+
+def _no_blocks(_shift: int, _cutting: Cutting) -> list[list[Block]]:
+    """Return one block of everything, which may all be told."""
+    return [[Block(arb(1), arb(0))]]
+
+
+NOTHING = ProvenLosses(_no_blocks, "nothing is proved of this law here", tight=False)
 
 
 def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
@@ -90,8 +121,10 @@ def _falling(
     tails: Tails | None = None,
     *,
     largest: Known = _unknown,
+    usual: Known = _unknown,
     mu_squared: Known = _unknown,
     rho: Known = _unknown,
+    moments: Moments | None = None,
 ) -> ProvenLosses:
     """Return what is proved of log-concave masses; `tails`: instead of the law's own."""
     middle = int(getattr(law, "mode", 0))
@@ -104,7 +137,16 @@ def _falling(
         return [up.blocks(cutting), down.blocks(cutting)]
 
     squares = mu_squared is not _unknown or rho is not _unknown
-    return ProvenLosses(cells, FALLING, largest, mu_squared, rho, by_squares=squares)
+    return ProvenLosses(
+        cells,
+        FALLING,
+        largest,
+        usual if largest is _unknown else largest,
+        mu_squared,
+        rho,
+        by_squares=squares,
+        moments=moments,
+    )
 
 
 def _over(scale: Fraction) -> Known:
@@ -127,14 +169,17 @@ def _gaussian(law: Any) -> ProvenLosses:
     return _falling(law, mu_squared=_squared_over(variance), rho=_squared_over(2 * variance))
 
 
+def _truncated(law: Any) -> ProvenLosses:
+    """Of truncated Laplace noise: losses beyond shift / scale are infinite."""
+    return _falling(law, usual=_over(Fraction(law.scale)))
+
+
 def _generalized_gaussian(law: Any) -> ProvenLosses:
     scale = Fraction(law.scale)
     if law.p == 1:
         return _falling(law, largest=_over(scale))
     if law.p == 2:  # of standard deviation scale / sqrt(2)
-        return _falling(
-            law, mu_squared=_squared_over(scale**2 / 2), rho=_squared_over(scale**2)
-        )
+        return _falling(law, mu_squared=_squared_over(scale**2 / 2), rho=_squared_over(scale**2))
     return _falling(law)
 
 
@@ -146,11 +191,14 @@ def _on_integers(law: Any) -> ProvenLosses:
     """
     scale, offset = Fraction(law.scale), Fraction(law.offset)
     tails = SummedTails(scale, offset) if scale <= LARGEST_SCALE else None
-    return _falling(law, tails, rho=_unknown if offset else _squared_over(2 * scale**2))
+    if offset:
+        return _falling(law, tails, moments=OffsetMoments(scale, offset, integers=True))
+    return _falling(law, tails, rho=_squared_over(2 * scale**2))
 
 
-def _truncated(law: Any) -> ProvenLosses:
-    return _falling(law)
+def _offset_gaussian(law: Any) -> ProvenLosses:
+    scale, offset = Fraction(law.scale), Fraction(law.ratio)
+    return _falling(law, moments=OffsetMoments(scale, offset, integers=False))
 
 
 def _staircase(law: Any) -> ProvenLosses:
@@ -181,7 +229,7 @@ def _staircase(law: Any) -> ProvenLosses:
             ]
         ]
 
-    return ProvenLosses(cells, STAIRS, largest)
+    return ProvenLosses(cells, STAIRS, largest, largest)
 
 
 def _whole_masses(law: Any) -> ProvenLosses:
@@ -202,7 +250,7 @@ def _whole_masses(law: Any) -> ProvenLosses:
             blocks.append(Block(p, q, ratio, ratio))
         return [blocks]
 
-    return ProvenLosses(cells, MASSES)
+    return ProvenLosses(cells, MASSES, usual=_over(Fraction(law.scale)))
 
 
 def _stable(law: Any) -> ProvenLosses:
@@ -219,7 +267,7 @@ def _stable(law: Any) -> ProvenLosses:
 
     floating = () if law.alpha == 1 else (SEARCHED,)
     theorem = CAUCHY if law.alpha == 1 else BIT
-    return ProvenLosses(cells, theorem, largest, tight=False, floating=floating)
+    return ProvenLosses(cells, theorem, largest, largest, tight=False, floating=floating)
 
 
 def _above(x: arb) -> Fraction:
@@ -243,7 +291,10 @@ def _randomized_response(law: Any) -> ProvenLosses:
             ]
         ]
 
-    return ProvenLosses(cells, TOLD, lambda _shift: epsilon)
+    def known(_shift: int) -> Fraction:
+        return epsilon
+
+    return ProvenLosses(cells, TOLD, known, known)
 
 
 def _of_choice(law: Any) -> ProvenLosses:
@@ -259,7 +310,7 @@ def _of_choice(law: Any) -> ProvenLosses:
         return [bit(shift / Fraction(law.scale))]
 
     return ProvenLosses(
-        cells, BIT, largest, rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part
+        cells, BIT, largest, largest, rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part
     )
 
 
@@ -270,7 +321,7 @@ def _of_partitions(law: Any) -> ProvenLosses:
     def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:
         return [bit(epsilon, chance)]
 
-    return ProvenLosses(cells, BIT)
+    return ProvenLosses(cells, BIT, usual=lambda _shift: epsilon)
 
 
 KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
@@ -281,7 +332,7 @@ KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
     "gaussian": _gaussian,
     "generalized_gaussian": _generalized_gaussian,
     "laplace": _exponential,
-    "offset_symmetric_gaussian": _falling,
+    "offset_symmetric_gaussian": _offset_gaussian,
     "optimal": _whole_masses,
     "partition_selection": _of_partitions,
     "randomized_response": _randomized_response,

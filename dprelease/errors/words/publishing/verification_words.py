@@ -9,6 +9,11 @@ TEMPLATES: dict[str, Template] = {
         cause="The published integers cost at least {found}, more than the {claimed} claimed.",
         fix="do not rely on the guarantee; please report this with the manifest.",
     ),
+    "DP-VERIFY-024": Template(
+        cause="The claim of {claimed} ({counted}) is not proved: what is proved of the recorded "
+        "noise is {found}.",
+        fix="do not rely on the guarantee; please report this with the manifest.",
+    ),
     "DP-VERIFY-010": Template(
         cause="The ledger '{name}' does not hold this release: {problem}.",
         fix="the ledger was rolled back, replaced or is another one; find the copy that holds the "

@@ -1,0 +1,1 @@
+"""Claims of a release proved from above: `certify`."""

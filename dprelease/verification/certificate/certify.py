@@ -1,0 +1,164 @@
+"""A certificate from above: the claims of a release, proved from the noise that it records.
+
+The second opinion shows what the published integers cost at least; here it is at most. Nothing of
+the planner's accountant is used: no loss, no curve, none of its compositions and no floats, but to
+choose where to look. Masses are balls, losses are composed in whole numbers, closed forms are
+evaluated in exact rationals or balls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from flint import ctx
+
+from dprelease.numerics.rounding import exact
+from dprelease.privacy.event import Event
+from dprelease.verification.certificate.epsilon_bounds import (
+    Bound,
+    epsilon_bounds,
+    pure_bounds,
+    rho_bounds,
+)
+from dprelease.verification.certificate.kinds import VectorKind, kinds_of
+from dprelease.verification.certificate.verdicts import (
+    Certificate,
+    CertifiedClaim,
+    CertifiedPart,
+    Claim,
+    Verdict,
+    rounded_price,
+)
+
+if TYPE_CHECKING:
+    from dprelease.verification.second_opinion import Opinion
+
+PRECISION = 256
+"""Bits of balls where no step asks for more."""
+
+NOT_TIGHT = (
+    "of {noise} no law of losses is enclosed here, only the largest loss: what the planner knows "
+    "of the rest of it comes from tables of floats with stated errors"
+)
+
+
+def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
+    """Return what a recorded guarantee claims: the texts themselves, as exact numbers.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If it is no record of a guarantee.
+    """
+    delta = Fraction(guarantee["delta"])
+    claims = []
+    if guarantee["rho"] is not None:
+        claims.append(Claim("rho", exact(guarantee["rho"]), Fraction(0)))
+    claims.append(Claim("epsilon", exact(guarantee["epsilon"]), delta))
+    if delta and guarantee["pure_epsilon"] is not None:
+        claims.append(Claim("epsilon", exact(guarantee["pure_epsilon"]), Fraction(0)))
+    return claims
+
+
+def certify(
+    events: Sequence[Event], claims: Sequence[Claim], opinion: Opinion | None = None
+) -> Certificate:
+    """Return what is proved of claims about all recorded events together.
+
+    Parameters
+    ----------
+    opinion
+        What the second opinion found, to be shown beside.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-001 to 005 for an event that is none of ours.
+    """
+    with ctx.workprec(PRECISION + _bits_of_scales(events)):
+        proof = _Proof(kinds_of(events))
+        return Certificate(
+            tuple(proof.certified(claim, opinion) for claim in claims),
+            tuple(_part(kind) for kind in proof.kinds),
+        )
+
+
+def _bits_of_scales(events: Sequence[Event]) -> int:
+    scales = (Fraction(dict(event.parameters)["scale"]) for event in events)
+    return 2 * max((int(scale).bit_length() for scale in scales), default=0)
+
+
+@dataclass(slots=True)
+class _Proof:
+    """Claims about the same vectors, one after the other; a proved rho serves the next."""
+
+    kinds: list[VectorKind]
+    rho: Fraction | None = None
+
+    def certified(self, claim: Claim, opinion: Opinion | None) -> CertifiedClaim:
+        """Return what is proved of a claim."""
+        best = _first_within(self._bounds(claim), claim.claimed)
+        floating = tuple(dict.fromkeys(f for kind in self.kinds for f in kind.losses.floating))
+        loose = [kind for kind in self.kinds if not kind.losses.tight]
+        if best is not None and best.at_most <= claim.claimed:
+            verdict = Verdict.RESTS if floating else Verdict.PROVED
+            rests = floating
+            if claim.counted == "rho":
+                self.rho = best.at_most
+        else:
+            verdict = Verdict.OPEN if loose else Verdict.REFUSED
+            open_of = dict.fromkeys(NOT_TIGHT.format(noise=kind.law.name) for kind in loose)
+            rests = (*open_of, *floating)
+        return CertifiedClaim(
+            claim,
+            verdict,
+            _at_least(claim, opinion),
+            None if best is None else rounded_price(best.at_most),
+            None if best is None else rounded_price(best.delta),
+            "" if best is None else best.by,
+            rests,
+        )
+
+    def _bounds(self, claim: Claim) -> Iterable[Bound]:
+        if claim.counted == "rho":
+            return rho_bounds(self.kinds, claim.claimed)
+        if not claim.delta:
+            return pure_bounds(self.kinds)
+        return epsilon_bounds(self.kinds, claim.delta, claim.claimed, self.rho)
+
+
+def _first_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
+    """Return the first bound that proves the claim, or the least of all."""
+    best: Bound | None = None
+    for bound in bounds:
+        if best is None or bound.at_most < best.at_most:
+            best = bound
+        if best.at_most <= aim:
+            break
+    return best
+
+
+def _at_least(claim: Claim, opinion: Opinion | None) -> float | None:
+    """Return what the second opinion says of the very claim."""
+    same = opinion is not None and opinion.counted == claim.counted
+    if opinion is None or not same or Fraction(opinion.claimed) != claim.claimed:
+        return None
+    return opinion.at_least
+
+
+def _part(kind: VectorKind) -> CertifiedPart:
+    shown = ", ".join(
+        f"{name} {text if len(text) < LONGEST_TEXT else '...'}"
+        for name, text in kind.law.parameters
+    )
+    meets = "; where parts of a change meet, " + MEETING if kind.meets else ""
+    return CertifiedPart(
+        f"{kind.law.name} ({shown})", kind.columns, kind.touched, kind.losses.theorem + meets
+    )
+
+
+LONGEST_TEXT = 40
+MEETING = "largest losses or Rényi divergences of L2 norms add up"

@@ -1,0 +1,115 @@
+"""Every way by which an epsilon at a delta is proved here, the shortest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import ctx
+
+from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
+from dprelease.verification.certificate.composed_losses import (
+    TooLongError,
+    composed_losses,
+    efforts,
+)
+from dprelease.verification.certificate.concentration import concentration
+from dprelease.verification.certificate.kinds import VectorKind, added_up
+
+ADDED = "largest losses, added up (Dwork, McSherry, Nissim and Smith 2006)"
+NORMAL = "normal losses, whose squares of mu add up (Balle and Wang 2018, Theorem 8)"
+COMPOSED = "losses of all parts, composed in whole numbers (Zhu, Dong and Wang 2022, Theorem 10)"
+DIVERGENCES = "Rényi divergences, added up (Canonne, Kamath and Steinke 2020, Corollary 13)"
+APART = "these at a part of delta, losses composed in whole numbers at the rest"
+
+PARTS = (Fraction(1, 2), Fraction(1, 64))
+"""Parts of delta tried for what only divergences are known of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is proved: a price that is never too low, by which theorem."""
+
+    at_most: Fraction
+    by: str
+    delta: Fraction | None = None
+    """A delta at the claimed epsilon, where it follows."""
+
+
+def pure_bounds(kinds: Sequence[VectorKind]) -> Iterator[Bound]:
+    """Yield the sum of all largest losses, if there is one."""
+    largest = added_up([kind.largest for kind in kinds])
+    if largest is not None:
+        yield Bound(largest, ADDED)
+
+
+def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
+    """Yield bounds of rho, ever finer."""
+    for effort in efforts(len(kinds)):
+        rho = concentration(kinds, aim, effort)
+        if rho is None:
+            return
+        yield Bound(rho, DIVERGENCES)
+        if not any(kind.by_moments for kind in kinds):
+            return
+
+
+def epsilon_bounds(
+    kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction, rho: Fraction | None
+) -> Iterator[Bound]:
+    """Yield bounds of epsilon at a delta above 0; `rho`: one that is proved of all vectors."""
+    yield from pure_bounds(kinds)
+    mu_squared = added_up([kind.mu_squared for kind in kinds])
+    if mu_squared is not None:
+        normal = normal_epsilon(mu_squared, delta)
+        if normal is not None:
+            yield Bound(normal, NORMAL)
+    if rho is not None:
+        yield from _by_rho(rho, delta)
+    curves = [kind for kind in kinds if kind.meets and kind.largest is None]
+    if curves:
+        yield from _by_curves(kinds, curves, delta, aim)
+    else:
+        yield from _composed(kinds, delta, aim)
+
+
+def _by_curves(
+    kinds: Sequence[VectorKind], curves: Sequence[VectorKind], delta: Fraction, aim: Fraction
+) -> Iterator[Bound]:
+    """Yield bounds of vectors of which some have Rényi divergences alone.
+
+    From those of all; or from theirs at a part of delta, and the losses of others at the rest
+    (basic composition: Dwork and Roth 2014, Theorem 3.16).
+    """
+    alone = added_up([kind.rho for kind in curves])
+    if alone is None:
+        return
+    others = [kind for kind in kinds if kind not in curves]
+    together = concentration(kinds, alone, efforts(len(kinds))[0]) if others else alone
+    if together is not None:
+        yield from _by_rho(together, delta)
+    for part in PARTS if others else ():
+        of_few = concentrated_epsilon(alone, delta * part)
+        if of_few is not None:
+            for bound in _composed(others, delta * (1 - part), aim - of_few):
+                yield Bound(bound.at_most + of_few, f"{DIVERGENCES}: {APART}")
+
+
+def _by_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
+    found = concentrated_epsilon(rho, delta)
+    if found is not None:
+        yield Bound(found, DIVERGENCES)
+
+
+def _composed(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> Iterator[Bound]:
+    for effort in efforts(len(kinds)):
+        try:
+            with ctx.workprec(64):  # every step asks for the bits that it takes
+                composed = composed_losses(kinds, delta, effort)
+                found = composed.epsilon_at(delta)
+                if found is None:
+                    return
+                yield Bound(found, COMPOSED, composed.delta_at(aim))
+        except TooLongError:
+            return

@@ -1,0 +1,124 @@
+"""What a certificate says of each claim: what is proved, by which theorem, what it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from dprelease.numerics.rounding import round_up
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    PROVED = "proved"
+    RESTS = "proved, but for what it rests on"
+    OPEN = "not proved by this path"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a release claims: a price, `counted` as epsilon or as rho; delta 0 for a pure one."""
+
+    counted: str
+    claimed: Fraction
+    delta: Fraction
+
+    @property
+    def words(self) -> str:
+        """Return what is claimed, such as "epsilon at delta 1e-06"."""
+        if self.counted == "rho":
+            return "rho"
+        return f"epsilon at delta {float(self.delta):g}" if self.delta else "epsilon at delta 0"
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedClaim:
+    """A claim between two bounds.
+
+    `at_least`: what an independent second price found, if it was asked for; of the same claim.
+    `at_most`: what is proved, None for nothing; `by`: how. `delta_at_most`: of the claimed epsilon,
+    where it follows. `rests_on`: what is taken for granted.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    at_least: float | None
+    at_most: float | None
+    delta_at_most: float | None
+    by: str
+    rests_on: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "counted": self.claim.counted,
+            "delta": None if self.claim.counted == "rho" else float(self.claim.delta),
+            "claimed": _rounded(self.claim.claimed),
+            "at_least": self.at_least,
+            "at_most": self.at_most,
+            "delta_at_most": self.delta_at_most,
+            "verdict": self.verdict.value,
+            "by": self.by,
+            "rests_on": list(self.rests_on),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedPart:
+    """The vectors of one kind: what is proved of one cell, and how many cells a unit can touch."""
+
+    noise: str
+    columns: tuple[str, ...]
+    touched: int
+    theorem: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "noise": self.noise,
+            "columns": list(self.columns),
+            "cells_of_a_unit": self.touched,
+            "theorem": self.theorem,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """All claims of a release, and its parts."""
+
+    claims: tuple[CertifiedClaim, ...]
+    parts: tuple[CertifiedPart, ...]
+    beside: tuple[str, ...] = ()
+    """What else the release claims, of which nothing is said here."""
+
+    @property
+    def proved(self) -> bool:
+        """Return whether all claims are proved, and rest on nothing else."""
+        return not self.beside and all(c.verdict is Verdict.PROVED for c in self.claims)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the certificate as JSON values."""
+        return {
+            "proved": self.proved,
+            "claims": [claim.to_json() for claim in self.claims],
+            "parts": [part.to_json() for part in self.parts],
+            "beside": list(self.beside),
+        }
+
+
+def rounded_price(price: Fraction | None) -> float | None:
+    """Return a float that is no less; None for nothing, or more than any float."""
+    return None if price is None else _rounded(price)
+
+
+def _rounded(price: Fraction) -> float | None:
+    try:
+        found = round_up(price)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None

@@ -1,0 +1,55 @@
+"""Adds to a report what a certificate proves of a release's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dprelease.privacy.event import Event
+from dprelease.verification.report import Report
+
+PRICES = frozenset({"DP-VERIFY-008", "DP-VERIFY-011"})
+"""Findings about prices: a certificate tells more of what is claimed in their place."""
+
+
+def certify_claims(
+    report: Report,
+    guarantee: Mapping[str, Any],
+    events: Sequence[Event],
+    *,
+    beside: tuple[str, ...] = (),
+) -> None:
+    """Prove the claims of a recorded guarantee from above; one that is not is DP-VERIFY-024.
+
+    A release that was found to be another one than its declaration gives is not looked at.
+
+    Parameters
+    ----------
+    guarantee
+        As the manifest records it.
+    events
+        The noise that was drawn, with the sensitivities that follow from the declaration.
+    beside
+        What else is claimed, and not looked at here.
+    """
+    from dprelease.verification.certificate.certify import certify, claims_of
+    from dprelease.verification.certificate.verdicts import Verdict
+
+    if any(finding.code not in PRICES for finding in report.findings):
+        return
+    try:
+        claims = claims_of(guarantee)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        report.found("DP-VERIFY-002", "guarantee", problem="a price is no number")
+        return
+    certificate = replace(certify(events, claims, report.opinion), beside=beside)
+    report.certificate = certificate
+    for certified in certificate.claims:
+        claim = certified.claim
+        if certified.verdict is Verdict.REFUSED:
+            found = "nothing" if certified.at_most is None else f"at most {certified.at_most:.9g}"
+            claimed = f"{float(claim.claimed):.9g}"
+            report.found(
+                "DP-VERIFY-024", "guarantee", claimed=claimed, counted=claim.words, found=found
+            )
