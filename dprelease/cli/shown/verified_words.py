@@ -25,4 +25,9 @@ def verified_words(report: Report) -> str:
             lines.append(f"That holds beside its invariants. {HOLDS}")
     if report.rehearsal:
         lines.append("This is a rehearsal, and no release.")
-    return "\n".join([*lines, *(f"Note: {one_line(note)}." for note in report.notes)])
+    lines += [f"Note: {one_line(note)}." for note in report.notes]
+    if report.certificate is not None:
+        from dprelease.cli.shown.certificate_shown import certificate_words
+
+        lines += ["", certificate_words(report.certificate)]
+    return "\n".join(lines)

@@ -71,12 +71,12 @@ def _unknown(_shift: int) -> None:
 class ProvenLosses:
     """What is proved of one cell.
 
-    `largest`: a bound of its losses; `usual`: one that much of the mass has, about, which a grid had
-    better meet. `mu_squared`: the square of mu where its curve is at most that
-    of N(0, 1) against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares
-    of shifts also where these meet in one cell if `by_squares`. `moments`: those of the losses,
-    where these have no bound. `tight`: whether `cells` lose
-    nothing but what finer blocks give back. `floating`: what is taken for granted.
+    `largest`: a bound of its losses. `usual`: about the one that much of its mass has, which a grid
+    had better meet. `mu_squared`: the square of mu where its curve is at most that of N(0, 1)
+    against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares of shifts
+    also where these meet in one cell if `by_squares`. `moments`: those of the losses, where these
+    have no bound. `tight`: whether `cells` lose nothing but what finer blocks give back.
+    `floating`: what is taken for granted.
     """
 
     cells: Cells

@@ -1,0 +1,45 @@
+"""What a certificate proves of a release, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dprelease.cli.shown.shown_tables import table
+
+if TYPE_CHECKING:
+    from dprelease.verification.certificate.verdicts import Certificate, CertifiedClaim
+
+FEW = 3
+"""Columns that are named one by one."""
+
+
+def certificate_words(certificate: Certificate) -> str:
+    """Return what is claimed and proved, of which noise, by which theorems, and what rests on what.
+
+    """
+    claims = [("claim", "at least", "at most", "claimed", "verdict")]
+    claims += [_claim_row(certified) for certified in certificate.claims]
+    parts = [("noise", "columns", "cells of a unit")]
+    parts += [(part.noise, _named(part.columns), f"{part.touched:,}") for part in certificate.parts]
+    lines = [table(claims), "", table(parts), ""]
+    by = {certified.by: None for certified in certificate.claims if certified.by}
+    of = {part.theorem: None for part in certificate.parts}
+    lines += [f"Proved by {theorem}." for theorem in (*by, *of)]
+    rests = {ground: None for claim in certificate.claims for ground in claim.rests_on}
+    lines += [f"Rests on {ground}." for ground in rests]
+    lines += [f"Beside it, not looked at: {words}." for words in certificate.beside]
+    return "\n".join(lines)
+
+
+def _claim_row(certified: CertifiedClaim) -> tuple[str, ...]:
+    least, most = (_shown(price) for price in (certified.at_least, certified.at_most))
+    claimed = _shown(float(certified.claim.claimed))
+    return (certified.claim.words, least, most, claimed, certified.verdict.value)
+
+
+def _shown(price: float | None) -> str:
+    return "" if price is None else f"{price:.9g}"
+
+
+def _named(columns: tuple[str, ...]) -> str:
+    return ", ".join(columns) if len(columns) <= FEW else f"{len(columns):,} columns"

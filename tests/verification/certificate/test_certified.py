@@ -1,0 +1,241 @@
+"""Claims of every law under every unit are proved; those that are too low are refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprelease.cli.shown.certificate_shown import certificate_words
+from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import Mechanism
+from dprelease.planning.calibration import priced
+from dprelease.planning.guarantees import guarantee_of
+from dprelease.privacy.event import Event
+from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.schema.release import BudgetSpec
+from dprelease.verification.certificate.certify import certify, claims_of
+from dprelease.verification.certificate.proven_losses import KNOWN
+from dprelease.verification.certificate.verdicts import Certificate, Claim, Verdict
+from dprelease.verification.verify import verify
+from tests.covering import thinned
+from tests.mechanisms.laws import KINDS, exists, law_of
+from tests.verification.forging import publish, read, seal
+
+BUDGETS = {
+    "pure": BudgetSpec(epsilon=Fraction(100)),
+    "approximate": BudgetSpec(epsilon=Fraction(100), delta=Fraction(1, 10**6)),
+    "rho": BudgetSpec(rho=Fraction(100), delta=Fraction(1, 10**6)),
+}
+UNITS = {
+    "one cell": Sensitivity(1, (Move(1, 1),)),
+    "few cells": Sensitivity(3, (Move(4, 1),)),
+    "replaced": Sensitivity(2, (Move(5, 1), Move(3, 2))),
+    "many cells": Sensitivity(40, (Move(7, 1),)),
+    "meeting": Sensitivity(3, (Move(4, 1),), 2),
+}
+SCALES = (2.0, 20.0, 300.0)
+LOOSE = ("symmetric_alpha_stable",)
+"""Laws of whose losses less is proved than the planner knows."""
+
+Claimed = tuple[list[Event], dict[str, Any]]
+
+
+def claimed(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claimed | None:
+    """Return events with what the planner says of them; None where it says nothing."""
+    vectors = [priced(law, unit) for law in laws]
+    guarantee = guarantee_of(vectors, BUDGETS[budget])
+    if not math.isfinite(guarantee.epsilon) or guarantee.epsilon > 60:
+        return None
+    events = [Event("q", f"c{i}", law.name, law.parameters, unit) for i, law in enumerate(laws)]
+    return events, guarantee.to_json()
+
+
+def proof(found: Claimed) -> Certificate:
+    events, guarantee = found
+    return certify(events, claims_of(guarantee))
+
+
+def of_kind(name: str, shape: int, unit: str, budget: str, scale: float) -> Claimed | None:
+    shift = max(move.shift for move in UNITS[unit].moves) * UNITS[unit].meeting
+    if not exists(name, scale, shape, shift):
+        return None
+    return claimed([law_of(name, scale, shape, shift)], UNITS[unit], budget)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "budget", "scale"), thinned(KINDS, [*UNITS], [*BUDGETS], SCALES)
+)
+def test_honest_claims_are_proved(
+    kind: tuple[str, int], unit: str, budget: str, scale: float
+) -> None:
+    """Stable noise by its largest loss alone: proved where that adds up, and rests on floats."""
+    found = of_kind(*kind, unit, budget, scale)
+    if found is None:  # such noise has no such price
+        return
+    for certified in proof(found).claims:
+        if kind[0] in LOOSE:
+            assert certified.verdict is not Verdict.REFUSED
+            pure = certified.claim.counted == "epsilon" and not certified.claim.delta
+            assert not pure or certified.verdict in (Verdict.PROVED, Verdict.RESTS)
+        else:
+            assert certified.verdict is Verdict.PROVED, certified
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize(("name", "shape"), KINDS)
+def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: str) -> None:
+    """And so are those of noise that is a hundredth smaller than recorded noise would have been."""
+    found = of_kind(name, shape, "few cells", budget, 20.0)
+    if found is None:
+        return
+    events, guarantee = found
+    for certified in proof(found).claims:
+        assert certified.at_most is not None
+        least = Fraction(certified.at_most) if name not in LOOSE else certified.claim.claimed
+        low = replace(certified.claim, claimed=least * Fraction(99, 100))
+        (again,) = certify(events, [low]).claims
+        wanted = {Verdict.OPEN} if name in LOOSE else {Verdict.REFUSED}
+        assert again.verdict in wanted, again
+    if not guarantee["pure_epsilon"] and guarantee["rho"] is None:
+        claim = claims_of(guarantee)[0]
+        less = replace(claim, delta=claim.delta * Fraction(8, 10))
+        (again,) = certify(events, [less]).claims
+        assert again.verdict is Verdict.REFUSED
+
+
+@pytest.mark.parametrize("name", sorted({*KNOWN} - {"partition_selection", "randomized_response"}))
+def test_smaller_noise_than_was_priced_is_refused(name: str) -> None:
+    budget = "pure" if registry.get(name).pure else "approximate"
+    found = of_kind(name, 0, "few cells", budget, 20.0)
+    if found is None:  # its delta is that of one cell
+        found = of_kind(name, 0, "one cell", budget, 20.0)
+    assert found is not None
+    (event,), guarantee = found
+    parameters = dict(event.parameters)
+    for text in ("scale", "width") if name == "staircase" else ("scale",):
+        parameters[text] = repr(math.floor(float(parameters[text]) * 0.9))
+    if name == "optimal":  # whose masses are the noise, and no scale
+        masses = parameters["masses"].split()
+        parameters["masses"] = " ".join(masses[:-8])
+    less = replace(event, parameters=tuple(sorted(parameters.items())))
+    if name == "truncated_laplace":
+        less = replace(event, sensitivity=Sensitivity(1, (Move(2, 1),)))
+    verdicts = {claim.verdict for claim in certify([less], claims_of(guarantee)).claims}
+    assert verdicts & {Verdict.REFUSED, Verdict.OPEN}, verdicts
+
+
+def test_mixed_kinds_and_choices_together() -> None:
+    """One release of many laws, choices and keys that are not public, under `replace`."""
+    unit = UNITS["replaced"]
+    laws = [law_of("discrete_gaussian", 60.0), law_of("laplace", 90.0)]
+    laws.append(law_of("asymmetric_laplace", 90.0, 2))
+    for name, shape in (("exponential", {"candidates": 12}), ("permute_and_flip", {})):
+        laws.append(registry.get_selection(name).of(scale=80.0, **shape))  # type: ignore[arg-type]
+    events, guarantee = claimed(laws, unit, "approximate") or ([], {})
+    keys = registry.randomizer("partition_selection").of(scale=20.0, delta=1e-8)
+    one = Sensitivity(2, (Move(1, 1),))
+    vectors = [priced(law, unit) for law in laws] + [priced(keys, one)]
+    events.append(Event("q", "keys", keys.name, keys.parameters, one))
+    guarantee = guarantee_of(vectors, BUDGETS["approximate"]).to_json()
+    certificate = proof((events, guarantee))
+    assert certificate.proved, certificate
+    assert json.loads(json.dumps(certificate.to_json()))["proved"]
+    assert "discrete_gaussian" in certificate_words(certificate)
+
+
+def test_divergences_beside_losses() -> None:
+    """Discrete Gaussian noise whose parts meet, and other noise: by a part of delta."""
+    meeting, apart = UNITS["meeting"], UNITS["few cells"]
+    few, many = law_of("discrete_gaussian", 4000.0), law_of("discrete_laplace", 60.0)
+    vectors = [priced(few, meeting), priced(many, apart)]
+    events = [
+        Event("q", "few", few.name, few.parameters, meeting),
+        Event("q", "many", many.name, many.parameters, apart),
+    ]
+    guarantee = guarantee_of(vectors, BUDGETS["approximate"]).to_json()
+    certificate = proof((events, guarantee))
+    assert certificate.proved, certificate
+    assert "at a part of delta" in certificate.claims[0].by
+    low = replace(claims_of(guarantee)[0], claimed=Fraction(guarantee["epsilon"]) * Fraction(9, 10))
+    assert certify(events, [low]).claims[0].verdict is Verdict.REFUSED
+
+
+def test_what_nothing_is_proved_of_is_open() -> None:
+    """A law of another file than those here is no proof, and no refusal."""
+    law = law_of("discrete_laplace", 20.0)
+    event = Event("q", "c", law.name, law.parameters, UNITS["one cell"])
+    kept = KNOWN.pop("discrete_laplace")
+    try:
+        claims = [
+            Claim("epsilon", Fraction(1), Fraction(0)),
+            Claim("rho", Fraction(1), Fraction(0)),
+        ]
+        claims.append(Claim("epsilon", Fraction(1), Fraction(1, 10**6)))
+        assert {c.verdict for c in certify([event], claims).claims} == {Verdict.OPEN}
+    finally:
+        KNOWN["discrete_laplace"] = kept
+    assert certify([], claims).proved  # where nothing was noised, nothing is lost
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish(tmp_path_factory.mktemp("paid"), "paid")
+
+
+def test_a_release_is_certified(paid: Path) -> None:
+    report = verify(paid, certify=True)
+    assert report.ok
+    assert report.certificate is not None
+    assert report.certificate.proved
+    (claim,) = report.to_json()["certificate"]["claims"]
+    assert 0.99 * claim["claimed"] <= claim["at_least"] <= claim["at_most"] <= claim["claimed"]
+    assert verify(paid).to_json()["certificate"] is None
+
+
+def test_a_lowered_claim_is_refused(paid: Path) -> None:
+    """By the manifest that is made again, and by the certificate of what it claims."""
+    record = read(paid)
+    kept = (paid / "manifest.json").read_bytes()
+    record["guarantee"]["epsilon"] = repr(0.99 * float(record["guarantee"]["epsilon"]))
+    seal(paid, record)
+    try:
+        codes = [finding.code for finding in verify(paid, certify=True).findings]
+    finally:
+        (paid / "manifest.json").write_bytes(kept)
+    assert "DP-VERIFY-008" in codes
+    assert "DP-VERIFY-024" in codes
+
+
+@pytest.mark.parametrize("kind", ["central", "local", "party"])
+def test_releases_of_every_kind(kind: str, tmp_path: Path) -> None:
+    """Stable noise rests on what is named; nothing is refused."""
+    report = verify(publish(tmp_path, kind), certify=True)
+    assert report.ok
+    certificate = report.certificate
+    assert certificate is not None
+    assert {claim.verdict for claim in certificate.claims} <= {Verdict.RESTS, Verdict.OPEN}
+    assert all(claim.rests_on for claim in certificate.claims)
+    assert bool(certificate.beside) is (kind == "party")
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", ["discrete_laplace", "discrete_gaussian", "laplace", "staircase"])
+def test_a_thousand_slots_take_less_than_a_minute(name: str) -> None:
+    """Of one kind, and of a hundred."""
+    for scales in ([700.0], [500.0 + i for i in range(100)]):
+        slots = 1000 // len(scales)
+        unit = Sensitivity(slots, (Move(4, 1),))
+        laws = [law_of(name, scale, 0, 4) for scale in scales]
+        found = claimed(laws, unit, "approximate")
+        assert found is not None
+        start = time.process_time()
+        assert proof(found).proved
+        assert time.process_time() - start < 60
