@@ -29,19 +29,21 @@ class Effort:
     """How fine losses are looked at. Whatever it is, what comes out is a bound.
 
     `parts`: blocks in the root mean square of losses. `most`: blocks of one law. `longest`: points
-    of a composed law. `raised`: bits below delta of what all far ends together add to it.
+    of a composed law. `raised`: bits below delta of what all far ends together add to it. `gains`:
+    part of a price that finer looks may take from it, by a wide margin.
     """
 
     parts: int
     most: int
     longest: int
     raised: int
+    gains: float
 
 
 EFFORTS = (
-    Effort(120, 2**13, 2**14, 20),
-    Effort(500, 2**15, 2**16, 30),
-    Effort(2000, 2**17, 2**17, 50),
+    Effort(120, 2**13, 2**14, 20, 2.0**-8),
+    Effort(500, 2**15, 2**16, 30, 2.0**-11),
+    Effort(2000, 2**17, 2**17, 50, 0.0),
 )
 FEW, MANY = 8, 96
 """Kinds up to which a price is looked at as finely as can be; beyond which once."""

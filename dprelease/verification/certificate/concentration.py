@@ -23,7 +23,7 @@ from dprelease.verification.certificate.neighbour_blocks import SLACK
 
 PRECISION = 256
 FIRST = 1 + Fraction(1, 2**16)
-LAST = 2**40
+LAST = 2**20
 MOST_ORDERS = 240
 UNSEEN = Fraction(1, 2**100)
 """The delta that grids of losses are made for: moments see no far end that is left out."""
@@ -122,6 +122,8 @@ def _largest(moments: _Moments, aim: Fraction) -> Fraction | None:
     waiting = [_Interval(FIRST, last, moments)]
     enough = max(goal, *ends)
     while not waiting[0].bound <= enough and len(moments.known) < MOST_ORDERS:
+        if any(part.least > enough for part in waiting):
+            break  # no finer chord is below its ends
         wide = heapq.heappop(waiting)
         middle = 1 + Fraction(math.sqrt((wide.low - 1) * (wide.high - 1)))
         for low, high in ((wide.low, middle), (middle, wide.high)):
@@ -136,6 +138,8 @@ class _Interval:
     def __init__(self, low: Fraction, high: Fraction, moments: _Moments) -> None:
         self.low, self.high = low, high
         self.bound = _chord(low, high, moments.at(low), moments.at(high))
+        ends = (moments.at(order) / ball(order * (order - 1)) for order in (low, high))
+        self.least = max(end.lower() for end in ends)
 
     def __lt__(self, other: _Interval) -> bool:
         """Return whether it has the larger bound."""

@@ -10,6 +10,7 @@ from flint import ctx
 
 from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
 from dprelease.verification.certificate.composed_losses import (
+    Effort,
     TooLongError,
     composed_losses,
     efforts,
@@ -51,7 +52,7 @@ def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
         if rho is None:
             return
         yield Bound(rho, DIVERGENCES)
-        if not any(kind.by_moments for kind in kinds):
+        if not any(kind.by_moments for kind in kinds) or _is_vain(rho, aim, effort):
             return
 
 
@@ -102,6 +103,11 @@ def _by_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
         yield Bound(found, DIVERGENCES)
 
 
+def _is_vain(found: Fraction, aim: Fraction, effort: Effort) -> bool:
+    """Return whether a bound is so far above a claim that no finer look proves it."""
+    return found * Fraction(1 - effort.gains) > aim
+
+
 def _composed(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> Iterator[Bound]:
     for effort in efforts(len(kinds)):
         try:
@@ -111,5 +117,7 @@ def _composed(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> It
                 if found is None:
                     return
                 yield Bound(found, COMPOSED, composed.delta_at(aim))
+                if _is_vain(found, aim, effort):
+                    return
         except TooLongError:
             return

@@ -52,7 +52,8 @@ def claimed(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claime
     """Return events with what the planner says of them; None where it says nothing."""
     vectors = [priced(law, unit) for law in laws]
     guarantee = guarantee_of(vectors, BUDGETS[budget])
-    if not math.isfinite(guarantee.epsilon) or guarantee.epsilon > 60:
+    prices = (guarantee.epsilon, guarantee.rho or 0.0)
+    if not all(math.isfinite(price) and price < 60 for price in prices):
         return None
     events = [Event("q", f"c{i}", law.name, law.parameters, unit) for i, law in enumerate(laws)]
     return events, guarantee.to_json()
@@ -105,8 +106,7 @@ def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: s
         wanted = {Verdict.OPEN} if name in LOOSE else {Verdict.REFUSED}
         assert again.verdict in wanted, again
     if not guarantee["pure_epsilon"] and guarantee["rho"] is None:
-        claim = claims_of(guarantee)[0]
-        less = replace(claim, delta=claim.delta * Fraction(8, 10))
+        less = replace(low, claimed=least, delta=low.delta * Fraction(8, 10))
         (again,) = certify(events, [less]).claims
         assert again.verdict is Verdict.REFUSED
 
