@@ -14,10 +14,8 @@ FEW = 3
 
 
 def certificate_words(certificate: Certificate) -> str:
-    """Return what is claimed and proved, of which noise, by which theorems, and what rests on what.
-
-    """
-    claims = [("claim", "at least", "at most", "claimed", "verdict")]
+    """Return what is claimed and proved, of which noise, by which theorems, resting on what."""
+    claims: list[tuple[str, ...]] = [("claim", "at least", "at most", "claimed", "verdict")]
     claims += [_claim_row(certified) for certified in certificate.claims]
     parts = [("noise", "columns", "cells of a unit")]
     parts += [(part.noise, _named(part.columns), f"{part.touched:,}") for part in certificate.parts]

@@ -46,7 +46,9 @@ NOT_TIGHT = (
 
 
 def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
-    """Return what a recorded guarantee claims: the texts themselves, as exact numbers.
+    """Return what a recorded guarantee claims, as exact numbers.
+
+    A price is the float that its text reads to, or the text's own number if that is larger.
 
     Raises
     ------
@@ -56,11 +58,15 @@ def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
     delta = Fraction(guarantee["delta"])
     claims = []
     if guarantee["rho"] is not None:
-        claims.append(Claim("rho", exact(guarantee["rho"]), Fraction(0)))
-    claims.append(Claim("epsilon", exact(guarantee["epsilon"]), delta))
+        claims.append(Claim("rho", _price(guarantee["rho"]), Fraction(0)))
+    claims.append(Claim("epsilon", _price(guarantee["epsilon"]), delta))
     if delta and guarantee["pure_epsilon"] is not None:
-        claims.append(Claim("epsilon", exact(guarantee["pure_epsilon"]), Fraction(0)))
+        claims.append(Claim("epsilon", _price(guarantee["pure_epsilon"]), Fraction(0)))
     return claims
+
+
+def _price(text: str) -> Fraction:
+    return max(exact(text), Fraction(float(text)))
 
 
 def certify(
@@ -144,7 +150,7 @@ def _first_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
 def _at_least(claim: Claim, opinion: Opinion | None) -> float | None:
     """Return what the second opinion says of the very claim."""
     same = opinion is not None and opinion.counted == claim.counted
-    if opinion is None or not same or Fraction(opinion.claimed) != claim.claimed:
+    if opinion is None or not same or opinion.claimed != float(claim.claimed):
         return None
     return opinion.at_least
 

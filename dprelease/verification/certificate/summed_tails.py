@@ -14,7 +14,7 @@ from dprelease.numerics.balls import ball
 LARGEST_SCALE = 2**10
 """Scales up to which all weights are added up; some 30 scales of them are looked at."""
 
-UNSEEN = 640
+UNSEEN = 320
 """Bits below 1 at which weights end."""
 
 
