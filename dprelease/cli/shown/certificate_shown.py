@@ -22,9 +22,9 @@ def certificate_words(certificate: Certificate) -> str:
     lines = [table(claims), "", table(parts), ""]
     by = {certified.by: None for certified in certificate.claims if certified.by}
     of = {part.theorem: None for part in certificate.parts}
-    lines += [f"Proved by {theorem}." for theorem in (*by, *of)]
+    lines += [f"Theorem: {theorem}." for theorem in (*by, *of)]
     rests = {ground: None for claim in certificate.claims for ground in claim.rests_on}
-    lines += [f"Rests on {ground}." for ground in rests]
+    lines += [f"Rests on: {ground}." for ground in rests]
     lines += [f"Beside it, not looked at: {words}." for words in certificate.beside]
     return "\n".join(lines)
 

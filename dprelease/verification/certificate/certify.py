@@ -36,12 +36,18 @@ from dprelease.verification.certificate.verdicts import (
 if TYPE_CHECKING:
     from dprelease.verification.second_opinion import Opinion
 
+NEAR = Fraction(1, 256)
+"""Part of a bound within which a claim that is not proved is not refused: a finer look may tell."""
+
+CLOSE = "a look that was not finer: what is proved lies within a 256th of the claim"
+FAR = "losses that reach too far for a grid, or have no bound here"
+
 PRECISION = 256
 """Bits of balls where no step asks for more."""
 
 NOT_TIGHT = (
-    "of {noise} no law of losses is enclosed here, only the largest loss: what the planner knows "
-    "of the rest of it comes from tables of floats with stated errors"
+    "what the planner knows of the losses of {noise} beyond the largest: tables of floats with "
+    "stated errors; no law of losses is enclosed here"
 )
 
 
@@ -107,17 +113,9 @@ class _Proof:
     def certified(self, claim: Claim, opinion: Opinion | None) -> CertifiedClaim:
         """Return what is proved of a claim."""
         best = _first_within(self._bounds(claim), claim.claimed)
-        floating = tuple(dict.fromkeys(f for kind in self.kinds for f in kind.losses.floating))
-        loose = [kind for kind in self.kinds if not kind.losses.tight]
-        if best is not None and best.at_most <= claim.claimed:
-            verdict = Verdict.RESTS if floating else Verdict.PROVED
-            rests = floating
-            if claim.counted == "rho":
-                self.rho = best.at_most
-        else:
-            verdict = Verdict.OPEN if loose else Verdict.REFUSED
-            open_of = dict.fromkeys(NOT_TIGHT.format(noise=kind.law.name) for kind in loose)
-            rests = (*open_of, *floating)
+        verdict, rests = self._verdict(claim, best)
+        if best is not None and best.at_most <= claim.claimed and claim.counted == "rho":
+            self.rho = best.at_most
         return CertifiedClaim(
             claim,
             verdict,
@@ -127,6 +125,19 @@ class _Proof:
             "" if best is None else best.by,
             rests,
         )
+
+    def _verdict(self, claim: Claim, best: Bound | None) -> tuple[Verdict, tuple[str, ...]]:
+        """Return what became of a claim, and what that rests on."""
+        floating = dict.fromkeys(f for kind in self.kinds for f in kind.losses.floating)
+        if best is not None and best.at_most <= claim.claimed:
+            return (Verdict.RESTS if floating else Verdict.PROVED), tuple(floating)
+        loose = [kind.law.name for kind in self.kinds if not kind.losses.tight]
+        grounds = {NOT_TIGHT.format(noise=name): None for name in loose} | floating
+        if best is None:
+            grounds[FAR] = None
+        elif not loose and best.at_most * (1 - NEAR) <= claim.claimed:
+            grounds[CLOSE] = None
+        return (Verdict.OPEN if grounds else Verdict.REFUSED), tuple(grounds)
 
     def _bounds(self, claim: Claim) -> Iterable[Bound]:
         if claim.counted == "rho":

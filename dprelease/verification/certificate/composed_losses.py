@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from flint import ctx
 
+from dprelease.numerics.balls import LEAST_FLOAT
 from dprelease.verification.certificate.closed_forms import above
 from dprelease.verification.certificate.kinds import VectorKind
 from dprelease.verification.certificate.largest_profile import pointwise_largest
@@ -19,7 +20,7 @@ from dprelease.verification.certificate.proven_losses import bit
 UNIT_BITS = 64
 """Bits of a unit below delta over all cells: so little do roundings up add."""
 
-LONGEST_CELL = 2**21
+LONGEST_CELL = 2**19
 MOST_LOSS = 400.0
 """Losses beyond which no price is looked for."""
 
@@ -78,7 +79,7 @@ class LossGrids:
         self.cells = sum(kind.touched for kind in kinds)
         self.bits = _bits(1 / delta) + _bits(Fraction(self.cells)) + UNIT_BITS
         self.effort = effort
-        least = float(delta) / self.cells / 2.0**effort.raised
+        least = float(delta) / self.cells / 2.0**effort.raised or LEAST_FLOAT
         rough = Cutting(math.inf, least, effort.most)
         self.width, fine = self._width(rough)
         self.cutting = Cutting(fine, least, effort.most)

@@ -28,6 +28,10 @@ PARTS = (Fraction(1, 2), Fraction(1, 64))
 """Parts of delta tried for what only divergences are known of."""
 
 
+UNBOUNDED = Fraction(2**2000)
+"""What is told where there is no price: more than any float."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """What is proved: a price that is never too low, by which theorem."""
@@ -39,10 +43,9 @@ class Bound:
 
 
 def pure_bounds(kinds: Sequence[VectorKind]) -> Iterator[Bound]:
-    """Yield the sum of all largest losses, if there is one."""
+    """Yield the sum of all largest losses."""
     largest = added_up([kind.largest for kind in kinds])
-    if largest is not None:
-        yield Bound(largest, ADDED)
+    yield Bound(UNBOUNDED if largest is None else largest, ADDED)
 
 
 def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
@@ -50,6 +53,7 @@ def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
     for effort in efforts(len(kinds)):
         rho = concentration(kinds, aim, effort)
         if rho is None:
+            yield Bound(UNBOUNDED, DIVERGENCES)
             return
         yield Bound(rho, DIVERGENCES)
         if not any(kind.by_moments for kind in kinds) or _is_vain(rho, aim, effort):
@@ -114,10 +118,9 @@ def _composed(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> It
             with ctx.workprec(64):  # every step asks for the bits that it takes
                 composed = composed_losses(kinds, delta, effort)
                 found = composed.epsilon_at(delta)
-                if found is None:
-                    return
-                yield Bound(found, COMPOSED, composed.delta_at(aim))
-                if _is_vain(found, aim, effort):
-                    return
+                near = None if found is None else composed.delta_at(aim)
         except TooLongError:
+            return
+        yield Bound(UNBOUNDED if found is None else found, COMPOSED, near)
+        if found is None or _is_vain(found, aim, effort):
             return

