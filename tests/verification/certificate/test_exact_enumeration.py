@@ -18,7 +18,7 @@ from dprelease.numerics.balls import ball
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
-from dprelease.verification.certificate.composed_losses import EFFORTS, composed_losses
+from dprelease.verification.certificate.composed_losses import EFFORTS, Effort, composed_losses
 from dprelease.verification.certificate.kinds import kinds_of
 from dprelease.verification.certificate.largest_profile import pointwise_largest
 from dprelease.verification.certificate.loss_masses import LossMasses
@@ -122,6 +122,39 @@ def _two_cells(
     for p, q in floats[0]:
         total += sum(max(0.0, p * own - growth * q * other) for own, other in floats[1])
     return Fraction(total) * (1 - Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("gaussian", 0), ("discrete_gaussian", 0), ("generalized_gaussian", 1)]
+)
+def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
+    """Blocks of many outputs each, whose losses differ widely: still never below the truth."""
+    scale, shift = 40.0, 30
+    law = law_of(name, scale, shape, shift)
+    found = Event("q", "c", name, law.parameters, Sensitivity(1, (Move(shift, 1),)))
+    coarse = Effort(1, 48, 2**12, 20, 0.0)
+    with ctx.workprec(160):
+        masses = {k: independent_mass(law, k) for k in range(-300, 331)}
+        proved = composed_losses(kinds_of([found]), DELTA, coarse)
+        for epsilon in (Fraction(i, 5) for i in range(1, 16)):
+            growth = ball(epsilon).exp()
+            gains = (masses[k] - growth * masses[k - shift] for k in range(-270, 301))
+            least = sum((gain for gain in gains if gain > 0), arb(0))
+            assert ball(proved.delta_at(epsilon)) >= least.lower(), (name, epsilon)
+
+
+def test_the_worst_move_of_each_part_counts() -> None:
+    """A unit chooses: one cell by 5 steps, or two by 4; either may be the worse one."""
+    law = law_of("discrete_laplace", 9.0)
+    moves = (Move(5, 1), Move(4, 2))
+
+    def proved(chosen: tuple[Move, ...]) -> Fraction:
+        found = Event("q", "c", law.name, law.parameters, Sensitivity(2, chosen))
+        return delta_of([found], Fraction(1, 2))
+
+    both = proved(moves)
+    assert both >= max(proved((move,)) for move in moves) * (1 - Fraction(1, 10**5))
+    assert both >= proved(moves[::-1]) * (1 - Fraction(1, 10**5))
 
 
 def test_a_single_choice_is_met_exactly() -> None:
