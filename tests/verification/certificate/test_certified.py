@@ -45,6 +45,9 @@ SCALES = (7.0, 20.0, 300.0)
 LOOSE = ("symmetric_alpha_stable",)
 """Laws of whose losses less is proved than the planner knows."""
 
+NEAR = ("truncated_laplace",)
+"""Laws whose ends may leave a price within a 256th of the claim: open, and never refused."""
+
 Claimed = tuple[list[Event], dict[str, Any]]
 
 
@@ -87,7 +90,8 @@ def test_honest_claims_are_proved(
             pure = certified.claim.counted == "epsilon" and not certified.claim.delta
             assert not pure or certified.verdict in (Verdict.PROVED, Verdict.RESTS)
         else:
-            assert certified.verdict is Verdict.PROVED, certified
+            near = {Verdict.OPEN} if kind[0] in NEAR else set()
+            assert certified.verdict in {Verdict.PROVED, *near}, certified
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
