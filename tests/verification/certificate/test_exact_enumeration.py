@@ -157,6 +157,15 @@ def test_the_worst_move_of_each_part_counts() -> None:
     assert both >= proved(moves[::-1]) * (1 - Fraction(1, 10**5))
 
 
+def test_parts_that_meet_add_up_by_squares() -> None:
+    """Two of three parts in one cell: the squared L2 norm is 2 x 3 x 4^2 steps."""
+    law = law_of("discrete_gaussian", 20.0)
+    unit = Sensitivity(3, (Move(4, 1),), 2)
+    with ctx.workprec(200):
+        (kind,) = kinds_of([Event("q", "c", law.name, law.parameters, unit)])
+    assert kind.rho == Fraction(unit.l2_squared, 2 * 400)
+
+
 def test_a_single_choice_is_met_exactly() -> None:
     """Randomized response on a grid that meets its losses: nothing but rounded units is added."""
     law = RandomizedResponse(0.5, 4.0)
