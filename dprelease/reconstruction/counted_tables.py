@@ -1,0 +1,144 @@
+"""Which of the published tables count people, and are solved together; and why others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.families import Family, FamilyTable
+from dprelease.query.aggregates.count import Count
+from dprelease.query.grouping.group_keys import Key
+from dprelease.query.measurement import Measurement
+from dprelease.query.post import NOTHING, PostProcessing
+from dprelease.query.resolve import Query
+from dprelease.tables import formats
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTable:
+    """A published table that counts rows by public keys.
+
+    `file` and `column`: where its numbers stand. `law`: of their noise; None where they are exact.
+    `post`: what is done to them afterwards.
+    """
+
+    query: Query
+    file: str
+    column: str
+    law: Randomizer | None
+    post: PostProcessing = NOTHING
+
+    @property
+    def name(self) -> str:
+        """Return the name of its query."""
+        return self.query.name
+
+    def published(self, folder: Path) -> Floats:
+        """Return the (cells,) published numbers, a cell after the other; NaN where one is empty."""
+        import pyarrow as pa
+
+        held = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
+        numbers: Floats = held.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.array(numbers, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTables:
+    """The tables that are attacked together, all about rows of one table, and those left out."""
+
+    table: str
+    used: tuple[CountedTable, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def counted_tables(families: Sequence[Family], about: str | None = None) -> CountedTables:
+    """Return the counts of a release about one table: `about`, or that which most of them count."""
+    found: list[CountedTable] = []
+    left_out: dict[str, str] = {}
+    for family in families:
+        for table in family.tables:
+            reason = _unfit(table.query)
+            counts = [] if reason else list(_counts(family, table))
+            if counts:
+                found.append(counts[0])
+            else:
+                left_out[table.query.name] = reason or "it has no count of all rows as it was drawn"
+    tables = Counter(one.query.declared.table.name for one in found)
+    name = about or (tables.most_common(1)[0][0] if tables else "")
+    used: list[CountedTable] = []
+    for one in found:
+        reason = ""
+        if one.query.declared.table.name != name:
+            reason = f"it counts rows of '{one.query.declared.table.name}'"
+        elif not _is_alike(one, used):
+            reason = "one of its keys is another one in a table before it"
+        if reason:
+            left_out[one.name] = reason
+        else:
+            used.append(one)
+    return CountedTables(name, tuple(used), left_out)
+
+
+def _unfit(query: Query) -> str:
+    """Return why a table can't be solved with others; empty if it can."""
+    if query.private is not None:
+        return "its keys are not public"
+    if query.join is not None:
+        return "it joins another table"
+    if query.predicate is not None:
+        return "it counts rows under a condition"
+    return ""
+
+
+def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
+    """Yield the counts of all rows: as they were measured, where a step took them further."""
+    if family.step is not None:
+        for one in table.query.measurements:
+            if _is_count(one):
+                noised = one in table.vectors
+                folder = table.measured if noised else None
+                if folder is not None:
+                    law = table.laws[one.name]
+                    yield CountedTable(table.query, formats.file_of(folder), one.name, law)
+        return
+    for column in table.query.columns:
+        first, post = column.parts[0], column.post
+        coded = post.bottom_code is not None or post.top_code is not None
+        if len(column.parts) == 1 and _is_count(first) and not coded:
+            noise = None if first.exact else table.laws[first.name]
+            file = formats.file_of(table.query.name)
+            yield CountedTable(table.query, file, column.name, noise, post)
+
+
+def _is_count(one: Measurement) -> bool:
+    return isinstance(one.aggregate, Count) and one.aggregate.column is None
+
+
+def _is_alike(one: CountedTable, others: Sequence[CountedTable]) -> bool:
+    """Return whether each of a table's keys means in it what it means in the others."""
+    known = {key.column: (key, other) for other in others for key in other.query.keys.keys}
+    for key in one.query.keys.keys:
+        if key.column not in known:
+            continue
+        same, other = known[key.column]
+        if not _is_same(key, same) or not _same_column(key.column, one.query, other.query):
+            return False
+    return True
+
+
+def _is_same(key: Key, other: Key) -> bool:
+    # Levels of areas stand in another order than the declared values, so they are told apart.
+    return (key.kind, key.nulls, key.others, key.level) == (
+        other.kind, other.nulls, other.others, other.level
+    ) and list(key.values) == list(other.values)  # fmt: skip
+
+
+def _same_column(name: str, one: Query, other: Query) -> bool:
+    same = one.table.columns[name] == other.table.columns[name]
+    return same and one.formulas.get(name) == other.formulas.get(name)
