@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix, hstack, vstack
 
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.reconstruction.fixed_counts import fixed_counts
 from dprelease.reconstruction.programs import Program
 
-AT_ONCE = 64
-"""Combinations of which it is asked at once whether one of them can have fewer records."""
+TOLERANCE = 1e-5
+"""More than HiGHS lets a cell or a whole number be off."""
+
+INFEASIBLE = 2
+"""What SciPy calls it."""
+
+ENOUGH = 0.5
+"""How near to the least sum another table has to be: any that differs will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,82 +38,92 @@ class Certain:
 def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
     """Return how many records of each combination every admitted table of people has.
 
-    `found`: one of these tables. What linear algebra fixes is fixed. Of the rest, another table is
-    looked for that has fewer records of some combination, until it is shown that there is none.
-    Small numbers come first. Of tables with noise everything is admitted, so nothing is certain.
+    `found`: one of these tables. Of each combination, smallest numbers first, another table is
+    asked for that has fewer records of it, and of all that are not decided as few as can be; each
+    such table decides many. A number is shown to be the least where there is no such table: no
+    numbers, whole or not, or else no whole ones. Of tables with noise everything is admitted, so
+    nothing is certain.
     """
-    end = monotonic() + seconds
-    nothing = np.zeros(len(found), dtype=np.int64)
     if not asked.is_hard:
-        return Certain(nothing, True)
+        return Certain(np.zeros(len(found), dtype=np.int64), True)
     if not asked.admits(found):
-        return Certain(nothing, False)
-    least = found.copy()
-    fixed = fixed_counts(asked, end - monotonic())
-    sure = fixed & (found > 0)
-    open_ = np.flatnonzero((found > 0) & ~fixed)
-    open_ = open_[np.argsort(found[open_], kind="stable")]
-    size = AT_ONCE
-    while len(open_) and size and monotonic() < end:
-        asked_for = open_[:size]
-        other = _other(asked, asked_for, least, end - monotonic())
-        if other is None:
-            size //= 2
-        elif len(other):
-            least = np.minimum(least, other)
-            open_ = open_[least[open_] > 0]
-        else:
-            sure[asked_for] = True
-            open_ = open_[size:]
+        return Certain(np.zeros(len(found), dtype=np.int64), False)
+    end = monotonic() + seconds
+    least, sure = found.copy(), np.zeros(len(found), dtype=np.bool_)
+    order = np.flatnonzero(found)
+    undecided = 0
+    for one in order[np.argsort(found[order], kind="stable")]:
+        while least[one] > 0 and not sure[one]:
+            if monotonic() > end:
+                undecided += 1
+                break
+            if _at_least(asked, int(one)) >= least[one]:
+                sure[one] = True
+                break
+            other = _fewer(asked, int(one), least, ~sure & (least > 0), end - monotonic())
+            if other is None:
+                undecided += 1
+                break
+            sure[one] = not len(other)
+            least = np.minimum(least, other) if len(other) else least
     least = np.where(sure, least, 0)
-    only = bool(fixed.all()) or (
-        np.array_equal(least, found) and not _can_be_more(asked, int(found.sum()))
-    )
-    return Certain(least, not len(open_), only)
+    only = not undecided and np.array_equal(least, found)
+    return Certain(least, not undecided, only and not _can_be_more(asked, int(found.sum())))
 
 
-def _other(asked: Program, open_: Integers, least: Integers, seconds: float) -> Integers | None:
-    """Return an admitted table in which many of some combinations have fewer records than known.
-
-    Empty if it is shown that none has fewer; None where time ran out.
-    """
+def _solved(asked: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    n, k = len(least), len(open_)
-    most: Floats = asked.most.astype(np.float64)
-    # Where a switch is on, its combination has fewer records than `least`; where it is off, any.
-    places, switches = np.arange(k), n + np.arange(k)
-    entries = np.concatenate([np.ones(k), most[open_] - least[open_] + 1.0])
-    at = (np.concatenate([places, places]), np.concatenate([open_, switches]))
-    fewer = coo_matrix((entries, at), shape=(k, n + k)).tocsr()
-    cells = hstack([asked.matrix, csr_matrix((len(asked.lower), k))], format="csr")
+    # Most combinations are ruled out by a cell without anybody: they are left out altogether.
+    kept = np.flatnonzero(asked.most > 0)
     found = milp(
-        np.concatenate([np.zeros(n), -np.ones(k)]),
-        integrality=np.ones(n + k, dtype=np.int64),
-        bounds=Bounds(np.zeros(n + k), np.concatenate([most, np.ones(k)])),
-        constraints=LinearConstraint(
-            vstack([cells, fewer], format="csr"),
-            np.concatenate([asked.lower, np.full(k, -math.inf)]),
-            np.concatenate([asked.upper, most[open_]]),
-        ),
-        options={"time_limit": max(0.1, seconds), "mip_rel_gap": 0.5},
+        costs[kept],
+        bounds=Bounds(np.zeros(len(kept)), most[kept]),
+        constraints=LinearConstraint(asked.matrix[:, kept], asked.lower, asked.upper),
+        **more,
     )
+    if found.x is not None:
+        whole = np.zeros(len(costs))
+        whole[kept] = found.x
+        found.x = whole
+    return found
+
+
+def _at_least(asked: Program, one: int) -> int:
+    """Return how many records of a combination there are in all that is admitted, whole or not."""
+    costs = np.zeros(len(asked.most))
+    costs[one] = 1.0
+    found = _solved(asked, costs, asked.most.astype(np.float64))
+    return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
+
+
+def _fewer(
+    asked: Program, one: int, least: Integers, open_: Any, seconds: float
+) -> Integers | None:
+    """Return an admitted table with fewer records of a combination than known.
+
+    Empty if it is shown that there is none; None where time ran out.
+    """
+    most = asked.most.astype(np.float64)
+    most[one] = least[one] - 1.0
+    found = _solved(
+        asked,
+        open_.astype(np.float64),
+        most,
+        integrality=np.ones(int((asked.most > 0).sum()), dtype=np.int64),
+        options={"time_limit": max(0.1, seconds), "mip_rel_gap": ENOUGH},
+    )
+    if found.status == INFEASIBLE:
+        return least[:0]
     if found.x is None:
         return None
-    records: Integers = np.rint(found.x[:n]).astype(np.int64)
-    if (records[open_] < least[open_]).any():
-        return records if asked.admits(records) else None
-    return records[:0] if found.status == 0 else None
+    records: Integers = np.rint(found.x).astype(np.int64)
+    return records if asked.admits(records) else None
 
 
 def _can_be_more(asked: Program, number: int) -> bool:
     """Return whether more records than a number may be admitted, not all of them being whole."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    n = len(asked.most)
-    found = milp(
-        -np.ones(n),
-        bounds=Bounds(np.zeros(n), asked.most.astype(np.float64)),
-        constraints=LinearConstraint(asked.matrix, asked.lower, asked.upper),
-    )
-    return found.status != 0 or -float(found.fun) > number + 0.5
+    if not (asked.most > 0).any():
+        return False
+    found = _solved(asked, -np.ones(len(asked.most)), asked.most.astype(np.float64))
+    return bool(found.status != 0 or -found.fun > number + 0.5)
