@@ -6,7 +6,7 @@ it lies in. A value of an attribute is then one of the combinations that there c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -17,7 +17,6 @@ from dprelease.numerics.lattice import Flags, Integers
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn
-from dprelease.schema.table import Table
 
 OUTSIDE = -1
 """The place of a value that is in no cell of a key: rows with it are not counted there."""
@@ -58,49 +57,59 @@ class Attribute:
 
 def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
     """Return the attributes of tables whose keys mean the same in all, in order of appearance."""
+    columns = columns_of(queries)
     keys: dict[str, dict[str, Key]] = {}
-    table: dict[str, Query] = {}
+    leaves: dict[str, Key] = {}
     for query in queries:
+        finest = () if query.finest is None else query.finest.keys
         for key in query.keys.keys:
-            column = _column_of(key, query.table)
+            column = _column_of(key, columns)
             keys.setdefault(column, {})[key.column] = key
-            if key.leaf or column not in table:
-                table[column] = query
+            leaves |= {one.column: one for one in finest if key.leaf == one.column}
     return tuple(
-        _attribute(column, tuple(held.values()), table[column]) for column, held in keys.items()
+        _areas(column, tuple(held.values()), leaves[column])
+        if column in leaves
+        else _attribute(column, tuple(held.values()), columns)
+        for column, held in keys.items()
     )
 
 
-def _column_of(key: Key, table: Table) -> str:
+def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
+    """Return the columns of all queries: keys as the query has them that is grouped by them."""
+    columns: dict[str, Column] = {}
+    for query in queries:
+        columns |= {key.column: query.table.columns[key.column] for key in query.keys.keys}
+    for query in queries:
+        columns = {**query.table.columns, **columns}
+    return columns
+
+
+def _column_of(key: Key, columns: Mapping[str, Column]) -> str:
     if key.leaf:
         return key.leaf
-    column: Column = table.columns[key.column]
+    column: Column = columns[key.column]
     return column.cut if isinstance(column, CutColumn) else key.column
 
 
-def _attribute(column: str, keys: tuple[Key, ...], query: Query) -> Attribute:
-    if any(key.leaf for key in keys):
-        return _areas(column, keys, query)
+def _attribute(column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]) -> Attribute:
     first = keys[0]
     rows: list[tuple[int, ...]]
-    if len(keys) == 1 and not isinstance(query.table.columns[first.column], CutColumn):
+    if len(keys) == 1 and not isinstance(columns[first.column], CutColumn):
         rows = [(place,) for place in range(first.size)]
         others = first.others is None and first.kind != "boolean"
         rows += [(OUTSIDE,)] if first.nulls is None or others else []
     else:
-        numbers = _numbers(column, keys, query.table)
-        rows = [tuple(_place(key, number, query.table) for key in keys) for number in numbers]
+        numbers = _numbers(column, keys, columns)
+        rows = [tuple(_place(key, number, columns) for key in keys) for number in numbers]
         rows.append(tuple(OUTSIDE if key.nulls is None else key.nulls for key in keys))
     inside = dict.fromkeys(sorted(row for row in rows if min(row) >= 0))
     outside = dict.fromkeys(row for row in rows if min(row) < 0)
-    columns = np.array([*inside, *outside], dtype=np.int64).T
-    return Attribute(column, keys, {key.column: columns[i] for i, key in enumerate(keys)})
+    places = np.array([*inside, *outside], dtype=np.int64).T
+    return Attribute(column, keys, {key.column: places[i] for i, key in enumerate(keys)})
 
 
-def _areas(column: str, keys: tuple[Key, ...], query: Query) -> Attribute:
+def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
     """Return an attribute with levels of areas: a value for each of the last level."""
-    finest = () if query.finest is None else query.finest.keys
-    leaf = next(key for key in finest if key.column == column)
     texts = tuple(map(str, leaf.values))
     places = {}
     for key in keys:
@@ -113,18 +122,18 @@ def _areas(column: str, keys: tuple[Key, ...], query: Query) -> Attribute:
     return Attribute(column, keys, places, texts)
 
 
-def _numbers(column: str, keys: Sequence[Key], table: Table) -> Iterator[Fraction]:
+def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) -> Iterator[Fraction]:
     """Yield numbers of which one lies in every cell that there can be, and between them."""
     known: set[Fraction] = set()
     for key in keys:
-        declared = table.columns[key.column]
+        declared = columns[key.column]
         if isinstance(declared, CutColumn):
             known |= {*declared.edges}
         elif isinstance(declared, IntegerColumn):
             known |= {Fraction(value) for value in key.whole}
     ends = sorted(known)
     half = Fraction(1, 2)
-    whole = isinstance(table.columns.get(column), IntegerColumn)
+    whole = isinstance(columns.get(column), IntegerColumn)
     between = [(a + b) * half for a, b in pairwise(ends)]
     numbers = {ends[0] - 1, *ends, ends[-1] + 1}
     # Between two edges of whole numbers lies one, or none at all.
@@ -132,9 +141,9 @@ def _numbers(column: str, keys: Sequence[Key], table: Table) -> Iterator[Fractio
     yield from sorted(numbers)
 
 
-def _place(key: Key, number: Fraction, table: Table) -> int:
+def _place(key: Key, number: Fraction, columns: Mapping[str, Column]) -> int:
     """Return the cell of a key that a number lies in."""
-    declared = table.columns[key.column]
+    declared = columns[key.column]
     other = OUTSIDE if key.others is None else key.others
     if isinstance(declared, CutColumn):
         edges, left = declared.edges, declared.closed == "left"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.aggregates.count import Count
-from dprelease.query.grouping.group_keys import Key
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.post import NOTHING, PostProcessing
 from dprelease.query.resolve import Query
@@ -24,6 +24,7 @@ from dprelease.tables import formats
 class CountedTable:
     """A published table that counts rows by public keys.
 
+    `query`: with names of keys that mean the same in all tables that are attacked together.
     `file` and `column`: where its numbers stand. `law`: of their noise; None where they are exact.
     `post`: what is done to them afterwards.
     """
@@ -76,12 +77,11 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
         reason = ""
         if one.query.declared.table.name != name:
             reason = f"it counts rows of '{one.query.declared.table.name}'"
-        elif not _is_alike(one, used):
-            reason = "one of its keys is another one in a table before it"
-        if reason:
-            left_out[one.name] = reason
+        apart = None if reason else _told_apart(one, used)
+        if apart is None:
+            left_out[one.name] = reason or "its areas are others than those of a table before it"
         else:
-            used.append(one)
+            used.append(apart)
     return CountedTables(name, tuple(used), left_out)
 
 
@@ -120,25 +120,41 @@ def _is_count(one: Measurement) -> bool:
     return isinstance(one.aggregate, Count) and one.aggregate.column is None
 
 
-def _is_alike(one: CountedTable, others: Sequence[CountedTable]) -> bool:
-    """Return whether each of a table's keys means in it what it means in the others."""
-    known = {key.column: (key, other) for other in others for key in other.query.keys.keys}
-    for key in one.query.keys.keys:
-        if key.column not in known:
-            continue
-        same, other = known[key.column]
-        if not _is_same(key, same) or not _same_column(key.column, one.query, other.query):
-            return False
-    return True
+def _told_apart(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
+    """Return a table whose keys have names of their own where others mean something else by them.
+
+    So have bands of one column with other edges. None for levels of areas, which can't have any.
+    """
+    known = {key.column: (key, other.query) for other in others for key in other.query.keys.keys}
+    query, renamed = one.query, list(one.query.keys.keys)
+    for i, key in enumerate(renamed):
+        name, n = key.column, 1
+        while name in known and not _is_same(key, query, *known[name]):
+            n += 1
+            name = f"{key.column} {n}"
+        if name != key.column:
+            if key.leaf:
+                return None
+            renamed[i] = replace(key, column=name)
+            query = _with_column(query, key.column, name)
+    return replace(one, query=replace(query, keys=KeySpace(tuple(renamed))))
 
 
-def _is_same(key: Key, other: Key) -> bool:
+def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
     # Levels of areas stand in another order than the declared values, so they are told apart.
-    return (key.kind, key.nulls, key.others, key.level) == (
-        other.kind, other.nulls, other.others, other.level
-    ) and list(key.values) == list(other.values)  # fmt: skip
+    kinds = [(k.kind, k.nulls, k.others, k.level, list(k.values)) for k in (key, other)]
+    columns = [
+        (q.table.columns[k.column], q.formulas.get(k.column))
+        for k, q in ((key, query), (other, elsewhere))
+    ]
+    return kinds[0] == kinds[1] and columns[0] == columns[1]
 
 
-def _same_column(name: str, one: Query, other: Query) -> bool:
-    same = one.table.columns[name] == other.table.columns[name]
-    return same and one.formulas.get(name) == other.formulas.get(name)
+def _with_column(query: Query, name: str, new: str) -> Query:
+    """Return a query that has a column by another name as well."""
+    columns = {**query.table.columns, new: query.table.columns[name]}
+    formulas = dict(query.formulas)
+    if name in formulas:
+        formulas[new] = formulas[name]
+    view = query.table.model_copy(update={"columns": columns})
+    return replace(query, view=view, formulas=formulas)

@@ -15,9 +15,10 @@ from dprelease.documents import manifest
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import DeclarationError, InternalError, Place, VerificationError
 from dprelease.numerics.lattice import Integers
+from dprelease.query.expressions.used_columns import Formula
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.resolve import Query, resolve
-from dprelease.reconstruction.attributes import Attribute
+from dprelease.reconstruction.attributes import Attribute, columns_of
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal
 from dprelease.reconstruction.record_combinations import Combinations
@@ -59,7 +60,8 @@ def true_counts(
     queries = [asked_of[one.name] for one in tables]
     first = queries[0]
     asked = [_asked(attribute, first) for attribute in combinations.attributes]
-    joint = _joint(queries, KeySpace(tuple(key for of_one in asked for key in of_one)))
+    keys = KeySpace(tuple(key for of_one in asked for key in of_one))
+    joint = _joint(first, [one.query for one in tables], keys)
     if joint.keys.size > MOST_CELLS:
         words = " x ".join(f"{key.column} {key.size:,}" for key in joint.keys.keys)
         place = Place(key="queries")
@@ -75,7 +77,7 @@ def true_counts(
         check = "records have combinations that no declaration admits"
         raise InternalError("DP-INTERNAL-001", check=check)
     for one in tables:
-        _refuse_other_truth(rehearsal, one, found[one.name])
+        _refuse_other_truth(rehearsal, one, asked_of[one.name], found[one.name])
     return TrueCounts(records, found, every - int(rows.sum()))
 
 
@@ -89,17 +91,20 @@ def _asked(attribute: Attribute, query: Query) -> tuple[Key, ...]:
     return (key,)
 
 
-def _joint(queries: Sequence[Query], keys: KeySpace) -> Query:
-    """Return a query of the rows of all keys together, without any condition."""
-    first = queries[0]
-    columns = {name: c for query in queries for name, c in query.table.columns.items()}
-    formulas = {name: f for query in queries for name, f in query.formulas.items()}
-    view = first.table.model_copy(update={"columns": columns})
+def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
+    """Return a query of the rows of all keys together, made of one without any condition."""
+    formulas: dict[str, Formula] = {}
+    for query in queries:
+        names = {key.column for key in query.keys.keys}
+        formulas |= {name: held for name, held in query.formulas.items() if name in names}
+    for query in queries:
+        formulas = {**query.formulas, **formulas}
+    view = first.table.model_copy(update={"columns": columns_of(queries)})
     return replace(
         first,
         name="all keys",
         keys=keys,
-        measurements=(),
+        measurements=first.measurements[:1],  # the rows of a cell are told beside any
         columns=(),
         view=view,
         formulas=formulas,
@@ -124,11 +129,12 @@ def _of_combinations(
     return found
 
 
-def _refuse_other_truth(rehearsal: OpenedRehearsal, one: CountedTable, rows: Integers) -> None:
+def _refuse_other_truth(
+    rehearsal: OpenedRehearsal, one: CountedTable, query: Query, rows: Integers
+) -> None:
     """Raise DP-ATTACK-004 where the rehearsal's own true answers are other ones."""
     if one.file.startswith("measurements/"):
         return  # what a step made of it stands beside its truth, cell by cell the same
-    query = one.query
     keys = {key.column for key in query.key_columns}
     others = (name for name, _ in schema_of(query) if name not in keys)
     file, column = truth_of(query.name), truth_columns(sorted(keys), others).rows
