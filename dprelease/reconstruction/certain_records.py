@@ -57,7 +57,7 @@ def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
             if monotonic() > end:
                 undecided += 1
                 break
-            if _at_least(asked, int(one)) >= least[one]:
+            if _at_least(asked, int(one), end - monotonic()) >= least[one]:
                 sure[one] = True
                 break
             other = _fewer(asked, int(one), least, ~sure & (least > 0), end - monotonic())
@@ -89,11 +89,12 @@ def _solved(asked: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     return found
 
 
-def _at_least(asked: Program, one: int) -> int:
+def _at_least(asked: Program, one: int, seconds: float) -> int:
     """Return how many records of a combination there are in all that is admitted, whole or not."""
     costs = np.zeros(len(asked.most))
     costs[one] = 1.0
-    found = _solved(asked, costs, asked.most.astype(np.float64))
+    limit = {"time_limit": max(0.1, seconds)}
+    found = _solved(asked, costs, asked.most.astype(np.float64), options=limit)
     return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
-from dprelease.postprocess.families import Family, FamilyTable
+from dprelease.postprocess.families import Family, FamilyTable, Lattice, Real
 from dprelease.query.aggregates.count import Count
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
@@ -98,22 +98,32 @@ def _unfit(query: Query) -> str:
 
 def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
     """Yield the counts of all rows: as they were measured, where a step took them further."""
+    query = table.query
     if family.step is not None:
-        for one in table.query.measurements:
-            if _is_count(one):
-                noised = one in table.vectors
-                folder = table.measured if noised else None
-                if folder is not None:
-                    law = table.laws[one.name]
-                    yield CountedTable(table.query, formats.file_of(folder), one.name, law)
+        for one in filter(_is_count, query.measurements):
+            if one in table.vectors and not one.exact:
+                measured = formats.file_of(table.measured)
+                yield CountedTable(query, measured, one.name, table.laws[one.name])
+            elif one.exact:
+                yield from _invariants(family, query, one)
         return
-    for column in table.query.columns:
+    for column in query.columns:
         first, post = column.parts[0], column.post
         coded = post.bottom_code is not None or post.top_code is not None
         if len(column.parts) == 1 and _is_count(first) and not coded:
             noise = None if first.exact else table.laws[first.name]
-            file = formats.file_of(table.query.name)
-            yield CountedTable(table.query, file, column.name, noise, post)
+            yield CountedTable(query, formats.file_of(query.name), column.name, noise, post)
+
+
+def _invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
+    """Yield the exact numbers of an invariant, which stand in what a step published."""
+    names = [column.name for column in query.columns if column.parts == (one,)]
+    for output in family.outputs:
+        whole = output.rows == "cells" and output.keys == query.keys
+        if whole and output.name.rpartition("/")[2] == query.name:
+            for name in names:
+                if isinstance(output.columns.get(name), Lattice | Real):
+                    yield CountedTable(query, formats.file_of(output.name), name, None)
 
 
 def _is_count(one: Measurement) -> bool:

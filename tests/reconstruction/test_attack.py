@@ -18,12 +18,14 @@ from dprelease.documents.json_schemas import rendered
 from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
 from dprelease.reconstruction.attack import Asked, attack
+from dprelease.reconstruction.counted_tables import counted_tables
+from dprelease.reconstruction.opened_rehearsal import opened
 from dprelease.reconstruction.swapped import swapped
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
 from dprelease.schema.load import read_declaration
 from tests.reconstruction import worlds
-from tests.rehearsal.build import write
+from tests.rehearsal.build import EXACT, write
 from tests.replay import Keyed
 
 ALONE = ["u,f,true,3", "u,m,false,40", "v,f,false,40", "v,m,true,70", "v,m,true,71", "u,f,true,5"]
@@ -267,3 +269,15 @@ def test_swaps_move_records_and_change_nothing_else(tmp_path: Path) -> None:
     ]
     still = swapped(records, combinations, 0, 0.0, Draws(Keyed("swaps")))
     assert np.array_equal(still, records)
+
+
+def test_invariants_are_known_to_the_attacker_as_they_are(tmp_path: Path) -> None:
+    declaration = read_declaration(write(tmp_path, EXACT))
+    made = rehearse(declaration, rows={"visits": 300}, bits=Keyed("exact"))
+    found = attack(made, Asked(seconds=10, forms=["noised"]), bits=Keyed("attack"))
+    assert "agree_state" in found.tables
+    truth = pq.read_table(made / "truth/tables/agree_state.parquet").to_pandas()
+    tables = counted_tables(opened(made).families)
+    (states,) = (one for one in tables.used if one.name == "agree_state")
+    assert states.law is None
+    assert states.published(made).tolist() == truth["true_n"].tolist()
