@@ -1,7 +1,7 @@
 """What an attacker finds in five overlapping tables of census records, published in several forms.
 
-`python -m examples.reconstruction.comparison FOLDER` rehearses `release.yaml` on the records of the
-NIST excerpt at several budgets, attacks each rehearsal, and writes into the folder what was found
+`python -m examples.reconstruction.comparison FOLDER` rehearses `attacked.yaml` on records of the NIST
+excerpt at several budgets, attacks each rehearsal, and writes into the folder what was found
 (`reconstruction.csv`, and a file for each attack), with two pictures of it. Noise, random rounding
 and swaps differ with every run. `--draw FOLDER` draws the pictures again from a folder's numbers.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -40,19 +41,18 @@ def compare(
     folder: Path,
     public: Path = PUBLIC,
     budgets: Sequence[str] = BUDGETS,
-    seconds: float = 100.0,
+    seconds: float = 300.0,
+    forms: Sequence[Form] = FORMS,
 ) -> None:
     """Rehearse, attack and draw into a folder; `seconds`: for each form of the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     declared = folder / "declared" / "reconstruction"
     shutil.copytree(HERE, declared, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.py"))
-    shutil.copytree(
-        HERE.parent / "nist_acs" / "schemas", folder / "declared/nist_acs/schemas",
-        dirs_exist_ok=True,
-    )  # fmt: skip
+    people = folder / "declared" / "people.csv"
+    choose(public, people)
     rows: list[dict[str, object]] = []
     for i, budget in enumerate(budgets):
-        found = _attacked(declared, public, budget, FORMS if i == 0 else ["noised"], seconds)
+        found = _attacked(declared, people, budget, forms if i == 0 else ["noised"], seconds)
         file = folder / f"attack-at-{budget}.json"
         file.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
         rows += [*_guesses(found), *_rows(found, budget)] if i == 0 else _rows(found, budget)
@@ -63,11 +63,23 @@ def compare(
     draw(folder)
 
 
+def choose(public: Path, chosen: Path) -> None:
+    """Write the records of the declared areas into a file."""
+    schema = yaml.safe_load((HERE / "schemas" / "persons.yaml").read_text(encoding="utf-8"))
+    areas = {*schema["columns"]["PUMA"]["values"]}
+    with public.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with chosen.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(row for row in rows if row["PUMA"] in areas)
+
+
 def _attacked(
     declared: Path, public: Path, budget: str, forms: Sequence[Form], seconds: float
 ) -> AttackOutcome:
     """Return what is found at a budget."""
-    text = (HERE / "release.yaml").read_text(encoding="utf-8")
+    text = (HERE / "attacked.yaml").read_text(encoding="utf-8")
     release = declared / f"at-{budget}.yaml"
     release.write_text(text.replace("epsilon: 2,", f"epsilon: {budget},"), encoding="utf-8")
     made = dprelease.rehearse(
