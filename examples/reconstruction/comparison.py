@@ -1,4 +1,4 @@
-"""What an attacker finds in five overlapping tables of census records, published in several forms.
+"""What an attacker finds in three overlapping tables of census records, published in several forms.
 
 `python -m examples.reconstruction.comparison FOLDER` rehearses `attacked.yaml` on records of the NIST
 excerpt at several budgets, attacks each rehearsal, and writes into the folder what was found

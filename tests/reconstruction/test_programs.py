@@ -19,7 +19,7 @@ from dprelease.reconstruction.coarsened import (
     suppressed,
 )
 from dprelease.reconstruction.noised_cells import falling, noised
-from dprelease.reconstruction.programs import Program, likeliest, program
+from dprelease.reconstruction.programs import STARTS, Program, _units, likeliest, program
 from dprelease.reconstruction.told_cells import ToldCells, exactly
 from dprelease.rehearsal.draws import Draws
 from tests.reconstruction import worlds
@@ -29,6 +29,7 @@ WORLDS = {
     "alone": [1, 0, 0, 1, 0, 1, 0, 0],
     "several": [2, 1, 0, 1, 1, 0, 1, 2],
     "crowded": [3, 0, 0, 0, 0, 0, 0, 4],
+    "either": [1, 0, 0, 1, 0, 1, 1, 0],
     "empty": [0] * 8,
 }
 LOGS = np.log(np.linspace(0.3, 1.4, 8))
@@ -122,6 +123,36 @@ def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> No
     certain = certain_records(wanted, solved.records, 5.0)
     assert certain.least.tolist() == [0] * 8
     assert certain.decided
+
+
+def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> None:
+    """What is told is too low for everybody: steep below, so that the answer lies above."""
+    found, combinations = worlds.tables(worlds.write(tmp_path))
+    records = np.array(WORLDS["several"])
+    counted = worlds.cells(found, combinations, records)
+    below, above = ((1.0, 3.0), (math.inf, 5.0)), ((2.0, 0.1), (math.inf, 0.4))
+    held = {}
+    for name, cells in counted.items():
+        middle = cells - 1.0
+        top = np.full(len(cells), math.inf)
+        held[name] = ToldCells(middle, np.zeros(len(cells)), top, middle, below, above)
+    wanted = program(combinations, np.arange(8), found.used, held, 8.0)
+    solved = likeliest(wanted, LOGS, 20.0, gap=0.0)
+    best = min(cost(wanted, one) for one in worlds.grid(2, 8))
+    assert solved.cost <= best + 1e-6
+    assert cost(wanted, solved.records) == pytest.approx(solved.cost, abs=1e-6)
+
+
+def test_factorials_are_straight_between_a_few_numbers() -> None:
+    """Their logarithms are met at the ends of all segments, and the slopes rise."""
+    of, widths, costs = _units(np.array([720]), np.array([0.25]))
+    assert (of == 0).all()
+    ends = np.cumsum(widths)
+    assert ends.tolist() == [*STARTS[1:-1]]
+    reached = np.cumsum(widths * costs)
+    wanted = [math.lgamma(end + 1) - 0.25 * end for end in ends]
+    assert reached == pytest.approx(wanted, rel=1e-12)
+    assert (np.diff(costs) > 0).all()
 
 
 def test_likelihoods_fall_as_masses_do(tmp_path: Path) -> None:
