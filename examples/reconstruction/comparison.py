@@ -34,6 +34,10 @@ HEADS = (
     "form", "epsilon", "error", "withheld", "named", "right", "beyond", "alone_found",
     "alone_named", "alone_right", "certain", "certain_right", "certain_alone", "decided",
 )  # fmt: skip
+LEFT = ("rounded", "rounded at random")
+"""Forms whose names stand at the left of their dots, where those of others are at the right."""
+
+TICKS = (0, 0.5, 1, 2, 5, 10, 20)
 Row = Mapping[str, str]
 
 
@@ -130,6 +134,11 @@ def label(row: Row) -> str:
     return f"noised, epsilon {row['epsilon']}" if row["form"] == "noised" else row["form"]
 
 
+def _guess(known: Mapping[str, Row], column: str) -> float:
+    """Return what the better of both guesses gets right."""
+    return max(float(known[name][column] or 0) for name in ("drawn", "apportioned"))
+
+
 def _draw_found(rows: Sequence[Row], path: Path) -> None:
     """Draw a row for each form: records that are right, and those proven, of all and of alone."""
     known = {row["form"]: row for row in rows}
@@ -141,7 +150,7 @@ def _draw_found(rows: Sequence[Row], path: Path) -> None:
              ("alone_found", "certain_alone", "people alone with their attributes, %"))  # fmt: skip
     for axes, (right, certain, title) in zip(panels, parts, strict=True):
         every = float(known["all"][right])
-        guess = 100 * float(known["drawn"][right]) / every
+        guess = 100 * _guess(known, right) / every
         axes.axvline(guess, color="0.75", linewidth=1, zorder=0)
         axes.annotate(
             "guessed", (guess, -0.75), xytext=(3, 0), textcoords="offset points", size=7,
@@ -169,7 +178,7 @@ def _draw_errors(rows: Sequence[Row], path: Path) -> None:
     """Draw how far shown counts are off, and how many of those alone are proven, or found."""
     known = {row["form"]: row for row in rows}
     forms = [row for row in rows if row["form"] in FORMS]
-    every, guess = float(known["all"]["right"]), float(known["drawn"]["right"])
+    every, guess = float(known["all"]["right"]), _guess(known, "right")
     figure = Figure(figsize=(8.0, 3.4), layout="constrained")
     axes = figure.subplots()
     axes.axhline(100 * guess / every, color="0.75", linewidth=1, zorder=0)
@@ -182,9 +191,10 @@ def _draw_errors(rows: Sequence[Row], path: Path) -> None:
         axes.plot(x, y, "o", markersize=5, color=colour)
         withheld = float(row["withheld"])
         more = f" ({100 * withheld:.0f} % withheld)" if withheld else ""
+        left = row["form"] in LEFT
         axes.annotate(
-            label(row) + more, (x, y), xytext=(6, 0), textcoords="offset points", size=7,
-            va="center", color=colour,
+            label(row) + more, (x, y), xytext=(-6 if left else 6, 0), textcoords="offset points",
+            size=7, va="center", ha="right" if left else "left", color=colour,
         )  # fmt: skip
     axes.annotate(
         "guessed", (1, 100 * guess / every), xycoords=("axes fraction", "data"), xytext=(-3, -6),
@@ -192,7 +202,9 @@ def _draw_errors(rows: Sequence[Row], path: Path) -> None:
     )  # fmt: skip
     axes.set_xlabel("mean absolute error of the counts that are shown, persons")
     axes.set_title("records that are right, %", loc="left", fontsize=9)
-    axes.margins(x=0.12)
+    axes.set_xscale("symlog", linthresh=0.5)
+    axes.set(xlim=(-0.05, 40), xticks=TICKS, xticklabels=map("{:g}".format, TICKS))
+    axes.minorticks_off()
     _plain(axes)
     figure.savefig(path, metadata={"Date": None})
 
