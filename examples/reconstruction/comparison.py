@@ -1,7 +1,7 @@
 """What an attacker finds in three overlapping tables of census records, published in several forms.
 
-`python -m examples.reconstruction.comparison FOLDER` rehearses `attacked.yaml` on records of the NIST
-excerpt at several budgets, attacks each rehearsal, and writes into the folder what was found
+`python -m examples.reconstruction.comparison FOLDER` rehearses `attacked.yaml` on records of the
+NIST excerpt at several budgets, attacks each rehearsal, and writes into the folder what was found
 (`reconstruction.csv`, and a file for each attack), with two pictures of it. Noise, random rounding
 and swaps differ with every run. `--draw FOLDER` draws the pictures again from a folder's numbers.
 """
