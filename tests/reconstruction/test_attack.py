@@ -40,7 +40,7 @@ def of(found: AttackOutcome, form: str) -> FormOutcome:
 
 def attacked(folder: Path, rows: list[str], marginals: str, epsilon: float = 1) -> AttackOutcome:
     made, public = worlds.rehearsed(folder, rows, marginals, epsilon)
-    return attack(made, Asked(seconds=20), on=public, bits=Keyed("attack"))
+    return attack(made, Asked(seconds=100), on=public, bits=Keyed("attack"))
 
 
 def test_exact_tables_are_people_where_they_are_of_no_others(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ CROWD = [
 
 def test_noise_lies_between_exact_tables_and_guessing(tmp_path: Path) -> None:
     """With hardly any noise all is right that is with none; with much, not more than is guessed."""
-    asked = Asked(seconds=20, forms=["exact", "noised"])
+    asked = Asked(seconds=100, forms=["exact", "noised"])
     right = {}
     for epsilon in (100.0, 0.01):
         folder = tmp_path / f"at-{epsilon}"
@@ -105,7 +105,7 @@ def test_overlapping_bands_are_subtracted_from_each_other(tmp_path: Path) -> Non
     rows = [f"{'uv'[i > 4]},f,true,{age}" for i, age in enumerate(ages)]
     public.write_text("\n".join(["town,sex,work,age", *rows]) + "\n")
     made = dprelease.rehearse(path, on=public).folder
-    found = attack(made, Asked(seconds=20), on=public)
+    found = attack(made, Asked(seconds=100), on=public)
     assert {one.column: one.values for one in found.attributes} == {"town": 2, "age": 3}
     assert (of(found, "exact").certain, of(found, "exact").only) == (9, 1)
     assert of(found, "exact").certain_alone == found.alone == 2
@@ -132,7 +132,7 @@ def test_levels_of_areas_and_steps_over_families(tmp_path: Path) -> None:
     """Measurements of tables that agree are attacked; people lack values, and have several rows."""
     declaration = read_declaration(write(tmp_path, LEVELS))
     made = rehearse(declaration, rows={"visits": 400}, bits=Keyed("levels"))
-    found = attack(made, Asked(seconds=8, forms=["exact", "noised"]), bits=Keyed("attack"))
+    found = attack(made, Asked(seconds=100, forms=["exact", "noised"]), bits=Keyed("attack"))
     assert found.table == "visits"
     assert found.tables[:4] == ["agree_total", "agree_sex", "agree_state", "agree_state_sex"]
     assert {one.column: one.values for one in found.attributes} == {"city": 5, "sex": 2}
@@ -220,7 +220,7 @@ def test_blocks_of_areas_are_the_same_people(
     """Divided by towns, which all tables have, what is certain is what is certain together."""
     marginals = "[[town, sex], [town, work]]"
     made, public = worlds.rehearsed(tmp_path, CROWD, marginals, 1)
-    asked = Asked(seconds=20, forms=["exact", "suppressed", "swapped"], area="town", swapped=0.2)
+    asked = Asked(seconds=100, forms=["exact", "suppressed", "swapped"], area="town", swapped=0.2)
     whole = attack(made, asked, on=public, bits=Keyed("areas"))
     monkeypatch.setattr("dprelease.reconstruction.area_blocks.MOST_TOGETHER", 0)
     parts = attack(made, asked, on=public, bits=Keyed("areas"))
@@ -274,7 +274,7 @@ def test_swaps_move_records_and_change_nothing_else(tmp_path: Path) -> None:
 def test_invariants_are_known_to_the_attacker_as_they_are(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, EXACT))
     made = rehearse(declaration, rows={"visits": 300}, bits=Keyed("exact"))
-    found = attack(made, Asked(seconds=10, forms=["noised"]), bits=Keyed("attack"))
+    found = attack(made, Asked(seconds=100, forms=["noised"]), bits=Keyed("attack"))
     assert "agree_state" in found.tables
     truth = pq.read_table(made / "truth/tables/agree_state.parquet").to_pandas()
     tables = counted_tables(opened(made).families)

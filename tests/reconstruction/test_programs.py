@@ -90,13 +90,13 @@ def test_the_answer_is_that_of_all_people_that_tables_admit(
         np.minimum(wanted.upper, 4.0, out=wanted.upper)
     every = worlds.admitted(wanted)
     assert any(np.array_equal(one, records) for one in every)
-    solved = likeliest(wanted, LOGS, 20.0, gap=0.0)
+    solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
     assert solved.proved
     assert solved.admitted
     best = min(cost(wanted, one) for one in every)
     assert solved.cost == pytest.approx(best, abs=1e-6)
     assert cost(wanted, solved.records) == pytest.approx(best, abs=1e-6)
-    certain = certain_records(wanted, solved.records, 20.0)
+    certain = certain_records(wanted, solved.records, 100.0)
     assert certain.decided
     assert certain.least.tolist() == np.min(every, axis=0).tolist()
     assert certain.only == (len(every) == 1)
@@ -115,12 +115,12 @@ def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> No
         published = counted[one.name] + shifts.integers(-1, 2, len(counted[one.name]))
         held[one.name] = noised(published.astype(float), one.law, NOTHING)
     wanted = program(combinations, np.arange(8), found.used, held, 8.0)
-    solved = likeliest(wanted, LOGS, 20.0, gap=0.0)
+    solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
     every = worlds.grid(2, 8)
     best = min(cost(wanted, one) for one in every)
     assert solved.cost <= best + 1e-6
     assert cost(wanted, solved.records) == pytest.approx(solved.cost, abs=1e-6)
-    certain = certain_records(wanted, solved.records, 5.0)
+    certain = certain_records(wanted, solved.records, 100.0)
     assert certain.least.tolist() == [0] * 8
     assert certain.decided
 
@@ -137,7 +137,7 @@ def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> Non
         top = np.full(len(cells), math.inf)
         held[name] = ToldCells(middle, np.zeros(len(cells)), top, middle, below, above)
     wanted = program(combinations, np.arange(8), found.used, held, 8.0)
-    solved = likeliest(wanted, LOGS, 20.0, gap=0.0)
+    solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
     best = min(cost(wanted, one) for one in worlds.grid(2, 8))
     assert solved.cost <= best + 1e-6
     assert cost(wanted, solved.records) == pytest.approx(solved.cost, abs=1e-6)
