@@ -153,7 +153,8 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
         options={"time_limit": max(seconds, 0.1), "mip_rel_gap": gap},
     )
     if found.x is None:
-        return _in_fractions(asked, (costs, widths, matrix, lower, upper), of)
+        built = (costs, widths, matrix, lower, upper)
+        return _in_fractions(asked, built, of, seconds)
     records = _summed(np.rint(found.x[: len(of)]), of, len(logs))
     return Solved(records, found.status == 0, asked.admits(records), float(found.fun))
 
@@ -181,9 +182,12 @@ def _summed(values: Floats, of: Integers, n: int) -> Integers:
 
 
 def _in_fractions(
-    asked: Program, built: tuple[Floats, Floats, csr_matrix, Floats, Floats], of: Integers
+    asked: Program,
+    built: tuple[Floats, Floats, csr_matrix, Floats, Floats],
+    of: Integers,
+    seconds: float,
 ) -> Solved:
-    """Return the likeliest numbers without being whole, rounded by largest remainders."""
+    """Return the likeliest numbers that need not be whole, rounded; nobody without time for it."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     from dprelease.reconstruction.guesses import apportioned
@@ -192,6 +196,7 @@ def _in_fractions(
     found = milp(
         costs, bounds=Bounds(np.zeros(len(costs)), widths),
         constraints=LinearConstraint(matrix, lower, upper),
+        options={"time_limit": max(seconds, 0.1)},
     )  # fmt: skip
     if found.x is None:
         return Solved(np.zeros(len(asked.most), dtype=np.int64), False, False, math.inf)

@@ -20,7 +20,9 @@ from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
 from dprelease.reconstruction.attack import Asked, attack
 from dprelease.reconstruction.counted_tables import counted_tables
 from dprelease.reconstruction.opened_rehearsal import opened
+from dprelease.reconstruction.record_combinations import combinations_of
 from dprelease.reconstruction.swapped import swapped
+from dprelease.reconstruction.true_counts import true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
 from dprelease.schema.load import read_declaration
@@ -143,6 +145,55 @@ def test_levels_of_areas_and_steps_over_families(tmp_path: Path) -> None:
     exact = of(found, "exact")
     assert exact.right == found.records  # a table of all attributes is among them
     assert exact.only == exact.blocks
+
+
+KINDS = """\
+title: Keys of every kind
+tables: [visits.yaml, homes.yaml]
+budget: {epsilon: 8}
+queries:
+  kinds:
+    from: visits
+    derive: {weekend: {expression: "day >= DATE '2024-01-06'", type: boolean, nulls: true}}
+    marginals: [[state, city], [state, band, age], [state, day, weekend], [state, insured], [sex]]
+    columns: {n: {count: "*", round_to: 5, non_negative: true}}
+  spent:
+    from: visits
+    group_by: [state]
+    columns: {n: {sum: cost}}
+  adults:
+    from: visits
+    where: age >= 18
+    group_by: [state]
+    columns: {n: {count: "*"}}
+  rooms:
+    from: homes
+    group_by: [city]
+    columns: {n: {count: "*"}}
+output: out/kinds
+"""
+
+
+def test_keys_of_every_kind_have_the_cells_that_the_engine_finds(tmp_path: Path) -> None:
+    """Texts with stand-ins, areas, bands, whole numbers, days, truth values; missing ones in all."""
+    declaration = read_declaration(write(tmp_path, KINDS))
+    made = rehearse(declaration, rows={"visits": 300, "homes": 50}, bits=Keyed("kinds"))
+    found = counted_tables(opened(made).families)
+    assert {name: why.split()[1] for name, why in found.left_out.items()} == {
+        "spent": "has", "adults": "counts", "rooms": "counts",
+    }  # fmt: skip
+    combinations = combinations_of(found.used)
+    true = true_counts(opened(made), found.used, combinations)
+    people = pq.read_table(made / "truth/people/visits.parquet").to_pandas()
+    people = people[people["person"].notna()]
+    inside = people[["city", "age", "day", "sex", "insured"]].notna()
+    # Who has no day is counted at the weekend, and in no day; who has no state, in a declared one.
+    assert true.records.sum() == inside.all(axis=1).sum()
+    assert true.partial == len(people) - true.records.sum()
+    for one in found.used:  # and nobody is in a cell that their combination is not counted in
+        cells = combinations.cells[one.name]
+        counted = np.bincount(cells[cells >= 0], true.records[cells >= 0], one.query.keys.size)
+        assert (counted <= true.cells[one.name]).all()
 
 
 def test_what_is_no_rehearsal_is_refused(tmp_path: Path) -> None:

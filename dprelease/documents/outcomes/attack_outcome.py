@@ -80,7 +80,8 @@ class FormOutcome(Part):
     so many are there; `certain_alone`: people alone with theirs among these. `decided`: whether
     all of that could be decided in time. `blocks`: areas that were solved, `likeliest`: of which so
     many were shown to have no likelier solution (within 1 %), `admitted`: whose solution is within
-    all that is sure, `only`: which have one solution and no other.
+    all that is sure (else time ran out before there was one), `only`: which have one solution and
+    no other.
     """
 
     form: Form
