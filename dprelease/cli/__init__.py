@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli import area_commands as drawn
+from dprelease.cli import attack_command as attacking
 from dprelease.cli import export_command as exporting
 from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import ledger_commands as ledger
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "check": releases.check,
     "plan": releases.plan,
     "rehearse": rehearsal.rehearse,
+    "attack": attacking.attack,
     "profile": confidential.profile,
     "run": releases.run,
     "verify": releases.verify,

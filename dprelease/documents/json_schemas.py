@@ -306,6 +306,7 @@ class RehearsalManifest(Manifest):
 def forms() -> dict[str, type[BaseModel]]:
     """Return the models of all documents, by name."""
     from dprelease.documents.local_schema import LocalManifest
+    from dprelease.documents.outcomes.attack_outcome import AttackOutcome
     from dprelease.documents.party_schema import FederatedManifest
 
     return {
@@ -314,6 +315,7 @@ def forms() -> dict[str, type[BaseModel]]:
         "local_manifest": LocalManifest,
         "federated_manifest": FederatedManifest,
         "rehearsal_manifest": RehearsalManifest,
+        "attack": AttackOutcome,
     }
 
 

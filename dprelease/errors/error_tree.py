@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
 from dprelease.errors.template import Template
+from dprelease.errors.words import attack_words as attack
 from dprelease.errors.words import budget_words as budget
 from dprelease.errors.words import consistent_words as consistent
 from dprelease.errors.words import data_words as data
@@ -128,6 +129,7 @@ class DeclarationError(DpReleaseError):
         | engine.DECLARED
         | export.DECLARED
         | rehearsal.ASKED
+        | attack.ASKED
     )
     exit_code = EXIT_INPUT
 
@@ -180,7 +182,7 @@ class LedgerError(DpReleaseError):
 class VerificationError(DpReleaseError):
     """A release on disk is not what its manifest says."""
 
-    templates = verification.TEMPLATES
+    templates = verification.TEMPLATES | attack.FOUND
     exit_code = EXIT_VERIFICATION
 
 

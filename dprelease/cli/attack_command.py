@@ -1,0 +1,115 @@
+"""`dprelease attack`: what an attacker finds of the people of a rehearsal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respond
+from dprelease.cli.shown.shown_tables import table
+from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.documents.outcomes.attack_outcome import AttackOutcome
+
+MORE = ("guessed", "named alone", "solved")
+"""What is told only where there is room."""
+
+
+def attack(
+    folder: Annotated[Path, typer.Argument(help="The folder of a rehearsal.", show_default=False)],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on", help="The public file that stood in for a table's rows.", metavar="FILE[=TABLE]"
+        ),
+    ] = None,
+    about: Annotated[
+        str | None,
+        typer.Option("--table", help="The table of people; by default the most counted one."),
+    ] = None,
+    area: Annotated[
+        str | None,
+        typer.Option(help="The column that is solved value by value, and swapped between."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--time-limit", help="Seconds for each form of the tables.", min=1)
+    ] = 60.0,
+    swapped: Annotated[
+        float, typer.Option(help="The part of records that is swapped.", min=0.0, max=1.0)
+    ] = 0.1,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the outcome into this new JSON file.")
+    ] = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reconstruct the people of a rehearsal from its tables; and from the same, coarsened."""
+    with reporting(as_json):
+        from dprelease.documents.outcomes.attack_outcome import FORMS
+        from dprelease.reconstruction.attack import Asked
+        from dprelease.reconstruction.attack import attack as run
+
+        asked = Asked(about, area, FORMS, seconds, swapped)
+        with progress_bar(len(FORMS)) as progress:
+            found = run(folder, asked, on=on, progress=progress)
+        if output is not None:
+            _write(found, output)
+        respond(as_json, found.model_dump(mode="json"), words_of(found, wide=wide))
+
+
+def _write(found: AttackOutcome, output: Path) -> None:
+    """Write an outcome into a file that is not there yet."""
+    from dprelease.errors import OutputError
+
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(found.model_dump_json(indent=1) + "\n")
+    except FileExistsError:
+        raise OutputError("DP-OUTPUT-014", name=output.name) from None
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+
+
+def words_of(found: AttackOutcome, *, wide: bool = False) -> str:
+    """Return an outcome for people."""
+    beside = found.baseline
+    heads = ("tables", "error", "withheld", "right", "guessed", "beyond", "named alone",
+             "alone right", "certain", "of these right", "solved")  # fmt: skip
+    rows: list[tuple[str, ...]] = [heads]
+    for one in found.forms:
+        rows.append(
+            (
+                one.form,
+                _short(one.error),
+                f"{100 * one.withheld:.3g} %",
+                f"{one.right:,}",
+                f"{max(beside.drawn, beside.apportioned):,.0f}",
+                f"{one.beyond:+,.0f}",
+                f"{one.alone_named:,}",
+                f"{one.alone_right:,} of {found.alone:,}",
+                f"{one.certain:,}" if one.decided else f"{one.certain:,} or more",
+                f"{one.certain_right:,}",
+                f"{one.likeliest} of {one.blocks}",
+            )
+        )
+    attributes = ", ".join(f"{a.column} ({a.values:,})" for a in found.attributes) or "none"
+    about = (
+        f"{found.records:,} records of '{one_line(found.table)}' with {one_line(attributes)}; "
+        f"{found.alone:,} are alone with theirs. Solved together: {', '.join(found.tables)}."
+    )
+    out = [f"Left out: {name}: {why}." for name, why in found.left_out.items()]
+    guess = (
+        f"Guessed from exact one-way marginals alone: {beside.drawn:,.0f} right if each record is "
+        f"drawn (deviation {beside.deviation:,.0f}), {beside.apportioned:,} if apportioned; "
+        f"{beside.alone:,.0f} of those alone."
+    )
+    parts = [about, *([one_line(line) for line in out]), table(rows, wide=wide, more=MORE), guess]
+    return "\n\n".join(parts)
+
+
+def _short(number: float | None) -> Any:
+    return "" if number is None else f"{number:,.3g}"

@@ -1,0 +1,1 @@
+"""What commands that test a release write of what they found: models of their files."""

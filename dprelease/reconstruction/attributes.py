@@ -1,0 +1,156 @@
+"""The attributes of a record: for each column that is counted by, the values that are told apart.
+
+Tables may have several keys of one column: ages by year and by group, a tract and the county that
+it lies in. A value of an attribute is then one of the combinations that there can be of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from dprelease.numerics.lattice import Flags, Integers
+from dprelease.query.grouping.group_keys import Key
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import Column, CutColumn, IntegerColumn
+
+OUTSIDE = -1
+"""The place of a value that is in no cell of a key: rows with it are not counted there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One column of the records.
+
+    `places`: by key, the cell that each value lies in. `leaf`: the texts of the values, where the
+    column has levels of areas; empty otherwise.
+    """
+
+    column: str
+    keys: tuple[Key, ...]
+    places: dict[str, Integers]
+    leaf: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return the number of values, those outside of cells with them."""
+        return len(next(iter(self.places.values())))
+
+    @property
+    def complete(self) -> Flags:
+        """Return which values are in a cell of every key."""
+        inside: Flags = np.all([places >= 0 for places in self.places.values()], axis=0)
+        return inside
+
+    def tells_apart(self, keys: Sequence[Key]) -> bool:
+        """Return whether these keys of the column have a cell of its own for each value."""
+        named = [self.places[key.column] for key in keys if key.column in self.places]
+        if not named:
+            return False
+        rows = np.stack(named)[:, self.complete]
+        return bool(np.unique(rows, axis=1).shape[1] == rows.shape[1])
+
+
+def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
+    """Return the attributes of tables whose keys mean the same in all, in order of appearance."""
+    columns = columns_of(queries)
+    keys: dict[str, dict[str, Key]] = {}
+    leaves: dict[str, Key] = {}
+    for query in queries:
+        finest = () if query.finest is None else query.finest.keys
+        for key in query.keys.keys:
+            column = _column_of(key, columns)
+            keys.setdefault(column, {})[key.column] = key
+            leaves |= {one.column: one for one in finest if key.leaf == one.column}
+    return tuple(
+        _areas(column, tuple(held.values()), leaves[column])
+        if column in leaves
+        else _attribute(column, tuple(held.values()), columns)
+        for column, held in keys.items()
+    )
+
+
+def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
+    """Return the columns of all queries: keys as the query has them that is grouped by them."""
+    columns: dict[str, Column] = {}
+    for query in queries:
+        columns |= {key.column: query.table.columns[key.column] for key in query.keys.keys}
+    for query in queries:
+        columns = {**query.table.columns, **columns}
+    return columns
+
+
+def _column_of(key: Key, columns: Mapping[str, Column]) -> str:
+    if key.leaf:
+        return key.leaf
+    column: Column = columns[key.column]
+    return column.cut if isinstance(column, CutColumn) else key.column
+
+
+def _attribute(column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]) -> Attribute:
+    first = keys[0]
+    rows: list[tuple[int, ...]]
+    if len(keys) == 1 and not isinstance(columns[first.column], CutColumn):
+        rows = [(place,) for place in range(first.size)]
+        others = first.others is None and first.kind != "boolean"
+        rows += [(OUTSIDE,)] if first.nulls is None or others else []
+    else:
+        numbers = _numbers(column, keys, columns)
+        rows = [tuple(_place(key, number, columns) for key in keys) for number in numbers]
+        rows.append(tuple(OUTSIDE if key.nulls is None else key.nulls for key in keys))
+    inside = dict.fromkeys(sorted(row for row in rows if min(row) >= 0))
+    outside = dict.fromkeys(row for row in rows if min(row) < 0)
+    places = np.array([*inside, *outside], dtype=np.int64).T
+    return Attribute(column, keys, {key.column: places[i] for i, key in enumerate(keys)})
+
+
+def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
+    """Return an attribute with levels of areas: a value for each of the last level."""
+    texts = tuple(map(str, leaf.values))
+    places = {}
+    for key in keys:
+        if key.level:
+            inside = [key.ancestors[i] for i in range(len(texts))]
+        else:
+            at = {str(value): i for i, value in enumerate(key.values)}
+            inside = [at[text] for text in texts]
+        places[key.column] = np.array([*inside, OUTSIDE], dtype=np.int64)
+    return Attribute(column, keys, places, texts)
+
+
+def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) -> Iterator[Fraction]:
+    """Yield numbers of which one lies in every cell that there can be, and between them."""
+    known: set[Fraction] = set()
+    for key in keys:
+        declared = columns[key.column]
+        if isinstance(declared, CutColumn):
+            known |= {*declared.edges}
+        elif isinstance(declared, IntegerColumn):
+            known |= {Fraction(value) for value in key.whole}
+    ends = sorted(known)
+    half = Fraction(1, 2)
+    whole = isinstance(columns.get(column), IntegerColumn)
+    between = [(a + b) * half for a, b in pairwise(ends)]
+    numbers = {ends[0] - 1, *ends, ends[-1] + 1}
+    # Between two edges of whole numbers lies one, or none at all.
+    numbers |= {Fraction(number.__floor__()) for number in between} if whole else {*between}
+    yield from sorted(numbers)
+
+
+def _place(key: Key, number: Fraction, columns: Mapping[str, Column]) -> int:
+    """Return the cell of a key that a number lies in."""
+    declared = columns[key.column]
+    other = OUTSIDE if key.others is None else key.others
+    if isinstance(declared, CutColumn):
+        edges, left = declared.edges, declared.closed == "left"
+        for i, (low, high) in enumerate(pairwise(edges)):
+            if (low <= number < high) if left else (low < number <= high):
+                return i
+        return other
+    place = number - key.whole[0]
+    inside = number.denominator == 1 and 0 <= place < len(key.values)
+    return int(place) if inside else other

@@ -1,0 +1,170 @@
+"""Which of the published tables count people, and are solved together; and why others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.families import Family, FamilyTable, Lattice, Real
+from dprelease.query.aggregates.count import Count
+from dprelease.query.grouping.group_keys import Key, KeySpace
+from dprelease.query.measurement import Measurement
+from dprelease.query.post import NOTHING, PostProcessing
+from dprelease.query.resolve import Query
+from dprelease.tables import formats
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTable:
+    """A published table that counts rows by public keys.
+
+    `query`: with names of keys that mean the same in all tables that are attacked together.
+    `file` and `column`: where its numbers stand. `law`: of their noise; None where they are exact.
+    `post`: what is done to them afterwards.
+    """
+
+    query: Query
+    file: str
+    column: str
+    law: Randomizer | None
+    post: PostProcessing = NOTHING
+
+    @property
+    def name(self) -> str:
+        """Return the name of its query."""
+        return self.query.name
+
+    def published(self, folder: Path) -> Floats:
+        """Return the (cells,) published numbers, a cell after the other; NaN where one is empty."""
+        import pyarrow as pa
+
+        held = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
+        numbers: Floats = held.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.array(numbers, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTables:
+    """The tables that are attacked together, all about rows of one table, and those left out."""
+
+    table: str
+    used: tuple[CountedTable, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def counted_tables(families: Sequence[Family], about: str | None = None) -> CountedTables:
+    """Return the counts of a release about one table: `about`, or that which most of them count."""
+    found: list[CountedTable] = []
+    left_out: dict[str, str] = {}
+    for family in families:
+        for table in family.tables:
+            reason = _unfit(table.query)
+            counts = [] if reason else list(_counts(family, table))
+            if counts:
+                found.append(counts[0])
+            else:
+                left_out[table.query.name] = reason or "it has no count of all rows as it was drawn"
+    tables = Counter(one.query.declared.table.name for one in found)
+    name = about or (tables.most_common(1)[0][0] if tables else "")
+    used: list[CountedTable] = []
+    for one in found:
+        reason = ""
+        if one.query.declared.table.name != name:
+            reason = f"it counts rows of '{one.query.declared.table.name}'"
+        apart = None if reason else _told_apart(one, used)
+        if apart is None:
+            left_out[one.name] = reason or "its areas are others than those of a table before it"
+        else:
+            used.append(apart)
+    return CountedTables(name, tuple(used), left_out)
+
+
+def _unfit(query: Query) -> str:
+    """Return why a table can't be solved with others; empty if it can."""
+    if query.private is not None:
+        return "its keys are not public"
+    if query.join is not None:
+        return "it joins another table"
+    if query.predicate is not None:
+        return "it counts rows under a condition"
+    return ""
+
+
+def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
+    """Yield the counts of all rows: as they were measured, where a step took them further."""
+    query = table.query
+    if family.step is not None:
+        for one in filter(_is_count, query.measurements):
+            if one in table.vectors and not one.exact:
+                measured = formats.file_of(table.measured)
+                yield CountedTable(query, measured, one.name, table.laws[one.name])
+            elif one.exact:
+                yield from _invariants(family, query, one)
+        return
+    for column in query.columns:
+        first, post = column.parts[0], column.post
+        coded = post.bottom_code is not None or post.top_code is not None
+        if len(column.parts) == 1 and _is_count(first) and not coded:
+            noise = None if first.exact else table.laws[first.name]
+            yield CountedTable(query, formats.file_of(query.name), column.name, noise, post)
+
+
+def _invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
+    """Yield the exact numbers of an invariant, which stand in what a step published."""
+    names = [column.name for column in query.columns if column.parts == (one,)]
+    for output in family.outputs:
+        whole = output.rows == "cells" and output.keys == query.keys
+        if whole and output.name.rpartition("/")[2] == query.name:
+            for name in names:
+                if isinstance(output.columns.get(name), Lattice | Real):
+                    yield CountedTable(query, formats.file_of(output.name), name, None)
+
+
+def _is_count(one: Measurement) -> bool:
+    return isinstance(one.aggregate, Count) and one.aggregate.column is None
+
+
+def _told_apart(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
+    """Return a table whose keys have names of their own where others mean something else by them.
+
+    So have bands of one column with other edges. None for levels of areas, which can't have any.
+    """
+    known = {key.column: (key, other.query) for other in others for key in other.query.keys.keys}
+    query, renamed = one.query, list(one.query.keys.keys)
+    for i, key in enumerate(renamed):
+        name, n = key.column, 1
+        while name in known and not _is_same(key, query, *known[name]):
+            n += 1
+            name = f"{key.column} {n}"
+        if name != key.column:
+            if key.leaf:
+                return None
+            renamed[i] = replace(key, column=name)
+            query = _with_column(query, key.column, name)
+    return replace(one, query=replace(query, keys=KeySpace(tuple(renamed))))
+
+
+def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
+    # Levels of areas stand in another order than the declared values, so they are told apart.
+    kinds = [(k.kind, k.nulls, k.others, k.level, list(k.values)) for k in (key, other)]
+    columns = [
+        (q.table.columns[k.column], q.formulas.get(k.column))
+        for k, q in ((key, query), (other, elsewhere))
+    ]
+    return kinds[0] == kinds[1] and columns[0] == columns[1]
+
+
+def _with_column(query: Query, name: str, new: str) -> Query:
+    """Return a query that has a column by another name as well."""
+    columns = {**query.table.columns, new: query.table.columns[name]}
+    formulas = dict(query.formulas)
+    if name in formulas:
+        formulas[new] = formulas[name]
+    view = query.table.model_copy(update={"columns": columns})
+    return replace(query, view=view, formulas=formulas)

@@ -1,0 +1,151 @@
+"""What is known without solving anything: records as one-way marginals let one expect them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.reconstruction.attributes import Attribute
+from dprelease.reconstruction.counted_tables import CountedTable
+from dprelease.reconstruction.record_combinations import Combinations
+from dprelease.reconstruction.told_cells import ToldCells
+
+LEAST = 0.1
+"""Rows that any value is taken to have at least: what is told as none may be noise."""
+
+RARE = 1e-3
+"""The part of rows that is taken to lie outside of an attribute's cells."""
+
+CYCLES = 20
+
+
+def expected_rates(
+    combinations: Combinations,
+    block: Integers,
+    tables: Sequence[CountedTable],
+    told: Mapping[str, ToldCells],
+) -> Floats:
+    """Return how many records the published one-way marginals let one expect of each combination.
+
+    The product of the marginals of all attributes, each as the tables tell it (the mean of those
+    that tell the same), fitted where tables tell it in several ways.
+    """
+    totals, weights = [], []
+    shares: list[Floats] = [_uniform(one) for one in combinations.attributes]
+    targets: dict[tuple[int, tuple[str, ...]], list[Floats]] = {}
+    for one in tables:
+        cells = np.unique(combinations.cells[one.name][block])
+        cells = cells[cells >= 0]
+        guess = told[one.name].guess[cells]
+        totals.append(float(guess.sum()))
+        weights.append(1.0 / max(1, len(cells)))
+        for i, attribute in enumerate(combinations.attributes):
+            names = tuple(k.column for k in one.query.keys.keys if k.column in attribute.places)
+            if names:
+                found = _target(names, one, cells, guess)
+                targets.setdefault((i, names), []).append(found)
+    total = max(1.0, float(np.average(totals, weights=weights)))
+    for _ in range(CYCLES):
+        for (i, names), several in targets.items():
+            labels = _labels(combinations.attributes[i], names)
+            shares[i] = _scaled(shares[i], labels, np.mean(several, axis=0))
+    rates = np.full(len(block), total)
+    for i, share in enumerate(shares):
+        rates *= (share / share.sum())[combinations.values[block, i]]
+    return rates
+
+
+def _uniform(attribute: Attribute) -> Floats:
+    complete = attribute.complete
+    return np.where(complete, 1.0 / max(1, int(complete.sum())), RARE)
+
+
+def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
+    """Return the common cell of some keys for each value; -1 outside of one of them."""
+    labels = np.zeros(attribute.size, dtype=np.int64)
+    sizes = {key.column: key.size for key in attribute.keys}
+    for name in names:
+        places = attribute.places[name]
+        labels = np.where((labels < 0) | (places < 0), -1, labels * sizes[name] + places)
+    return labels
+
+
+def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Floats) -> Floats:
+    """Return what a table tells of the common cells of some keys, as parts of their sum."""
+    keys, strides = one.query.keys.keys, one.query.keys.strides
+    at = {key.column: (key.size, stride) for key, stride in zip(keys, strides, strict=True)}
+    label = np.zeros(len(cells), dtype=np.int64)
+    size = 1
+    for name in names:
+        label = label * at[name][0] + (cells // at[name][1]) % at[name][0]
+        size *= at[name][0]
+    sums = np.maximum(np.bincount(label, guess, size), LEAST)
+    there = np.bincount(label, minlength=size) > 0
+    sums = np.where(there, sums, 0.0)
+    parts: Floats = sums / max(sums.sum(), LEAST)
+    return parts
+
+
+def _scaled(share: Floats, labels: Integers, target: Floats) -> Floats:
+    inside = labels >= 0
+    held = np.bincount(labels[inside], share[inside], len(target))
+    factors = np.divide(target, held, out=np.zeros_like(target), where=held > 0)
+    scaled: Floats = np.where(inside, share * factors[np.maximum(labels, 0)], share)
+    return scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Guessed:
+    """What somebody gets right who draws all records of a block from its true one-way marginals.
+
+    `right`, `variance`: expected number of records, by combination; the variance of their sum is at
+    most the sum of these, for numbers of a multinomial law are negatively associated (Joag-Dev and
+    Proschan 1983). `met`: the probability that a combination is among those drawn. `apportioned`:
+    the records of somebody who draws nothing and takes each combination as often as is expected.
+    """
+
+    right: Floats
+    variance: Floats
+    met: Floats
+    apportioned: Integers
+
+
+def guessed(combinations: Combinations, block: Integers, records: Integers) -> Guessed:
+    """Return what is guessed of a block, given how many records really have each combination.
+
+    Whoever guesses knows more than the tables tell: the exact number of records, and the exact
+    marginal of each attribute.
+    """
+    total = int(records.sum())
+    parts = np.full(len(block), 1.0)
+    for i, attribute in enumerate(combinations.attributes):
+        values = combinations.values[block, i]
+        parts *= (np.bincount(values, records, attribute.size) / max(1, total))[values]
+    right, squares = np.zeros(len(block)), np.zeros(len(block))
+    for k in range(1, int(records.max(initial=0)) + 1):
+        there = np.flatnonzero(records >= k)
+        reached = binom.sf(k - 1, total, parts[there])
+        right[there] += reached
+        squares[there] += (2 * k - 1) * reached
+    met: Floats = np.asarray(binom.sf(0, total, parts), dtype=np.float64)
+    return Guessed(right, squares - right**2, met, apportioned(total * parts, total))
+
+
+def apportioned(expected: Floats, total: int) -> Integers:
+    """Return whole numbers with a sum, by largest remainders."""
+    whole = np.floor(expected).astype(np.int64)
+    left = max(0, min(total - int(whole.sum()), len(whole)))
+    rest = expected - whole
+    whole[np.argsort(-rest, kind="stable")[:left]] += 1
+    return whole
+
+
+def log_rates(rates: Floats) -> Floats:
+    """Return the logarithms of expected numbers, of which none is quite impossible."""
+    found: Floats = np.log(np.maximum(rates, math.exp(-20.0)))
+    return found

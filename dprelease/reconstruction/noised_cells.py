@@ -1,0 +1,64 @@
+"""What noised tables tell: the likelihood of every true value, by the law in the manifest."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from flint import ctx
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import Floats
+from dprelease.query.post import PostProcessing
+from dprelease.reconstruction.told_cells import Segments, ToldCells, convex, exactly
+
+CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
+"""Between the half widths of these the logarithm of the likelihood is taken for a straight line."""
+
+
+def noised(published: Floats, law: Randomizer | None, post: PostProcessing) -> ToldCells:
+    """Return what published counts tell; nothing is ruled out but numbers below 0.
+
+    Cells that are left empty tell nothing, and rounding adds half a step on each side.
+    """
+    if law is None:
+        return exactly(published)
+    if not isinstance(law, Mechanism):
+        raise TypeError("counts have noise that is added to them")
+    flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
+    n = len(published)
+    # Noise is what was published less what is true: a true value above it has noise below 0.
+    return ToldCells(
+        published,
+        np.zeros(n),
+        np.full(n, math.inf),
+        np.where(np.isnan(published), 0.0, published),
+        (*flat, *falling(law, 1)),
+        (*flat, *falling(law, -1)),
+    )
+
+
+def falling(law: Mechanism, sign: int) -> Segments:
+    """Return by how much the logarithm of a law's masses falls away from 0, on one side.
+
+    Straight between a few quantiles, and convex: of laws with heavy tails, which fall ever slower,
+    it is the slope next to 0 that goes on, as of least absolute deviations. The last segment has
+    no end.
+    """
+    ends = sorted({0, *(max(1, law.half_width(c)) for c in CONFIDENCES)})
+    falls = [_information(law, sign * end) for end in ends]
+    widths = [float(b - a) for a, b in pairwise(ends)]
+    slopes = [
+        max((after - before) / width, 0.0)
+        for before, after, width in zip(falls, falls[1:], widths, strict=False)
+    ]
+    return (*convex(widths, slopes), (math.inf, max(slopes)))
+
+
+def _information(law: Mechanism, k: int) -> float:
+    """Return the negative logarithm of the mass at k."""
+    with ctx.workprec(256):
+        mass = law.tail(k, True) - law.tail(k + 1, True)
+        return -float(mass.log().mid())

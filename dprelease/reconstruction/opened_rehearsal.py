@@ -1,0 +1,101 @@
+"""A rehearsal that is opened to be attacked: verified first, and about stand-ins alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.documents.rehearsal_manifest import FORMAT, released
+from dprelease.errors import DeclarationError, Place, VerificationError, raise_all
+from dprelease.planning.families.family_plan import families_of
+from dprelease.planning.plan import PlannedColumn
+from dprelease.postprocess.families import Family
+from dprelease.query.resolve import Query, resolve
+from dprelease.rehearsal.asked_rows import Words, files_asked
+from dprelease.rehearsal.run import people_of
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.schema.load import Declaration
+from dprelease.tables import formats
+from dprelease.verification.central import recorded_columns
+from dprelease.verification.report import Report, resolved_again
+from dprelease.verification.sealed import read_sealed
+from dprelease.verification.verify import verify
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRehearsal:
+    """A rehearsal with what its manifest follows from, and the people that it is about."""
+
+    folder: Path
+    declaration: Declaration
+    queries: tuple[Query, ...]
+    columns: tuple[PlannedColumn, ...]
+    families: tuple[Family, ...]
+    cast: Cast
+
+
+def opened(folder: Path, on: Words = None) -> OpenedRehearsal:
+    """Return a rehearsal that verifies; `on`: the public files that stood in, which it names.
+
+    Raises
+    ------
+    VerificationError
+        DP-VERIFY-001 to 003 for what has no manifest; DP-ATTACK-001 for a release, whose truth
+        nobody may know; all that `verify` finds.
+    DeclarationError
+        DP-ATTACK-002 for public files that are not given, or are other ones; as `files_asked`.
+    """
+    record = read_sealed(folder)
+    if record["format"] != FORMAT:
+        place = Place(manifest.NAME, None, "format")
+        raise VerificationError("DP-ATTACK-001", place=place, found=record["format"])
+    raise_all(verify(folder, rehearsal=True).findings)
+    report = Report(folder)
+    made_again = resolved_again(report, record, declares=lambda _: True, other="", resolve=resolve)
+    if made_again is None:
+        raise_all(report.findings)
+        raise AssertionError("what verifies can be resolved")
+    declaration, queries = made_again
+    columns = recorded_columns(report, released(record), queries)
+    if columns is None:
+        raise_all(report.findings)
+        raise AssertionError("what verifies has its noise")
+    families = families_of(declaration.spec, columns)
+    cast = _cast(folder, record, declaration, files_asked(declaration, on))
+    return OpenedRehearsal(folder, declaration, queries, columns, families, cast)
+
+
+def _cast(
+    folder: Path, record: Mapping[str, Any], declaration: Declaration, on: Mapping[str, Path]
+) -> Cast:
+    """Return who stood in: public files by their digests, and the invented people of the folder."""
+    told = {one["table"]: one for one in record["rehearsal"]["stand_ins"]}
+    public = {name: one for name, one in told.items() if one["by"] == "public"}
+    for name, one in public.items():
+        problem = _problem(on.get(name), one["sha256"])
+        if problem:
+            file = f"{one['file']}={name}"
+            raise DeclarationError("DP-ATTACK-002", table=name, file=file, problem=problem)
+    for name in on.keys() - public.keys():
+        problem = "its people were invented, and lie in the rehearsal itself"
+        raise DeclarationError("DP-ATTACK-002", table=name, file=on[name].name, problem=problem)
+    cast = Cast.of(declaration, dict(on), {})
+    invented = {
+        name: formats.PUBLISHED.read(folder / people_of(name))
+        for name in told.keys() - public.keys()
+    }
+    return replace(cast, invented=invented)
+
+
+def _problem(path: Path | None, digest: str) -> str:
+    """Return why a file is not the public one that stood in; empty if it is."""
+    if path is None:
+        return "it is not given"
+    try:
+        same = manifest.sha256_of(path) == digest
+    except OSError:
+        return "there is no such file"
+    return "" if same else "the file has another SHA-256 than the manifest names"

@@ -1,0 +1,205 @@
+"""Integer programs over the records of a block: all tables together, solved by HiGHS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix, hstack
+
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.reconstruction.counted_tables import CountedTable
+from dprelease.reconstruction.record_combinations import Combinations
+from dprelease.reconstruction.told_cells import Segments, ToldCells
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the tables say of the numbers of records of some combinations.
+
+    `matrix`: (cells, combinations), 1 where a cell counts one. `lower`, `upper`: of each cell, as
+    is sure. `most`: of each combination, what the cells that count it leave. `middle`: the
+    likeliest value of a cell, NaN without one; `soft`: groups of cells and how their likelihood
+    falls below and above it.
+    """
+
+    matrix: csr_matrix
+    lower: Floats
+    upper: Floats
+    most: Integers
+    middle: Floats
+    soft: tuple[tuple[Integers, Segments, Segments], ...]
+
+    @property
+    def is_hard(self) -> bool:
+        """Return whether every cell has bounds that are sure."""
+        return not self.soft or bool(np.isfinite(self.upper).all())
+
+    def admits(self, records: Integers) -> bool:
+        """Return whether numbers of records are within all bounds that are sure."""
+        found = self.matrix @ records
+        return bool(((self.lower <= found) & (found <= self.upper)).all())
+
+
+def program(
+    combinations: Combinations,
+    block: Integers,
+    tables: Sequence[CountedTable],
+    told: Mapping[str, ToldCells],
+    total: float,
+) -> Program:
+    """Return the program of a block; `total`: about how many records it has.
+
+    Of a combination there are no more than in any cell that counts it: surely, or within the last
+    segment of its likelihood.
+    """
+    rows, columns = [], []
+    lower, upper, middle, caps, soft = [], [], [], [], []
+    done = 0
+    for one in tables:
+        cells = combinations.cells[one.name][block]
+        inside = np.flatnonzero(cells >= 0)
+        known, place = np.unique(cells[inside], return_inverse=True)
+        held = told[one.name]
+        rows.append(done + place)
+        columns.append(inside)
+        lower.append(held.lower[known])
+        upper.append(held.upper[known])
+        middle.append(held.middle[known])
+        reach = sum(width for width, _ in held.above if math.isfinite(width))
+        likely = np.maximum(1.0, np.ceil(np.nan_to_num(held.middle[known], nan=total) + reach))
+        caps.append(np.minimum(held.upper[known], likely if held.above else math.inf))
+        if held.below or held.above:
+            there = np.flatnonzero(~np.isnan(held.middle[known]))
+            soft.append((done + there, held.below, held.above))
+        done += len(known)
+    at, of = np.concatenate(rows), np.concatenate(columns)
+    matrix = coo_matrix((np.ones(len(at)), (at, of)), shape=(done, len(block))).tocsr()
+    most = np.full(len(block), 2.0 * total + 10.0)
+    np.minimum.at(most, of, np.concatenate(caps)[at])
+    return Program(
+        matrix,
+        np.concatenate(lower),
+        np.concatenate(upper),
+        np.floor(most).astype(np.int64),
+        np.concatenate(middle),
+        tuple(soft),
+    )
+
+
+STARTS = (0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 95, 142, 213, 320, 480, 720, 10**9)
+"""Numbers of records between which the logarithm of a factorial is taken for a straight line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """Numbers of records by combination, and whether they were shown to be the likeliest.
+
+    `admitted`: whether they are within everything that is sure; else time ran out before any such
+    numbers were found, and these are the rounded solution in fractions.
+    """
+
+    records: Integers
+    proved: bool
+    admitted: bool
+    cost: float
+
+
+def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solved:
+    """Return the likeliest records: whole numbers that the tables admit, of the highest posterior.
+
+    Before any table is seen, records of a combination have a Poisson law with the mean exp(`logs`);
+    what the tables tell is the likelihood. Both logarithms are concave in whole numbers (that of a
+    factorial is straight between a few large ones), so that the program is linear.
+
+    Parameters
+    ----------
+    asked
+        The program.
+    logs
+        Logarithms of expected numbers, one for each combination.
+    seconds
+        After which the best numbers so far are taken.
+    gap
+        Within which part of the least cost a solution counts as shown to be the likeliest.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    of, widths, costs = _units(asked.most, logs)
+    parts = [asked.matrix[:, of]]
+    lower, upper = asked.lower.copy(), asked.upper.copy()
+    for cells, below, above in asked.soft:
+        lower[cells] = upper[cells] = asked.middle[cells]
+        for segments, sign in ((below, 1.0), (above, -1.0)):
+            for width, slope in segments:
+                shape = (len(lower), len(cells))
+                data = (np.full(len(cells), sign), (cells, np.arange(len(cells))))
+                parts.append(coo_matrix(data, shape=shape).tocsr())
+                widths = np.concatenate([widths, np.full(len(cells), width)])
+                costs = np.concatenate([costs, np.full(len(cells), slope)])
+    matrix = hstack(parts, format="csr")
+    if not len(costs):  # every combination is ruled out by a cell without anybody
+        nobody = np.zeros(len(logs), dtype=np.int64)
+        return Solved(nobody, True, asked.admits(nobody), 0.0)
+    whole = np.arange(len(costs)) < len(of)
+    found = milp(
+        costs,
+        integrality=whole.astype(np.int64),
+        bounds=Bounds(np.zeros(len(costs)), widths),
+        constraints=LinearConstraint(matrix, lower, upper),
+        options={"time_limit": max(seconds, 0.1), "mip_rel_gap": gap},
+    )
+    if found.x is None:
+        built = (costs, widths, matrix, lower, upper)
+        return _in_fractions(asked, built, of, seconds)
+    records = _summed(np.rint(found.x[: len(of)]), of, len(logs))
+    return Solved(records, found.status == 0, asked.admits(records), float(found.fun))
+
+
+def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
+    """Return variables that sum up to the records of each combination: of which, how far, costs."""
+    of, widths, costs = [], [], []
+    for start, end in pairwise(STARTS):
+        there = np.flatnonzero(most > start)
+        if not len(there):
+            break
+        width = np.minimum(most[there], end) - start
+        rise = np.array([math.lgamma(start + w + 1) - math.lgamma(start + 1) for w in width])
+        of.append(there)
+        widths.append(width.astype(np.float64))
+        costs.append(rise / width - logs[there])
+    if not of:
+        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+    return np.concatenate(of), np.concatenate(widths), np.concatenate(costs)
+
+
+def _summed(values: Floats, of: Integers, n: int) -> Integers:
+    records: Integers = np.bincount(of, values, n).astype(np.int64)
+    return records
+
+
+def _in_fractions(
+    asked: Program,
+    built: tuple[Floats, Floats, csr_matrix, Floats, Floats],
+    of: Integers,
+    seconds: float,
+) -> Solved:
+    """Return the likeliest numbers that need not be whole, rounded; nobody without time for it."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    from dprelease.reconstruction.guesses import apportioned
+
+    costs, widths, matrix, lower, upper = built
+    found = milp(
+        costs, bounds=Bounds(np.zeros(len(costs)), widths),
+        constraints=LinearConstraint(matrix, lower, upper),
+        options={"time_limit": max(seconds, 0.1)},
+    )  # fmt: skip
+    if found.x is None:
+        return Solved(np.zeros(len(asked.most), dtype=np.int64), False, False, math.inf)
+    parts: Floats = np.bincount(of, found.x[: len(of)], len(asked.most)).astype(np.float64)
+    records = apportioned(parts, round(float(parts.sum())))
+    return Solved(records, False, asked.admits(records), math.inf)

@@ -1,0 +1,84 @@
+"""All combinations of attributes that a record can have, and the cells that each is counted in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.errors import DeclarationError, Place
+from dprelease.numerics.lattice import Flags, Integers
+from dprelease.query.grouping.group_keys import KeySpace
+from dprelease.reconstruction.attributes import OUTSIDE, Attribute, attributes_of
+from dprelease.reconstruction.counted_tables import CountedTable
+
+MOST_COMBINATIONS = 2_000_000
+"""Combinations that are held at once: 8 bytes each for every attribute and every table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combinations:
+    """Combinations of values, one a row, that some table counts.
+
+    `values`: (combinations, attributes) places of values. `complete`: those that have a cell of
+    every key; others are counted by tables alone that lack an attribute. `cells`: by table, the
+    cell of each combination, `OUTSIDE` for none.
+    """
+
+    attributes: tuple[Attribute, ...]
+    values: Integers
+    complete: Flags
+    cells: dict[str, Integers]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def places(self, column: str) -> Integers:
+        """Return the cell of each combination among those of a key."""
+        for i, attribute in enumerate(self.attributes):
+            if column in attribute.places:
+                found: Integers = attribute.places[column][self.values[:, i]]
+                return found
+        raise KeyError(column)
+
+
+def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
+    """Return all combinations that tables count.
+
+    Raises
+    ------
+    DeclarationError
+        DP-ATTACK-003 for more than can be held.
+    """
+    attributes = attributes_of([table.query for table in tables])
+    sizes = [attribute.size for attribute in attributes]
+    if math.prod(sizes) > MOST_COMBINATIONS:
+        words = " x ".join(f"{a.column} {a.size:,}" for a in attributes)
+        raise DeclarationError(
+            "DP-ATTACK-003", place=Place(key="queries"), found=words, limit=MOST_COMBINATIONS
+        )
+    grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1).T
+    every = np.ones(len(grid), dtype=np.bool_)
+    whole = Combinations(attributes, grid, every, {})
+    cells = {table.name: _cells(whole, table.query.keys) for table in tables}
+    counted = np.any([held != OUTSIDE for held in cells.values()], axis=0)
+    complete = np.all([a.complete[grid[:, i]] for i, a in enumerate(attributes)] or [every], axis=0)
+    return Combinations(
+        attributes,
+        grid[counted],
+        complete[counted],
+        {name: held[counted] for name, held in cells.items()},
+    )
+
+
+def _cells(combinations: Combinations, keys: KeySpace) -> Integers:
+    cells = np.zeros(len(combinations), dtype=np.int64)
+    inside = np.ones(len(combinations), dtype=np.bool_)
+    for key, stride in zip(keys.keys, keys.strides, strict=True):
+        places = combinations.places(key.column)
+        inside &= places >= 0
+        cells += np.maximum(places, 0) * stride
+    found: Integers = np.where(inside, cells, OUTSIDE)
+    return found

@@ -1,0 +1,148 @@
+"""What is true of a rehearsal's people: how many have each combination, and each table's cells.
+
+It is asked of the engine once more, about the people that lie in the rehearsal or the public file,
+and held against the true answers that the rehearsal tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dprelease.documents import manifest
+from dprelease.documents.truth_columns import truth_columns
+from dprelease.errors import DeclarationError, InternalError, Place, VerificationError
+from dprelease.numerics.lattice import Integers
+from dprelease.query.expressions.used_columns import Formula
+from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
+from dprelease.query.resolve import Query, resolve
+from dprelease.reconstruction.attributes import Attribute, columns_of
+from dprelease.reconstruction.counted_tables import CountedTable
+from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal
+from dprelease.reconstruction.record_combinations import Combinations
+from dprelease.rehearsal.beside_truth import published_tables
+from dprelease.rehearsal.run import truth_of
+from dprelease.rehearsal.truth import truths
+from dprelease.tables import formats
+from dprelease.tables.published_tables import schema_of
+
+MOST_CELLS = 50_000_000
+"""Cells of the table of all keys together."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrueCounts:
+    """`records`: of each combination, 0 for those that are not complete. `cells`: by table.
+
+    `partial`: records that lack a cell of some key. No combination is theirs alone, so nobody can
+    be right about them; they are in the tables that count them.
+    """
+
+    records: Integers
+    cells: dict[str, Integers]
+    partial: int
+
+
+def true_counts(
+    rehearsal: OpenedRehearsal, tables: Sequence[CountedTable], combinations: Combinations
+) -> TrueCounts:
+    """Return what is true.
+
+    Raises
+    ------
+    VerificationError
+        DP-ATTACK-004 if the people have other counts than the rehearsal says is true of them.
+    DeclarationError
+        DP-ATTACK-003 for keys that have too many cells together.
+    """
+    asked_of = {query.name: query for query in resolve(rehearsal.cast.declaration)}
+    queries = [asked_of[one.name] for one in tables]
+    first = queries[0]
+    asked = [_asked(attribute, first) for attribute in combinations.attributes]
+    keys = KeySpace(tuple(key for of_one in asked for key in of_one))
+    joint = _joint(first, [one.query for one in tables], keys)
+    if joint.keys.size > MOST_CELLS:
+        words = " x ".join(f"{key.column} {key.size:,}" for key in joint.keys.keys)
+        place = Place(key="queries")
+        raise DeclarationError("DP-ATTACK-003", place=place, found=words, limit=MOST_CELLS)
+    nobody = replace(joint, name="all rows", keys=KeySpace(()))
+    found = {
+        truth.query.name: truth.rows for truth in truths(rehearsal.cast, [joint, nobody, *queries])
+    }
+    rows = found.pop(joint.name)
+    every = int(found.pop(nobody.name)[0])
+    records = _of_combinations(rows, joint.keys, asked, combinations)
+    if records.sum() != rows.sum():
+        check = "records have combinations that no declaration admits"
+        raise InternalError("DP-INTERNAL-001", check=check)
+    for one in tables:
+        _refuse_other_truth(rehearsal, one.name, found[one.name])
+    return TrueCounts(records, found, every - int(rows.sum()))
+
+
+def _asked(attribute: Attribute, query: Query) -> tuple[Key, ...]:
+    """Return the keys that tell an attribute's values apart: declared ones, for areas."""
+    if not attribute.leaf:
+        return attribute.keys
+    key = key_of(attribute.column, query.table.columns[attribute.column])
+    if not isinstance(key, Key):
+        raise TypeError("areas are declared values")
+    return (key,)
+
+
+def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
+    """Return a query of the rows of all keys together, made of one without any condition."""
+    formulas: dict[str, Formula] = {}
+    for query in queries:
+        names = {key.column for key in query.keys.keys}
+        formulas |= {name: held for name, held in query.formulas.items() if name in names}
+    for query in queries:
+        formulas = {**query.formulas, **formulas}
+    view = first.table.model_copy(update={"columns": columns_of(queries)})
+    return replace(
+        first,
+        name="all keys",
+        keys=keys,
+        measurements=first.measurements[:1],  # the rows of a cell are told beside any
+        columns=(),
+        view=view,
+        formulas=formulas,
+        finest=None,
+    )
+
+
+def _of_combinations(
+    rows: Integers, keys: KeySpace, asked: Sequence[tuple[Key, ...]], combinations: Combinations
+) -> Integers:
+    cells = np.zeros(len(combinations), dtype=np.int64)
+    strides = iter(keys.strides)
+    for i, (attribute, of_one) in enumerate(zip(combinations.attributes, asked, strict=True)):
+        for key in of_one:
+            if attribute.leaf:
+                at = {str(value): place for place, value in enumerate(key.values)}
+                places = np.array([*(at[text] for text in attribute.leaf), 0], dtype=np.int64)
+            else:
+                places = attribute.places[key.column]
+            cells += np.maximum(places, 0)[combinations.values[:, i]] * next(strides)
+    found: Integers = np.where(combinations.complete, rows[cells], 0)
+    return found
+
+
+def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) -> None:
+    """Raise DP-ATTACK-004 where the rehearsal's own true answers to a query are other ones."""
+    outputs = {one.name: one for family in rehearsal.families for one in family.outputs}
+    for name, asked, as_noised in published_tables(rehearsal.families):
+        if asked.name != query:
+            continue
+        keys = {key.column for key in asked.key_columns}
+        held = [*dict(schema_of(asked))] if as_noised else [*outputs[name].columns]
+        file = truth_of(name)
+        column = truth_columns(sorted(keys), (one for one in held if one not in keys)).rows
+        told = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
+        # A step may publish some cells alone; what it says of these is summed up.
+        same = np.array_equal(told, rows) if len(told) == len(rows) else told.sum() <= rows.sum()
+        if not same:
+            place = Place(manifest.NAME, None, "rehearsal.truth")
+            raise VerificationError("DP-ATTACK-004", place=place, file=file)
