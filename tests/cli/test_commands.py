@@ -151,7 +151,7 @@ def test_a_signal_leaves_nothing(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         # Whoever starts the tests in the background may have it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from dprelease.release import family_run\n"
+        "from dprelease.release.runs import family_run\n"
         "real = family_run.write_table\n"
         "def stop(*a):\n    real(*a)\n    os.kill(os.getpid(), signal.SIGINT)\n"
         "family_run.write_table = stop\n"

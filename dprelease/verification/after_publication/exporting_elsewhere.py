@@ -25,7 +25,7 @@ from dprelease.exports.written import write_formats
 from dprelease.query.resolve import resolve
 from dprelease.release.folder import claimed
 from dprelease.schema.release_parts.format_names import in_order
-from dprelease.verification.after_publication.places import beside
+from dprelease.verification.after_publication.written_beside import beside
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.exported import KEY
 from dprelease.verification.report import Report, resolved_again

@@ -17,7 +17,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
-from dprelease.verification.after_publication.places import beside, write_whole
+from dprelease.verification.after_publication.written_beside import beside, write_whole
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
 
