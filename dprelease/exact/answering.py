@@ -15,6 +15,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
 
 if TYPE_CHECKING:
+    from dprelease.exact.postgres.server_link import Servers
     from dprelease.exact.results.true_records import ExactRecords
     from dprelease.query.local_records import Records
 
@@ -92,6 +93,8 @@ class Sources:
     frame: object | None = None
     joined: Declared | None = None
     joined_frame: object | None = None
+    servers: Servers | None = None
+    """The connections of the run, where tables are on servers; an engine alone makes its own."""
 
 
 class EngineKind(Protocol):

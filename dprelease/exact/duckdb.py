@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -13,8 +13,9 @@ import numpy as np
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
 from dprelease.exact.finest_tables import FinestTables
-from dprelease.exact.inputs import Input, find_input
+from dprelease.exact.inputs import Input, find_inputs, refuse_parts
 from dprelease.exact.key_tables import make_key_table
+from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
@@ -30,8 +31,6 @@ from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
 from dprelease.statements.layers import (
-    JOINED,
-    SOURCE,
     duplicate_keys,
     needed_columns,
     needed_joined,
@@ -93,10 +92,12 @@ class Engine:
         joined: Declared | None = None,
         joined_frame: object | None = None,
         settings: Settings = DEFAULT,
+        servers: Servers | None = None,
     ) -> Iterator[Self]:
         """Yield an engine over the declared source, or over `frame` in its place.
 
-        `joined`: a second table, for queries that join it.
+        `joined`: a second table, for queries that join it. `servers`: the connections of a run, for
+        tables that are on servers; without them those of this engine alone.
 
         Raises
         ------
@@ -104,10 +105,12 @@ class Engine:
             DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared, DP-DATA-006 if a
             relation fails while it is fetched, DP-ENGINE-003 or 004 if settings don't serve.
         """
-        inputs = [find_input(declared, SOURCE, frame)]
-        if joined is not None:
-            inputs.append(find_input(joined, JOINED, joined_frame, inputs[0]))
-        with settings.scratch() as scratch:
+        with ExitStack() as stack:
+            tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
+            read = (table for table, given in tables if given is None)
+            servers = servers or stack.enter_context(servers_of(read))
+            inputs = find_inputs(tables, servers)
+            scratch = stack.enter_context(settings.scratch())
             engine = cls(inputs, scratch, settings)
             try:
                 engine._prepare()
@@ -276,13 +279,15 @@ class Engine:
         Raises
         ------
         DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
+            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve, DP-DATA-024
+            for a table in parts.
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
         for name in stored_columns_of(records):
             if name not in self.physical:
                 raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
+        refuse_parts(self._inputs[0])
         return compile_records(records, self.physical)
 
     def records(self, records: Records) -> ExactRecords:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
 from dprelease.exact.answering import Answering, EngineKind, Expecting, Recording, Sources
+from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.query.resolve import Query
@@ -42,13 +43,14 @@ def open_engines(
     opened: dict[tuple[str, str | None], Answering] = {}
     by_name: dict[str, Answering] = {}
     with ExitStack() as stack:
+        servers = stack.enter_context(servers_of(_read_by(queries, frames)))
         for query in queries:
             joined = None if query.join is None else query.join.declared
             pair = query.table.name, None if joined is None else joined.table.name
             if pair not in opened:
                 own = frame_of(query.declared.table, frames)
                 other = None if joined is None else frame_of(joined.table, frames)
-                sources = Sources(query.declared, own, joined, other)
+                sources = Sources(query.declared, own, joined, other, servers)
                 opening = kind_of_engine(spec.engine).open(sources, spec, settings)
                 opened[pair] = stack.enter_context(opening)
             by_name[query.name] = opened[pair]
@@ -59,6 +61,14 @@ def open_engines(
         yield by_name
 
 
+def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator[Declared]:
+    """Yield the tables that queries read, but for those in whose place a frame was given."""
+    for query in queries:
+        for declared in (query.declared, None if query.join is None else query.join.declared):
+            if declared is not None and frame_of(declared.table, frames) is None:
+                yield declared
+
+
 def kind_of_engine(name: str) -> EngineKind:
     """Return the kind of engine of a name that is on the list."""
     kind: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
@@ -66,12 +76,18 @@ def kind_of_engine(name: str) -> EngineKind:
 
 
 def open_engine(
-    declared: Declared, frame: object | None, settings: Settings = DEFAULT
+    declared: Declared,
+    frame: object | None,
+    settings: Settings = DEFAULT,
+    servers: Servers | None = None,
 ) -> AbstractContextManager[Recording]:
-    """Return the engine of this machine over one table, or over the frame given for it."""
+    """Return the engine of this machine over one table, or over the frame given for it.
+
+    `servers`: the connections of a run, where it reads several tables.
+    """
     from dprelease.exact.machine_kind import ENGINE
 
-    return ENGINE.open(Sources(declared, frame), None, settings)
+    return ENGINE.open(Sources(declared, frame, servers=servers), None, settings)
 
 
 def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -9,14 +10,18 @@ from typing import TYPE_CHECKING, Protocol
 import duckdb
 
 from dprelease.errors import DataError
+from dprelease.exact.reading.cell_rows import unreadable
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
 from dprelease.schema.load import Declared
+from dprelease.statements.layers import JOINED, SOURCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dprelease.exact.postgres.server_link import Servers
 
 DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
 
@@ -54,6 +59,8 @@ class Input:
     """Those of the text files whose copies are empty, until rows are to be read."""
     differs: bool = False
     """Whether its files store a column differently, and each is read by its own types."""
+    in_parts: bool = False
+    """Whether its rows stand in parts that are chosen by their values."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -125,18 +132,48 @@ def format_of(declared: Declared) -> str:
     return "a frame" if source is None else source.kind or "a frame"
 
 
+NAMES = (SOURCE, JOINED)
+"""Of the relations of an engine's inputs, the first being that of the declared table."""
+
+
+def find_inputs(
+    tables: Sequence[tuple[Declared, object | None]], servers: Servers
+) -> list[Input]:
+    """Return the inputs of an engine: tables, each with the frame in its place; as `find_input`."""
+    inputs: list[Input] = []
+    for name, (declared, frame) in zip(NAMES, tables, strict=False):
+        before = inputs[0] if inputs else None
+        inputs.append(find_input(declared, name, frame, before, servers))
+    return inputs
+
+
+def refuse_parts(given: Input) -> None:
+    """Raise DP-DATA-024 for a table of whose records the order tells values."""
+    if given.in_parts:
+        raise unreadable(
+            given.declared,
+            "its rows stand in partitions that their values choose, and records keep their order",
+            "name one partition, or copy it by CREATE TABLE ... AS SELECT",
+        )
+
+
 def find_input(
-    declared: Declared, relation: str, frame: object | None, before: Input | None = None
+    declared: Declared,
+    relation: str,
+    frame: object | None,
+    before: Input | None = None,
+    servers: Servers | None = None,
 ) -> Input:
     """Return the input that a table's source, or a frame in its place, stands for.
 
     `before`: another input of the same engine, which attaches a shared DuckDB file only once.
+    `servers`: connections to those that tables are on.
 
     Raises
     ------
     DataError
-        DP-DATA-001, 003, 004, 008 or 009 if the source can't be found as declared, DP-SPARK-006 if
-        Spark alone could.
+        DP-DATA-001, 003, 004, 008, 009, 014, 024 or 025 if the source can't be found as declared,
+        DP-SPARK-006 if Spark alone could.
     """
     if is_relation(frame):
         return Input(declared, relation, rows={relation: batches_of(frame, declared)})
@@ -148,6 +185,8 @@ def find_input(
         raise DataError("DP-SPARK-006", table=declared.table.name, format=kind)
     if source is None or source.path is None:
         raise DataError("DP-DATA-008", table=declared.table.name)
+    if source.kind == "postgres" and servers is not None:
+        return _of_server(declared, relation, servers)
     opened = open_files(declared, source, DATABASE)
     if before is not None and opened.attach:
         shared = before.opened is not None and before.opened.attach == opened.attach
@@ -158,6 +197,15 @@ def find_input(
     if not opened.relation:
         return Input(declared, relation, opened, rows={relation: _cells(declared, opened)})
     return Input(declared, relation, opened)
+
+
+def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
+    """Return the input of a table on a server; what reads it is loaded where there is one."""
+    from dprelease.exact.postgres.server_rows import server_rows
+
+    rows = server_rows(declared, servers)
+    nothing = Opened((), (), (), "")  # its files are nobody's here
+    return Input(declared, relation, nothing, rows={relation: rows}, in_parts=rows.in_parts)
 
 
 def _cells(declared: Declared, opened: Opened) -> Fetched:

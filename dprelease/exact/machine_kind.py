@@ -23,7 +23,12 @@ class MachineKind:
         from dprelease.exact.duckdb import Engine
 
         return Engine.open(
-            sources.declared, sources.frame, sources.joined, sources.joined_frame, settings
+            sources.declared,
+            sources.frame,
+            sources.joined,
+            sources.joined_frame,
+            settings,
+            sources.servers,
         )
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:

@@ -32,6 +32,7 @@ from dprelease.schema.field_types import (
 from dprelease.schema.model import Model, refuse_twins
 from dprelease.schema.public_values.nesting import nested
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
+from dprelease.schema.server_address import KEYS, has_secret, has_unknown_key, is_server
 from dprelease.schema.source_texts import (
     COMPRESSED,
     UTC,
@@ -42,7 +43,7 @@ from dprelease.schema.source_texts import (
     TimeZone,
 )
 
-Format = Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel"]
+Format = Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel", "postgres"]
 Kind = Literal[Format, "catalogue"]
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -58,8 +59,8 @@ _ENDINGS: dict[str, Format] = {
     ".xlsx": "excel",
     ".xlsm": "excel",
 }
-_TABLES = ("duckdb", "sqlite")
-"""Files of several tables, one of which is named."""
+_TABLES = ("duckdb", "sqlite", "postgres")
+"""Files and servers of several tables, one of which is named."""
 
 _OF_CSV = ("delimiter", "quote", "nulls")
 _OF_BYTES = ("encoding", "compression", "decimal", "thousands")
@@ -69,6 +70,7 @@ _FOREIGN = {
     "csv": _OF_SHEETS,
     "json_lines": (*_OF_CSV, *_OF_SHEETS),
     "sqlite": (*_OF_CSV, *_OF_BYTES, *_OF_SHEETS),
+    "postgres": (*_OF_CSV, *_OF_BYTES, *_OF_SHEETS),
     "excel": ("delimiter", "quote", *_OF_BYTES),
 }
 """By format, the keys that say nothing of it."""
@@ -82,7 +84,8 @@ class Source(Model):
 
     A path that ends in / is a folder of Parquet files, with those in folders inside it. A SQLite
     file needs `table`. An Excel workbook with several sheets needs `sheet`; `header` is the number
-    of the row that holds the names.
+    of the row that holds the names. A path that begins with postgresql:// is the address of a
+    server, and needs `table`, such as census.people; the password is libpq's to know.
 
     For the engine spark alone: a table of Spark's catalogue (`table` without a path), or Parquet
     somewhere else (a path with a scheme, such as s3a://bucket/visits).
@@ -111,6 +114,7 @@ class Source(Model):
 
     @model_validator(mode="after")
     def _tell_format(self) -> Self:
+        self._check_uri()
         if self.kind == "catalogue":
             if not self.table or self.format is not None:
                 refuse("DP-SCHEMA-011", reason="give a path, a frame, or a table and no format")
@@ -119,18 +123,30 @@ class Source(Model):
         elif self.path is not None and self.kind is None:
             refuse("DP-SCHEMA-011", reason="the ending of the path says nothing")
         elif (self.kind in _TABLES) != (self.table is not None):
-            reason = "a DuckDB or SQLite file, and only that, needs `table`"
+            reason = "a DuckDB or SQLite file or a server, and only that, needs `table`"
             refuse("DP-SCHEMA-011", reason=reason)
-        if self.is_uri and self.kind != "parquet":
-            refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
-        if self.path is not None and _SECRET.match(self.path):
-            refuse("DP-SCHEMA-011", reason="schemas are published: a URI may hold no password")
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 problem = "one ASCII character is needed, such as ;"
                 refuse("DP-DECL-003", problem=problem, key=key)
         self._check_texts()
         return self
+
+    def _check_uri(self) -> None:
+        """Raise for a password in a URI, whatever it is of, and for what can't be read by one."""
+        path = self.path or ""
+        if is_server(path) != (self.kind == "postgres"):
+            reason = "tables of servers, and no others, are by postgresql://"
+            refuse("DP-SCHEMA-011", reason=reason)
+        if is_server(path):
+            if has_secret(path):
+                refuse("DP-SCHEMA-020")
+            if has_unknown_key(path):
+                refuse("DP-SCHEMA-021", known=", ".join(KEYS))
+        elif self.is_uri and self.kind != "parquet":
+            refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
+        elif _SECRET.match(path):
+            refuse("DP-SCHEMA-011", reason="schemas are published: a URI may hold no password")
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that says nothing here, or two marks that are one."""
@@ -164,7 +180,7 @@ class Source(Model):
     @property
     def is_sparks(self) -> bool:
         """Return whether Spark alone can read it."""
-        return self.is_uri or self.kind == "catalogue"
+        return self.kind == "catalogue" or (self.is_uri and self.kind != "postgres")
 
     @property
     def kind(self) -> Kind | None:
@@ -173,6 +189,8 @@ class Source(Model):
             return "catalogue"
         if self.format is not None or self.path is None:
             return self.format
+        if is_server(self.path):
+            return "postgres"
         if self.is_folder:
             return "parquet"
         plain, packed = self._ending

@@ -110,6 +110,11 @@ TEMPLATES: dict[str, Template] = {
         cause="The source of the table '{table}'{named} can't be read as {format}: {reason}.",
         fix="{way}.",
     ),
+    "DP-DATA-025": Template(
+        cause="The table '{table}' is on a PostgreSQL server, and the package {package} is not "
+        "installed.",
+        fix="install the extra: pip install 'dprelease[{extra}]'.",
+    ),
     "DP-DATA-011": Template(
         cause="The file has no column '{column}' to name the privacy unit.",
         fix="columns are: {known}.",

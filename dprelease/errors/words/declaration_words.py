@@ -123,7 +123,7 @@ TEMPLATES: dict[str, Template] = {
     "DP-SCHEMA-011": Template(
         cause="The format of the source can't be told: {reason}.",
         fix="name it: source: {{path: ..., format: parquet | csv | json_lines | duckdb | sqlite | "
-        "excel}}.",
+        "excel | postgres}}.",
     ),
     "DP-SCHEMA-012": Template(
         cause="The column '{column}' has one bound but not the other.",
@@ -172,6 +172,20 @@ TEMPLATES: dict[str, Template] = {
         fix=(
             "give every area a part: a row lies where its part lies, so nothing could ever count "
             "in this area."
+        ),
+    ),
+    "DP-SCHEMA-020": Template(
+        cause="The address of the server holds a password, and schemas are published.",
+        fix=(
+            "take it out, change it, and keep it in the file that PGPASSFILE names; or name a "
+            "service, postgresql:///?service=census, of the file that PGSERVICEFILE names."
+        ),
+    ),
+    "DP-SCHEMA-021": Template(
+        cause="The address of the server says what no schema may say of one.",
+        fix=(
+            "keep behind its `?` nothing but {known}; all else belongs into a service file or into "
+            "libpq's environment variables."
         ),
     ),
     "DP-RELEASE-001": Template(

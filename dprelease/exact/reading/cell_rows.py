@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 MOST_ROWS = 2**15
 """Rows of a batch."""
 
-KNOWN = {"sqlite": "a SQLite file", "excel": "an Excel workbook"}
+KNOWN = {
+    "sqlite": "a SQLite file",
+    "excel": "an Excel workbook",
+    "postgres": "a table of a PostgreSQL server",
+}
 
 Row = Sequence[object]
 Read = Callable[[], Iterator[Row]]

@@ -65,6 +65,7 @@ NO_SPARK = {
     "duckdb": "a DuckDB file",
     "sqlite": "a SQLite file",
     "excel": "an Excel workbook",
+    "postgres": "a table of a PostgreSQL server",
 }
 """Files of formats that Spark does not read."""
 

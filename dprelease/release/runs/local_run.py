@@ -14,6 +14,7 @@ from dprelease.documents.said_records import field_notes
 from dprelease.errors import RunState
 from dprelease.exact.answering import Recording
 from dprelease.exact.engines import frame_of, open_engine
+from dprelease.exact.postgres.server_link import servers_of
 from dprelease.exact.settings import Settings
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.entropy import BitSource, Entropy
@@ -69,11 +70,13 @@ def _opened(
 ) -> dict[str, Recording]:
     """Return the engine of each table, whose columns serve all that is asked of it."""
     opened: dict[str, Recording] = {}
+    read = (p.declared for p in plan.records if frame_of(p.declared.table, frames) is None)
+    servers = stack.enter_context(servers_of(read))
     for part in plan.records:
         name = part.declared.table.name
         if name not in opened:
             frame = frame_of(part.declared.table, frames)
-            engine = open_engine(part.declared, frame, Settings.of(declaration))
+            engine = open_engine(part.declared, frame, Settings.of(declaration), servers)
             opened[name] = stack.enter_context(engine)
         opened[name].compile_records(part)  # a missing column is refused without a charge
     return opened

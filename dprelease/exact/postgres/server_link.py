@@ -1,0 +1,291 @@
+"""Connections to PostgreSQL servers: read-only, in one snapshot, and silent about what they know.
+
+Where a server is, who asks and with which password is libpq's to know: from a service file, a
+password file and environment variables. The driver's words name hosts, people and values, so none
+of them goes any further.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dprelease.errors import DataError
+from dprelease.exact.reading.cell_rows import unreadable
+from dprelease.exact.reading.sources import named
+from dprelease.query import quoting
+from dprelease.schema.load import Declared
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DRIVER, EXTRA = "adbc_driver_postgresql", "postgres"
+LOCK_SECONDS = 30
+
+KIND = "a table of a PostgreSQL server"
+LEAST_VERSION = 130_000
+
+SETTINGS = (
+    ("search_path", "pg_catalog, pg_temp"),  # no function or operator of anybody else's
+    ("standard_conforming_strings", "on"),
+    ("TimeZone", "UTC"),
+    ("DateStyle", "ISO"),
+    ("row_security", "on"),
+    ("statement_timeout", "0"),
+    ("lock_timeout", f"{LOCK_SECONDS}s"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("transaction_timeout", "0"),
+    # Rows come in the order in which they are stored, and in no order of their values.
+    ("synchronize_seqscans", "off"),
+    ("enable_indexscan", "off"),
+    ("enable_indexonlyscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("max_parallel_workers_per_gather", "0"),
+)
+"""Whatever a role, a database or a service has set of its own; those that the server knows."""
+
+ENCODINGS = ("UTF8", "SQL_ASCII", "LATIN1")
+"""Of databases whose every text reaches us: the server stops at one that it can't turn to UTF-8."""
+
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+REFUSED_LOCKS = {
+    "42501": (
+        "the role that asks may not read it",
+        "grant it SELECT on the whole table: without, nothing keeps the table as it is meanwhile",
+    ),
+    "55P03": ("another session holds it for itself", "run again when that has ended"),
+}
+"""What the server's codes mean where a table can't be held."""
+
+NOT_A_TABLE = "42809"
+
+
+class Link:
+    """One connection: a transaction that sees the state of one moment, whatever others write.
+
+    The tables that a run reads of it are held before that moment is chosen, so that none of them is
+    emptied or given another form: what was compiled is what is read.
+    """
+
+    def __init__(self, declared: Declared) -> None:
+        self._link: Any = _connected(declared)
+        _OPEN[id(self)] = self
+
+    def begin(self, tables: Iterable[Declared]) -> None:
+        """Hold tables, and choose the moment of which all rows are.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-001, 014 or 024 for a table that can't be held.
+        """
+        tables = list(tables)
+        try:
+            self._prepare(tables[0])
+            self.run(BEGIN)
+            for declared in tables:
+                self._hold(declared)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, declared: Declared) -> None:
+        failed, encoding, version = False, "", 0
+        try:
+            pairs = ", ".join(f"('{name.lower()}', '{value}')" for name, value in SETTINGS)
+            self.ask(
+                "SELECT pg_catalog.set_config(s.name, v.value, false) "
+                f"FROM (VALUES {pairs}) AS v(name, value) "
+                "JOIN pg_catalog.pg_settings AS s ON pg_catalog.lower(s.name) = v.name"
+            )
+            ((encoding, version),) = self.ask(
+                "SELECT pg_catalog.current_setting('server_encoding'), "
+                "pg_catalog.current_setting('server_version_num')::pg_catalog.int4"
+            )
+            client = "SQL_ASCII" if encoding == "SQL_ASCII" else "UTF8"
+            self.run(f"SET client_encoding = '{client}'")
+        except OSError:
+            failed = True
+        if failed:
+            raise unreachable(declared)
+        if version < LEAST_VERSION:
+            way = "copy the table to a file, or to a server of version 13 or later"
+            raise unreadable(declared, "the server is older than PostgreSQL 13", way)
+        if encoding not in ENCODINGS:
+            reason = "its database has an encoding of which not every text is one in UTF-8"
+            raise unreadable(declared, reason, "copy the table to a database in UTF8, or to a file")
+
+    def _hold(self, declared: Declared) -> None:
+        schema, table = address_of(declared)
+        name = f"{quoting.identifier(schema)}.{quoting.identifier(table)}"
+        state: str | None = None
+        try:
+            self.run(f"LOCK TABLE {name} IN ACCESS SHARE MODE")
+        except ServerError as error:
+            state = error.state
+        if state is None:
+            return
+        if state in REFUSED_LOCKS:
+            raise unreadable(declared, *REFUSED_LOCKS[state])
+        if state == NOT_A_TABLE:
+            raise DataError("DP-DATA-014", table=declared.table.name)
+        raise DataError("DP-DATA-001", **named(declared), format=KIND)
+
+    def run(self, sql: str) -> None:
+        """Run a statement that has no rows.
+
+        Raises
+        ------
+        ServerError
+            With nothing of what the server said but its code.
+        """
+        self._done(sql, lambda cursor: None)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement about the catalogue; raises as `run`."""
+        found: list[tuple[Any, ...]] = self._done(sql, lambda cursor: cursor.fetchall())
+        return found
+
+    def _done(self, sql: str, get: Any) -> Any:
+        state: str | None = None
+        try:
+            with self._link.cursor() as cursor:
+                cursor.execute(sql)
+                return get(cursor)
+        except _failures() as error:
+            state = _state(error)
+        raise ServerError(state)
+
+    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a statement as they come; raises as `run`."""
+        state: str | None = None
+        try:
+            with self._link.cursor() as cursor:
+                cursor.execute(sql)
+                yield from cursor.fetch_record_batch()
+            return
+        except _failures() as error:
+            state = _state(error)
+        raise ServerError(state)
+
+    def close(self) -> None:
+        """End the transaction and the connection; in a child of its process, leave both alone."""
+        if _OPEN.pop(id(self), None) is None:
+            return
+        try:
+            self._link.close()
+        except _failures():  # the server has ended it
+            return
+
+
+class ServerError(OSError):
+    """A statement failed; `state` is the server's code, and all that is kept of its answer."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__("the server refused or went away")
+        self.state = state
+
+
+class Servers:
+    """The connections of a run: one for each address, and one moment for all tables of it."""
+
+    def __init__(self, tables: Iterable[Declared]) -> None:
+        self._tables: dict[str, dict[tuple[str, str], Declared]] = {}
+        for declared in tables:
+            source = declared.table.source
+            if source is not None and source.kind == "postgres":
+                here = self._tables.setdefault(source.path or "", {})
+                here.setdefault(address_of(declared), declared)
+        self._links: dict[str, Link] = {}
+
+    def link(self, declared: Declared) -> Link:
+        """Return the connection to a table's server, in whose transaction the table is held.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-001, 014 or 024 if it can't be held, DP-DATA-025 without the driver.
+        """
+        source = declared.table.source
+        path = "" if source is None else source.path or ""
+        if path not in self._links:
+            link = Link(declared)
+            link.begin(self._tables[path].values())
+            self._links[path] = link
+        return self._links[path]
+
+    def close(self) -> None:
+        """End all connections."""
+        while self._links:
+            self._links.popitem()[1].close()
+
+
+@contextmanager
+def servers_of(tables: Iterable[Declared]) -> Iterator[Servers]:
+    """Yield the connections of a run that reads these tables; none is made before it is used."""
+    servers = Servers(tables)
+    try:
+        yield servers
+    finally:
+        servers.close()
+
+
+def address_of(declared: Declared) -> tuple[str, str]:
+    """Return the schema and the table that a source names; `public` where it names no schema."""
+    source = declared.table.source
+    schema, _, table = ("" if source is None else source.table or "").rpartition(".")
+    return schema or "public", table
+
+
+def unreachable(declared: Declared) -> DataError:
+    """Return the error of a server that lets nobody in."""
+    return unreadable(
+        declared,
+        "no connection to its server was made",
+        "try psql with this address; a service is found by PGSERVICEFILE, a password by PGPASSFILE",
+    )
+
+
+def _connected(declared: Declared) -> Any:
+    if importlib.util.find_spec(DRIVER) is None:
+        raise DataError("DP-DATA-025", table=declared.table.name, package=DRIVER, extra=EXTRA)
+    from adbc_driver_postgresql import dbapi
+
+    source = declared.table.source
+    link: Any = None
+    try:
+        link = dbapi.connect("" if source is None else source.path or "", autocommit=True)
+    except _failures():
+        link = None
+    if link is None:
+        raise unreachable(declared)
+    return link
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    from adbc_driver_manager import dbapi
+
+    return (dbapi.Error, OSError, ValueError, MemoryError)
+
+
+def _state(error: Exception) -> str:
+    return str(getattr(error, "sqlstate", None) or "")
+
+
+_OPEN: dict[int, Link] = {}
+"""Connections of this process."""
+
+
+def _leave_to_parent() -> None:
+    """Let no connection end in a child, by whose farewell the parent's would end, too."""
+    for link in _OPEN.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(link))
+    _OPEN.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,0 +1,161 @@
+"""The declared columns of a server's table as Arrow batches, which come when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dprelease.errors import DataError
+from dprelease.exact.postgres.server_link import KIND, Link, ServerError, Servers, address_of
+from dprelease.exact.postgres.server_types import Asked, StoredColumn, asked, selection
+from dprelease.exact.reading.arrow import readable
+from dprelease.exact.reading.cell_rows import unreadable, wanted_columns
+from dprelease.exact.reading.sources import named
+from dprelease.query import quoting
+from dprelease.schema.load import Declared
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = ("r", "p")
+"""Relations that store rows of their own, or whose parts do; a view, a materialized one, a foreign
+table or a sequence is none."""
+
+RELATION = """
+SELECT c.oid::pg_catalog.int8, c.relkind::pg_catalog.text, c.relhassubclass,
+  pg_catalog.row_security_active(c.oid)
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = {schema} AND c.relname = {table}
+"""
+
+COLUMNS = """
+WITH RECURSIVE known(place, name, computed, kind) AS (
+  SELECT a.attnum, a.attname, a.attgenerated <> '', a.atttypid
+  FROM pg_catalog.pg_attribute AS a
+  WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT k.place, k.name, k.computed, t.typbasetype
+  FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind WHERE t.typtype = 'd'
+)
+SELECT k.name::pg_catalog.text, t.typname::pg_catalog.text, t.typtype::pg_catalog.text,
+  coalesce(e.extname, n.nspname)::pg_catalog.text, k.computed
+FROM known AS k
+JOIN pg_catalog.pg_type AS t ON t.oid = k.kind AND t.typtype <> 'd'
+JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
+LEFT JOIN pg_catalog.pg_depend AS d ON d.objid = t.oid AND d.deptype = 'e'
+  AND d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass
+LEFT JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
+ORDER BY k.place
+"""
+"""The columns with the types behind their domains."""
+
+PARTS = """
+WITH RECURSIVE parts(oid) AS (
+  SELECT {oid}::pg_catalog.oid
+  UNION
+  SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN parts AS p ON p.oid = i.inhparent
+)
+SELECT DISTINCT c.relkind::pg_catalog.text
+FROM parts AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.oid
+"""
+"""The kinds of all relations whose rows a table shows: its own, its partitions', its children's."""
+
+
+@dataclass(frozen=True)
+class ServerRows:
+    """The declared columns that a server's table has; their rows when they are read.
+
+    `in_parts`: whether a row's place tells of its values, since these choose its part.
+    """
+
+    schema: pa.Schema
+    in_parts: bool
+    link: Link
+    sql: str
+    columns: Sequence[Asked]
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows, which are read with the first batch."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in self.link.batches(self.sql):
+            if not self.columns:
+                yield pa.RecordBatch.from_arrays([pa.nulls(len(batch))], schema=self.schema)
+                continue
+            arrays = [
+                _as_asked(array, field)
+                for array, field in zip(batch.columns, self.schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _as_asked(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Return what came, in the declared type: a change of width, or of what a text may hold."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(field.type):
+        return pa.nulls(len(array), field.type)
+    whole = readable(array.cast(field.type, safe=False) if array.type != field.type else array)
+    return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def server_rows(declared: Declared, servers: Servers) -> ServerRows:
+    """Return the declared columns of a table of a server; reads none of its rows.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 where there is no such table, DP-DATA-003 for columns that differ by case only,
+        DP-DATA-004 for a type that can't be read, DP-DATA-014 for what is no stored table,
+        DP-DATA-024 for a server or a table that can't be read, DP-DATA-025 without the driver.
+    """
+    import pyarrow as pa
+
+    link = servers.link(declared)
+    found: tuple[list[StoredColumn], bool] | None = None
+    try:
+        found = _described(link, declared)
+    except ServerError:
+        found = None
+    if found is None:
+        raise DataError("DP-DATA-001", **named(declared), format=KIND)
+    stored, in_parts = {column.name: column for column in found[0]}, found[1]
+    wanted = wanted_columns(declared, list(stored))
+    if any(stored[name].is_computed for name in wanted):
+        raise DataError("DP-DATA-014", table=declared.table.name)
+    columns = [asked(name, stored[name], declared.table.columns[name]) for name in wanted]
+    fields = [(name, column.arrow) for name, column in zip(wanted, columns, strict=True)]
+    sql = selection(columns, *address_of(declared))
+    return ServerRows(pa.schema(fields or [("dp_row", pa.null())]), in_parts, link, sql, columns)
+
+
+def _described(link: Link, declared: Declared) -> tuple[list[StoredColumn], bool] | None:
+    """Return a table's columns and whether it is in parts; None if it is not there.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-014 or 024 for what is there and can't be read.
+    """
+    schema, table = map(quoting.text, address_of(declared))
+    relations = link.ask(RELATION.format(schema=schema, table=table))
+    if len(relations) != 1:
+        return None
+    ((oid, kind, has_parts, filtered),) = relations
+    kinds = {kind, *(one for (one,) in link.ask(PARTS.format(oid=oid)))}
+    if not kinds <= set(TABLES):
+        raise DataError("DP-DATA-014", table=declared.table.name)
+    if filtered:
+        raise unreadable(
+            declared,
+            "policies choose which of its rows the role that asks may see",
+            "read it as a role to which row security does not apply",
+        )
+    columns = [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))]
+    return columns, bool(has_parts) or kind == "p"

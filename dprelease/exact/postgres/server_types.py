@@ -1,0 +1,167 @@
+"""What PostgreSQL stores columns as, and the SQL by which each is read: no value can stop it.
+
+The server casts, and nothing is cast of what comes: whole numbers and floats come as they are
+stored, days and instants of the years 1 to 9999, all else as the text that it is. What the server
+can't say so for any value has no entry, and is refused by its type alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dprelease.errors import DataError
+from dprelease.errors.words.data_words import CONVERT
+from dprelease.query import quoting
+from dprelease.schema.columns import Column
+from dprelease.statements.meanings import loses
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LONGEST = 1 << 18
+"""Bytes of a text that is read; a longer one is missing. A row of texts that long, in as many
+columns as a table can have, is within what the server sends as one row."""
+
+FIRST, LAST = "0001-01-01", "9999-12-31"
+
+ENUM = "e"
+"""What the catalogue says of the kind of an enumeration."""
+
+CITEXT = "citext"
+"""The one type of an extension that is read: a text that the server compares without its case."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column as the catalogue describes it: the type behind its domains, and where that is from.
+
+    `kind`: what `pg_type.typtype` says. `origin`: the extension that has brought the type, or
+    `pg_catalog`.
+    """
+
+    name: str
+    type: str
+    kind: str
+    origin: str
+    is_computed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a column is asked for: its SQL, and the Arrow type in which it comes."""
+
+    sql: str
+    arrow: pa.DataType
+
+
+Way = tuple[Callable[[str], str], str]
+"""From a column's name to its SQL, and the name of the Arrow type that comes."""
+
+
+def _as_it_is(column: str) -> str:
+    return column
+
+
+def _bigint(column: str) -> str:
+    return f"{column}::pg_catalog.int8"
+
+
+def _number(column: str) -> str:
+    """Return a number's text without zeros at its end; NaN says nothing, as in a float."""
+    text = f"pg_catalog.trim_scale({column}::pg_catalog.numeric)::pg_catalog.text"
+    return f"CASE WHEN {column}::pg_catalog.numeric <> 'NaN' THEN {text} END"
+
+
+def _text(column: str) -> str:
+    """Return a text; blanks at the end of char(n) are no part of it, by the standard of SQL."""
+    text = f"{column}::pg_catalog.text"
+    return f"CASE WHEN pg_catalog.octet_length({text}) <= {LONGEST} THEN {text} END"
+
+
+def _day(column: str) -> str:
+    return _within(f"{column}::pg_catalog.date", "date", FIRST, LAST)
+
+
+def _instant(column: str) -> str:
+    return _within(
+        f"{column}::pg_catalog.timestamp", "timestamp", f"{FIRST} 00:00:00", f"{LAST} 23:59:59.999999"
+    )  # fmt: skip
+
+
+def _zoned(column: str) -> str:
+    first, last = f"{FIRST} 00:00:00+00", f"{LAST} 23:59:59.999999+00"
+    return _within(f"{column}::pg_catalog.timestamptz", "timestamptz", first, last)
+
+
+def _within(value: str, kind: str, first: str, last: str) -> str:
+    ends = f"pg_catalog.{kind} '{first}' AND pg_catalog.{kind} '{last}'"
+    return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
+
+
+TEXT: Way = (_text, "large_string")
+
+WAYS: dict[str, Way] = {
+    "bool": (lambda column: f"{column}::pg_catalog.bool", "bool"),
+    **dict.fromkeys(("int2", "int4", "int8"), (_bigint, "int64")),
+    "float4": (lambda column: f"{column}::pg_catalog.float4", "float"),
+    "float8": (lambda column: f"{column}::pg_catalog.float8", "double"),
+    "numeric": (_number, "large_string"),
+    **dict.fromkeys(("text", "varchar", "bpchar", "char", "name", "uuid"), TEXT),
+    "date": (_day, "date32"),
+    "timestamp": (_instant, "timestamp[us]"),
+    "timestamptz": (_zoned, "timestamp[us, tz=UTC]"),
+}
+"""By the catalogue's name of a type."""
+
+DECIMAL = "DECIMAL"
+
+
+def asked(name: str, stored: StoredColumn, column: Column) -> Asked:
+    """Return how a declared column is asked for; nothing of it, where its type has lost what it is.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 for a type whose values are not read.
+    """
+    import pyarrow as pa
+
+    way = _way(stored)
+    if way is None:
+        kind = getattr(column, "type", "cut")
+        raise DataError(
+            "DP-DATA-004", column=name, physical=stored.type, declared=kind, way=CONVERT
+        )
+    if stored.type == "numeric" and loses(column, DECIMAL):
+        return Asked("NULL::pg_catalog.text", pa.decimal128(38, 0))  # refused where it is asked of
+    write, arrow = way
+    return Asked(write(f"t.{quoting.identifier(name)}"), _arrow(arrow))
+
+
+def _way(stored: StoredColumn) -> Way | None:
+    if stored.kind == ENUM or (stored.type, stored.origin) == (CITEXT, CITEXT):
+        return TEXT
+    return WAYS.get(stored.type) if stored.origin == "pg_catalog" else None
+
+
+def _arrow(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if name.startswith("timestamp"):
+        return pa.timestamp("us", "UTC" if "UTC" in name else None)
+    return {
+        "bool": pa.bool_(),
+        "int64": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "date32": pa.date32(),
+        "large_string": pa.large_string(),
+    }[name]
+
+
+def selection(columns: Sequence[Asked], schema: str, table: str) -> str:
+    """Return the statement that reads columns of a table, as many rows as there are without any."""
+    values = ", ".join(f"{one.sql} AS c{i}" for i, one in enumerate(columns)) or "1 AS c0"
+    return f"SELECT {values} FROM {quoting.identifier(schema)}.{quoting.identifier(table)} AS t"
