@@ -136,9 +136,7 @@ NAMES = (SOURCE, JOINED)
 """Of the relations of an engine's inputs, the first being that of the declared table."""
 
 
-def find_inputs(
-    tables: Sequence[tuple[Declared, object | None]], servers: Servers
-) -> list[Input]:
+def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Servers) -> list[Input]:
     """Return the inputs of an engine: tables, each with the frame in its place; as `find_input`."""
     inputs: list[Input] = []
     for name, (declared, frame) in zip(NAMES, tables, strict=False):

@@ -144,7 +144,7 @@ class Link:
         ServerError
             With nothing of what the server said but its code.
         """
-        self._done(sql, lambda cursor: None)
+        self._done(sql, lambda _: None)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement about the catalogue; raises as `run`."""

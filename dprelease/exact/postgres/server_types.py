@@ -85,9 +85,8 @@ def _day(column: str) -> str:
 
 
 def _instant(column: str) -> str:
-    return _within(
-        f"{column}::pg_catalog.timestamp", "timestamp", f"{FIRST} 00:00:00", f"{LAST} 23:59:59.999999"
-    )  # fmt: skip
+    first, last = f"{FIRST} 00:00:00", f"{LAST} 23:59:59.999999"
+    return _within(f"{column}::pg_catalog.timestamp", "timestamp", first, last)
 
 
 def _zoned(column: str) -> str:
