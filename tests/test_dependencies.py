@@ -15,7 +15,12 @@ from packaging.version import Version
 from tests.oldest import DECLARED, constraints, lower_bound
 
 ROOT = Path(__file__).parents[1]
-PARTS = {"pydantic-core": "pydantic", "adbc-driver-manager": "adbc-driver-postgresql", "py4j": "pyspark", "markupsafe": "jinja2"}
+PARTS = {
+    "pydantic-core": "pydantic",
+    "adbc-driver-manager": "adbc-driver-postgresql",
+    "py4j": "pyspark",
+    "markupsafe": "jinja2",
+}
 """Packages that come with another one, of which they are a part in all but name."""
 
 

@@ -112,11 +112,9 @@ class Engine:
             inputs = find_inputs(tables, servers)
             scratch = stack.enter_context(settings.scratch())
             engine = cls(inputs, scratch, settings)
-            try:
-                engine._prepare()
-                yield engine
-            finally:
-                closed(engine._connection)
+            stack.callback(closed, engine._connection)
+            engine._prepare()
+            yield engine
 
     def compile(self, query: Query) -> Compiled:
         """Return the SQL of a query over the types that the source really has.

@@ -143,7 +143,7 @@ class Source(Model):
                 refuse("DP-SCHEMA-020")
             if has_unknown_key(path):
                 refuse("DP-SCHEMA-021", known=", ".join(KEYS))
-        elif self.is_uri and self.kind != "parquet":
+        elif self.is_uri and self.kind not in ("parquet", None):
             refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
         elif _SECRET.match(path):
             refuse("DP-SCHEMA-011", reason="schemas are published: a URI may hold no password")
