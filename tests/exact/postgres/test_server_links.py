@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from adbc_driver_manager import dbapi
-from dprelease.release.pipeline import run
 
 from dprelease import verify
 from dprelease.errors import DataError, DpReleaseError
@@ -18,6 +17,7 @@ from dprelease.exact.engines import open_engines
 from dprelease.exact.postgres import server_link
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import ReleaseSpec
 from tests.exact.build import ask, declare, exact

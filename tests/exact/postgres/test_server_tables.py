@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dprelease.release.pipeline import run
 
 from dprelease.errors import DataError
 from dprelease.exact.postgres.server_types import LONGEST
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.exact.build import ask, declare, exact
 from tests.exact.postgres.server import Server
