@@ -37,6 +37,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     with reporting(as_json):
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
+        from dprelease.planning.truths_from_texts import WORDS, truths_from_texts
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
         from dprelease.release.own_source import refuse_own_source
@@ -49,12 +50,14 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         columns = sum(len(query.measurements) for query in queries)
         opened = left_open(declaration)
         bare = untold(declaration.spec)
+        truths = truths_from_texts(queries)
         answer = {
             "ok": True,
             "queries": len(queries),
             "columns": columns,
             "left_open": opened,
             "without_label": bare,
+            "truths_from_texts": truths,
         }
         asked = amount(len(queries), "query", "queries")
         numbers = amount(columns, "column", "columns")
@@ -62,6 +65,12 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         told = told_invariants(made.guarantee.invariants)
         lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
         lines += [f"Warning: {one_line(warning)}" for warning in told]
+        if truths:
+            lines.append(
+                f"Read from texts: {one_line(', '.join(truths))}. Only {WORDS} are truth values "
+                "there; any other text, such as Yes, is missing, and its row has no cell. Declare "
+                "a category for such texts; `dprelease profile` counts them."
+            )
         if bare:
             lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
+from dprelease.errors.printable import counted
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, price
 from dprelease.ledger.ledger import Ledger, events_of
@@ -202,7 +203,8 @@ def check_prices(path: Path) -> list[str]:
                 problem = f"more is charged to {name} than it has"
                 raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     return [
-        f"{len(entries)} entries follow from each other",
-        f"{len(charges)} charges cover what their events cost",
-        f"{len(state.accounts)} budgets are kept",
+        f"{counted(len(entries), 'entry follows', 'entries follow')} from each other",
+        counted(len(charges), "charge covers what its events", "charges cover what their events")
+        + " cost",
+        counted(len(state.accounts), "budget is kept", "budgets are kept"),
     ]

@@ -45,6 +45,14 @@ class Words:
         """Return a sentence as plain text, for pictures and their descriptions."""
         return self.sentences[name].format(**values)
 
+    def many(self, name: str, number: int, /, **values: object) -> Markup:
+        """Return a sentence about a number of things, or its own one about a single thing."""
+        return self.say(self.of_many(name, number), number=self.number(number), **values)
+
+    def of_many(self, name: str, number: int, /) -> str:
+        """Return the name of the sentence that fits a number of things."""
+        return f"{name}.one" if number == 1 else name
+
     def number(self, value: float | None, decimals: int | None = None) -> str:
         """Return a number: whole ones in full, others with three digits that count."""
         if value is None or not math.isfinite(value):

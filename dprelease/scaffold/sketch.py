@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dprelease.errors import DataError, Place
@@ -58,7 +58,7 @@ def sketch(
     ------
     DataError
         DP-DATA-018 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
-        none of them.
+        none of them, 003 for names that are one but for their case.
     """
     place = Place(file=source.name)
     if not source.is_file():
@@ -71,6 +71,7 @@ def sketch(
     names = [name for name, _ in columns]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
+    _refuse_twins(_header(form, cells) or names, source, table)
     path = source.name if folder is None else os.path.relpath(source, folder)
     head = head or (HEAD if form is None else CSV_HEAD)
     lines = [head.rstrip(), f"table: {name_of(table or source.name.split('.')[0])}"]
@@ -99,6 +100,22 @@ def sketch(
         word = word_of(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
+
+
+def _header(form: Form | None, cells: CellForm | None) -> tuple[str, ...]:
+    """Return the names as they stand in a header; nothing for a file that has none."""
+    return form.names if form is not None else () if cells is None else cells.names
+
+
+def _refuse_twins(names: Sequence[str], source: Path, table: str | None) -> None:
+    """Raise DP-DATA-003 for names of columns that no run could tell apart."""
+    seen: set[str] = set()
+    for name in filter(None, names):
+        if name.casefold() in seen:
+            called = name_of(table or source.name.split(".")[0])
+            place = Place(file=source.name)
+            raise DataError("DP-DATA-003", place=place, table=called, column=name)
+        seen.add(name.casefold())
 
 
 def _form(source: Path) -> Form | None:

@@ -27,6 +27,14 @@ FORMS: dict[str, tuple[str, type[BaseModel]]] = {
 }
 """The forms of manifests that are known, and the name of each one's JSON Schema."""
 
+HELD = {
+    manifest.FORMAT: "a release of tables",
+    LOCAL: "a release of single records",
+    FEDERATED: "one party's messages",
+    REHEARSAL: "a rehearsal, which is no release",
+}
+"""What a folder holds, in words, by the form of its manifest."""
+
 
 def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     """Return the manifest of a folder: canonical bytes with their own digest, of a known form.
@@ -36,8 +44,9 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     Raises
     ------
     VerificationError
-        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for another
-        format. Nothing else is raised, whatever is in the folder.
+        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for a format
+        that nobody knows, 024 for one that is not expected. Nothing else is raised, whatever is in
+        the folder.
     """
     raw = _raw(folder / manifest.NAME)
     try:
@@ -50,6 +59,9 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     if record.get("digest") != digest_of(record):
         raise _refused("DP-VERIFY-002", problem="its digest does not match")
     format_, known = record.get("format"), forms or tuple(FORMS)
+    if isinstance(format_, str) and format_ in FORMS and format_ not in known:
+        wanted = " or ".join(HELD[one] for one in known)
+        raise _refused("DP-VERIFY-024", found=HELD[format_], wanted=wanted)
     if not isinstance(format_, str) or format_ not in known:
         raise _refused("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
     name, form = FORMS[format_]

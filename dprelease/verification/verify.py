@@ -11,11 +11,18 @@ from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.errors import LedgerError, VerificationError
+from dprelease.errors.printable import counted
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signature_checks import Trusted, check_signature, signers_of_ledger
+
+UNPAID = (
+    "no ledger was given: that one paid for the release, which entry of it that is, and how its "
+    "budget renews is what the manifest says"
+)
+"""What is told of a release that says which ledger paid for it, where nobody asked the ledger."""
 
 
 def verify(
@@ -77,6 +84,8 @@ def verify(
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
     _check_rest(report, record)
+    if ledger is None and record.get("ledger") is not None:
+        report.notes.append(UNPAID)
     if ledger is not None:
         _check_ledger(report, record, Path(ledger), trusted)
     return report
@@ -97,7 +106,10 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
         ours.add(manifest.SIGNATURE)
     for name in sorted(there.keys() - ours):
         report.found("DP-VERIFY-005", name=name)
-    report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
+    report.checked.append(
+        counted(len(expected), "file has its", "files have their")
+        + " SHA-256, and there is no other"
+    )
 
 
 def _digest_of(path: Path) -> str | None:

@@ -55,7 +55,8 @@ TEMPLATES: dict[str, Template] = {
         fix="correct the name, letter by letter and case by case, or the declared source.",
     ),
     "DP-DATA-003": Template(
-        cause="The source of '{table}' has several columns named '{column}' but for their case.",
+        cause="The source of '{table}' has several columns named '{column}', or so but for their "
+        "case.",
         fix="rename one of them in the source; engines would mix them up.",
     ),
     "DP-DATA-004": Template(

@@ -41,7 +41,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-LEDGER-008": Template(
         cause="The ledger's budget of '{table}' is for {declared}; this release is for {found}.",
-        fix="declare the ledger's neighbouring relation and privacy unit in the release.",
+        fix="declare the ledger's `neighbours` in the budget and its unit in the table's "
+        "`privacy_unit`; or open a budget for what is declared: `ledger init` takes `--unit` with "
+        "the id column, and no `--unit` where each row is a unit.",
     ),
     "DP-LEDGER-009": Template(
         cause="No reservation '{id}' is open in the ledger '{name}'.",

@@ -31,6 +31,8 @@ class CellForm:
 
     source: dict[str, str]
     columns: dict[str, str]
+    names: tuple[str, ...] = ()
+    """Those of a header as they stand there, one of which may stand there twice."""
 
     def declared(self, file: Path) -> Declared:
         """Return a table of all columns, which read as the texts that their cells are."""
@@ -52,7 +54,9 @@ def cell_form(file: Path, kind: Format, name: str | None) -> CellForm | None:
 
 def _of_workbook(file: Path, name: str | None) -> CellForm:
     _, columns = columns_in(file, name, 1)
-    return CellForm({} if name is None else {"sheet": name}, dict.fromkeys(columns, EITHER))
+    return CellForm(
+        {} if name is None else {"sheet": name}, dict.fromkeys(columns, EITHER), tuple(columns)
+    )
 
 
 def _of_sqlite(file: Path, name: str | None) -> CellForm | None:

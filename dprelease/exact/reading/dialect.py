@@ -58,6 +58,8 @@ class Form:
     columns: dict[str, Kind] = field(default_factory=dict)
     is_ascii: bool = False
     """Whether nothing told the encoding, and there is more than was looked at."""
+    names: tuple[str, ...] = ()
+    """The names of a header as they stand there, one of which may stand there twice."""
 
 
 def form_of(file: Path) -> Form:
@@ -76,7 +78,9 @@ def form_of(file: Path) -> Form:
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
     cell_form, columns = form_of_cells(cells, semicolons=delimiter == ";")
-    return Form({k: v for k, v in (source | cell_form).items() if v}, columns, is_ascii)
+    return Form(
+        {k: v for k, v in (source | cell_form).items() if v}, columns, is_ascii, tuple(header)
+    )
 
 
 def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.numerics.lattice import Floats, Integers
+from dprelease.query.measurement import Published as Asked
 from dprelease.report.facts import Expected, Facts
 from dprelease.report.source import Published
 
@@ -78,12 +80,29 @@ class Counted:
         return int(self.by_class.sum())
 
 
+class Emptied(StrEnum):
+    """Why cells of a column are left empty: by a declared limit, or where nothing divides it."""
+
+    SMALL = "small"
+    DIVIDED = "divided"
+    EITHER = "either"
+
+    @classmethod
+    def of(cls, asked: Asked) -> Emptied | None:
+        """Return why cells of a column may be left empty, by what was asked for."""
+        small, divided = asked.post.suppress_below is not None, not asked.form.on_lattice
+        if small and divided:
+            return cls.EITHER
+        return cls.SMALL if small else cls.DIVIDED if divided else None
+
+
 @dataclass(frozen=True)
 class ColumnQuality:
     """One published column: what was expected of it, and what is published.
 
     `limit`: the declared limit of margins, a part of the value or, if `absolute`, in its unit.
-    `never_negative`, `whole`: what every true value is.
+    `never_negative`, `whole`: what every true value is. `emptied`: why cells have no value; None
+    where none is without.
     """
 
     table: TableMetadata
@@ -93,6 +112,7 @@ class ColumnQuality:
     whole: bool = False
     limit: Fraction | None = None
     absolute: bool = False
+    emptied: Emptied | None = None
     counted: Counted = field(default_factory=Counted)
 
     @property
@@ -224,6 +244,7 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
     return replace(
         one,
         never_negative=facts.is_never_negative(table, column),
+        emptied=Emptied.of(asked),
         whole=measured.is_vector and step is not None and step.denominator == 1,
         limit=measured.wanted if absolute else limit,
         absolute=absolute,

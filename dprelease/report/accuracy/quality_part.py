@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.quality import ColumnQuality
+from dprelease.report.accuracy.quality import ColumnQuality, Emptied
 from dprelease.report.accuracy.quality_pictures import (
     bias_pictures,
     error_pictures,
@@ -238,22 +238,28 @@ def _impossible(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
     negative = sum(one.counted.negative for one in could_not)
     cells = sum(one.counted.cells for one in could_not)
     fractional = sum(one.counted.fractional for one in columns)
-    empty = sum(one.counted.empty for one in columns)
     said = [words.say("quality.impossible.none")]
     if negative:
         part = words.percent(negative / cells)
-        numbers = {"number": words.number(negative), "cells": words.number(cells)}
-        said = [words.say("quality.impossible.some", part=part, **numbers)]
+        cells_words = words.number(cells)
+        said = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
     if fractional:
-        said.append(words.say("quality.impossible.fractional", number=words.number(fractional)))
-    if empty:
-        said.append(words.say("quality.impossible.empty", number=words.number(empty)))
+        said.append(words.many("quality.impossible.fractional", fractional))
+    said += _emptied(words, columns)
     whole = [one for one in columns if one.adjusted is not None]
     adjusted = sum(one.counted.flagged for one in whole)
     if adjusted:
         part = words.percent(adjusted / sum(one.counted.cells for one in whole))
-        said.append(words.say("quality.adjusted", part=part, number=words.number(adjusted)))
+        said.append(words.many("quality.adjusted", adjusted, part=part))
     return said
+
+
+def _emptied(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
+    """Yield how many cells have no value, by why they have none."""
+    for why in Emptied:
+        empty = sum(one.counted.empty for one in columns if one.emptied is why)
+        if empty:
+            yield words.many(f"quality.empty.{why}", empty)
 
 
 def _totals(told: Told, found: Sequence[Disagreement], left: int) -> list[Markup]:
@@ -261,11 +267,11 @@ def _totals(told: Told, found: Sequence[Disagreement], left: int) -> list[Markup
     if not found:
         said = [words.say("quality.totals.none")]
     elif not any(one.differing for one in found):
-        said = [words.say("quality.totals.agree", pairs=words.number(len(found)))]
+        said = [words.many("quality.totals.agree", len(found))]
     else:
         said = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
     if left:
-        said.append(words.say("quality.totals.left", number=words.number(left)))
+        said.append(words.many("quality.totals.left", left))
     return said
 
 

@@ -137,7 +137,9 @@ def _row_of_size(told: Told, group: Sequence[ColumnQuality], size: int) -> Row |
         rings = [rings[i] for i in picked.tolist()]
     part = margins / sizes
     said = told.words.plain(
-        "size.told", cells=told.words.number(cells), part=told.words.percent(part)
+        told.words.of_many("size.told", int(cells)),
+        cells=told.words.number(cells),
+        part=told.words.percent(part),
     )
     marks = (*((ring, "faint") for ring in rings), (part, "dot"))
     return Row(class_words(told, size), said, marks)
@@ -185,7 +187,7 @@ def simulated_pictures(
                 ring = sum(mean * number for mean, number in known) / cells
                 marks = [(ring, "ring"), *marks] if is_drawn(ring) else marks
             said = words.plain(
-                "simulated.told",
+                words.of_many("simulated.told", int(cells)),
                 cells=words.number(cells),
                 error=words.number(three(error)),
             )

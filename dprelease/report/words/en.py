@@ -225,10 +225,43 @@ SENTENCES: dict[str, str] = {
         "They are noise around small numbers. Averages and sums of several cells are right because "
         "of them: setting them to 0 would make small groups look larger than they are."
     ),
+    "quality.impossible.some.one": (
+        "{number} of {cells} published numbers ({part}) is below 0, which no true one can be. It "
+        "is noise around a small number. Averages and sums of several cells are right because of "
+        "such numbers: setting them to 0 would make small groups look larger than they are."
+    ),
     "quality.impossible.fractional": (
         "{number} published estimates of whole numbers are not whole; the whole tables are."
     ),
-    "quality.impossible.empty": "{number} cells were left empty: their noised values are small.",
+    "quality.impossible.fractional.one": (
+        "{number} published estimate of a whole number is not whole; the whole tables are."
+    ),
+    "quality.empty.small": (
+        "{number} cells were left empty: their noised values are below the declared least."
+    ),
+    "quality.empty.small.one": (
+        "{number} cell was left empty: its noised value is below the declared least."
+    ),
+    "quality.empty.divided": (
+        "{number} cells were left empty: they have hardly any rows by their noised numbers, and "
+        "there is nothing to divide by."
+    ),
+    "quality.empty.divided.one": (
+        "{number} cell was left empty: it has hardly any rows by its noised number, and there is "
+        "nothing to divide by."
+    ),
+    "quality.empty.either": (
+        "{number} cells were left empty: their noised values are below the declared least, or they "
+        "have hardly any rows by their noised numbers, and there is nothing to divide by."
+    ),
+    "quality.empty.either.one": (
+        "{number} cell was left empty: its noised value is below the declared least, or it has "
+        "hardly any rows by its noised number, and there is nothing to divide by."
+    ),
+    "quality.adjusted.one": (
+        "{part} of the whole numbers lie outside of their own interval ({number} cell): there, "
+        "adding up took precedence."
+    ),
     "quality.adjusted": (
         "{part} of the whole numbers lie outside of their own interval ({number} cells): there, "
         "adding up took precedence."
@@ -239,8 +272,10 @@ SENTENCES: dict[str, str] = {
         "the expected difference."
     ),
     "quality.totals.none": "No table of this release adds up to another one.",
-    "quality.totals.agree": "All {pairs} comparisons of tables agree exactly.",
+    "quality.totals.agree": "All {number} comparisons of tables agree exactly.",
+    "quality.totals.agree.one": "The one comparison of tables agrees exactly.",
     "quality.totals.left": "{number} more pairs of tables were not compared here.",
+    "quality.totals.left.one": "{number} more pair of tables was not compared here.",
     "quality.totals.finer": "Finer table",
     "quality.totals.coarser": "Coarser table",
     "quality.totals.differ": "Totals that differ",
@@ -298,6 +333,7 @@ SENTENCES: dict[str, str] = {
     "size.row": "{low} to below {high}",
     "size.row.first": "below {high}",
     "size.told": "{cells} cells, {part}",
+    "size.told.one": "{cells} cell, {part}",
     "size.alt": "{rows}.",
     "size.ring": "one column of one table",
     "size.dot": "all together",
@@ -307,6 +343,7 @@ SENTENCES: dict[str, str] = {
     "simulated.dot": "simulated",
     "simulated.ring": "expected",
     "simulated.told": "{cells} cells, {error}",
+    "simulated.told.one": "{cells} cell, {error}",
     "bias.title": "Bias by size, simulated: {unit}",
     "bias.caption": (
         "The mean of published less true values, by size of the true value. Lines reach as far as "

@@ -32,6 +32,9 @@ READ_AT_ONCE = 1 << 24
 _NO_CSV = "it is not a CSV file"
 _RAGGED = "the named column is missing, twice, or a line is ragged"
 
+OTHER_SIGNS = {";": "a semicolon", "\t": "a tab", "|": "a bar"}
+"""What other writers part columns by."""
+
 Columns = Sequence[Sequence[str]]
 """Values, then of each the area that it lies in if they lie in any, then their labels."""
 
@@ -126,6 +129,10 @@ def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list
     named, labels = spec.column, spec.columns_of_labels
     if not header:
         _refuse("its first line names no column")
+    if len(header) == 1 and header[0] != named:
+        sign = next((sign for sign in OTHER_SIGNS if sign in header[0]), None)
+        if sign is not None:  # else one column of whole lines would be declared, in silence
+            _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma parts columns")
     if within is not None and within not in header:
         # Nothing else of the line is told: without a header it is no line of names.
         like = next((name for name in header if same_name(name) == same_name(within)), None)

@@ -11,7 +11,6 @@ from typing import Any
 from dprelease.documents import manifest
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import (
-    DeclarationError,
     Findings,
     OutputError,
     Place,
@@ -52,9 +51,9 @@ def export(
     Raises
     ------
     VerificationError, Findings
-        If the folder is not what its manifest says.
+        If the folder is not what its manifest says; DP-VERIFY-024 if it is no release of tables.
     DeclarationError, Findings
-        DP-EXPORT-002 to 005 if a format can't be had of it.
+        DP-EXPORT-002, 003 or 005 if a format can't be had of it.
     OutputError
         DP-EXPORT-006 or 007 if the folder is there, or lies inside of the release; as `claimed`.
     """
@@ -86,10 +85,7 @@ def _refuse_target(folder: Path, target: Path) -> None:
 
 def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
     """Return a release's manifest, whose digests hold, and what is said of its tables."""
-    record = read_sealed(folder)
-    if record["format"] != manifest.FORMAT:
-        what = "Single records, messages of parties and rehearsals"
-        raise DeclarationError("DP-EXPORT-004", what=what)
+    record = read_sealed(folder, manifest.FORMAT)
     report = Report(folder)
     check_files(report, record)
     _refuse(report)

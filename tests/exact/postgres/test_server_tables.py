@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from dprelease.errors import DataError
+from dprelease.exact.postgres.server_link import servers_of
+from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.postgres.server_types import LONGEST
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -115,6 +117,13 @@ MEANT: dict[str, tuple[str, str, dict[str, Any], str, list[int]]] = {
         {"type": "category", "values": [IDENTITY]},
         "by",
         [1],
+    ),
+    "NaN is no code": (
+        "numeric",
+        "'NaN' 1.0 NULL",
+        {"type": "category", "values": ["NaN", "1"]},
+        "by",
+        [0, 1],
     ),
     "truth values": ("bool", "true false NULL true", {"type": "boolean"}, "by", [1, 2]),
 }
@@ -311,7 +320,8 @@ def test_functions_of_others_are_not_called(server: Server) -> None:
         f"CREATE TABLE {table} (v text)",
         f"INSERT INTO {table} VALUES ('F')",
         "CREATE SCHEMA traps",
-        "CREATE FUNCTION traps.octet_length(text) RETURNS int LANGUAGE sql AS 'SELECT 999999999'",
+        "CREATE FUNCTION traps.never(int, int) RETURNS bool LANGUAGE sql AS 'SELECT false'",
+        "CREATE OPERATOR traps.<= (LEFTARG = int, RIGHTARG = int, FUNCTION = traps.never)",
         "ALTER ROLE keeper SET search_path = traps, pg_catalog, public",
     )
     try:
@@ -321,11 +331,22 @@ def test_functions_of_others_are_not_called(server: Server) -> None:
         server.do("ALTER ROLE keeper RESET search_path")
 
 
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_days_beyond_all_calendars_stay_where_they_are(kind: str, server: Server) -> None:
+    """What drivers make of them differs: they are missing before they are sent."""
+    table = f"t{next(NUMBER)}"
+    server.do(
+        f"CREATE TABLE {table} (v {kind})",
+        *(f"INSERT INTO {table} VALUES ({value})" for value in split(ENDS)),
+    )
+    declared = declare({"v": DAY}, source=server.source(table))
+    with servers_of([declared]) as servers:
+        rows = server_rows(declared, servers).reader().read_all()
+    assert rows["v"].to_pylist() == [None] * 4
+
+
 def test_rows_come_in_the_order_in_which_they_are_stored(server: Server) -> None:
     """An index of all columns that are asked for is in the order of values, which may move none."""
-    from dprelease.exact.postgres.server_link import servers_of
-    from dprelease.exact.postgres.server_rows import server_rows
-
     table = f"t{next(NUMBER)}"
     server.do(
         f"CREATE TABLE {table} (n int, wide text)",

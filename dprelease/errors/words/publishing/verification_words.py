@@ -99,6 +99,11 @@ TEMPLATES: dict[str, Template] = {
         cause="What the manifest says of formats is not what was declared: {problem}.",
         fix="do not rely on this release.",
     ),
+    "DP-VERIFY-024": Template(
+        cause="The folder holds {found}; what was asked for needs {wanted}.",
+        fix="name the folder of another release, or ask for what this one can give: `dprelease "
+        "verify` tells what it is.",
+    ),
     "DP-VERIFY-023": Template(
         cause="The file '{name}' is not what the tables say in the format {format}.",
         fix="do not rely on it: take the numbers from the tables, or get the release again from "
