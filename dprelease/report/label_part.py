@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +41,24 @@ class Label:
     pictures: list[Picture]
 
 
-def label_of(facts: Facts, words: Words, names: Names, gallery: Gallery) -> Label:
-    """Return the label of a release."""
-    record = facts.record
+def label_of(
+    facts: Facts,
+    words: Words,
+    names: Names,
+    gallery: Gallery,
+    *,
+    record: Mapping[str, Any] | None = None,
+    units: Sequence[Mapping[str, Any]] | None = None,
+    is_curved: bool = True,
+) -> Label:
+    """Return the label of a release.
+
+    `record`: what it is made of, where that is not the manifest as it stands; `units`: the
+    protected ones, where it does not list them. `is_curved`: whether the price at several deltas is
+    known, so that the curve of attacks can be drawn.
+    """
+    record = facts.record if record is None else record
+    protected = record["privacy_unit"] if units is None else units
     guarantee, reading = record["guarantee"], record["reading"]
     epsilon, delta = float(guarantee["epsilon"]), exact_of(guarantee["delta"])
     replace = guarantee["neighbours"] == Neighbours.REPLACE.value
@@ -52,12 +67,12 @@ def label_of(facts: Facts, words: Words, names: Names, gallery: Gallery) -> Labe
         one_in = words.number(float(f"{float(1 / delta):.3g}"))
     factor = math.exp(min(epsilon, 700.0))
     return Label(
-        units=list(_units(record, words, names)),
+        units=list(_units(protected, words, names)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
         exact=words.say("label.exact", holds=guarantee["holds"])
         if "holds" in guarantee
         else Markup(""),
-        cuts=list(_cuts(record, names, words)),
+        cuts=list(_cuts(protected, names, words)),
         epsilon=words.number(three_up(epsilon)),
         epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),
         delta=limit,
@@ -71,9 +86,12 @@ def label_of(facts: Facts, words: Words, names: Names, gallery: Gallery) -> Labe
             space=SPACE,
         ),
         belief=words.say("label.gain.belief", beliefs=_beliefs(reading, words)),
-        costs=list(_costs(facts, words, names)),
+        costs=list(_costs(facts, record["ledger"], words, names)),
         outside=[names.name(text, 600) for text in record["unprotected_quantities"]],
-        pictures=[belief(gallery, reading), trade_off(gallery, facts.pairs, replace=replace)],
+        pictures=[
+            belief(gallery, reading),
+            *([trade_off(gallery, facts.pairs, replace=replace)] if is_curved else []),
+        ],
     )
 
 
@@ -89,8 +107,8 @@ def _beliefs(reading: Mapping[str, Any], words: Words) -> Markup:
     return Markup(", ").join(told)
 
 
-def _units(record: Mapping[str, Any], words: Words, names: Names) -> Iterator[Markup]:
-    told = {(unit["table"], unit["id"]): unit for unit in record["privacy_unit"]}
+def _units(units: Sequence[Mapping[str, Any]], words: Words, names: Names) -> Iterator[Markup]:
+    told = {(unit["table"], unit["id"]): unit for unit in units}
     for table, identity in list(told)[:MOST_UNITS]:
         if identity is None:
             yield words.say("label.unit.row", table=names.name(table))
@@ -100,11 +118,9 @@ def _units(record: Mapping[str, Any], words: Words, names: Names) -> Iterator[Ma
         yield words.say("page.more", number=words.number(len(told) - MOST_UNITS))
 
 
-def _cuts(record: Mapping[str, Any], names: Names, words: Words) -> Iterator[Markup]:
+def _cuts(units: Sequence[Mapping[str, Any]], names: Names, words: Words) -> Iterator[Markup]:
     """Yield what bounds leave of a unit, each sentence once."""
-    told = dict.fromkeys(
-        unit["words"].partition(" Values are ")[2] for unit in record["privacy_unit"]
-    )
+    told = dict.fromkeys(unit["words"].partition(" Values are ")[2] for unit in units)
     sentences = [text for text in told if text]
     for text in sentences[:MOST_UNITS]:
         yield names.name(text[0].upper() + text[1:], 600)
@@ -114,8 +130,9 @@ def _cuts(record: Mapping[str, Any], names: Names, words: Words) -> Iterator[Mar
         yield words.say("label.cut.all")
 
 
-def _costs(facts: Facts, words: Words, names: Names) -> Iterator[Markup]:
-    ledger = facts.record["ledger"]
+def _costs(
+    facts: Facts, ledger: Mapping[str, Any] | None, words: Words, names: Names
+) -> Iterator[Markup]:
     if ledger is None:
         yield words.say("label.cost.none")
         return

@@ -43,8 +43,8 @@ class Made:
     notes: list[Markup]
 
 
-def made_part(told: Told, checks: Checks | None) -> Made:
-    """Return what is said of how a release was made."""
+def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Made:
+    """Return what is said of how a release was made; `is_drawn`: with curves of its noise."""
     names, record = told.names, told.facts.record
     laws = _laws(told)
     return Made(
@@ -52,8 +52,10 @@ def made_part(told: Told, checks: Checks | None) -> Made:
         treatments=_treatments(told),
         cuts=list(_cuts(told)),
         noise=_noise(told, laws),
-        curves=_curves(told, laws),
-        composition=names.name(record["composition"], LONGEST),
+        curves=_curves(told, laws) if is_drawn else [],
+        composition=names.name(record["composition"], LONGEST)
+        if "composition" in record
+        else Markup(""),
         processing=list(_processing(told)),
         families=[
             (
@@ -164,7 +166,7 @@ def _noise(told: Told, laws: Laws) -> Rows:
     for columns in laws.values():
         first = columns[0]
         shape = ", ".join(
-            f"{name} {_short(text, told)}"
+            f"{name} {short(text, told)}"
             for name, text in first.mechanism.parameters
             if text != "0.0"
         )
@@ -196,7 +198,8 @@ def _added_to(told: Told, columns: Sequence[PlannedColumn]) -> Markup:
     return Markup("{}, {}").format(joined, more)
 
 
-def _short(text: str, told: Told) -> str:
+def short(text: str, told: Told) -> str:
+    """Return a parameter of a law with three digits that count; a word as it is."""
     try:
         return told.words.number(three(float(text)))
     except ValueError:
@@ -227,7 +230,7 @@ def _processing(told: Told) -> Iterator[Markup]:
         yield names.name(text, LONGEST)
     by_words: dict[str, list[str]] = {}
     for file in record["files"]:
-        for column, sentences in file["post_processing"].items():
+        for column, sentences in file.get("post_processing", {}).items():
             for text in sentences:
                 by_words.setdefault(text, []).append(f"{file['query']}.{column}")
     for text, columns in list(by_words.items())[: told.most]:

@@ -139,5 +139,5 @@ def publish(folder: Path, name: str) -> Path:
 def published(folder: Path, **said: Any) -> PublishedRelease:
     """Return a release with what is said of it; `said` changes parts of that."""
     record: Mapping[str, Any] = json.loads((folder / "manifest.json").read_text())
-    metadata: Metadata = replace(_metadata(record), **said)
+    metadata: Metadata = replace(_metadata(record, folder), **said)
     return PublishedRelease(folder, record, metadata)

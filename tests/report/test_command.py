@@ -18,7 +18,6 @@ from dprelease.errors import Findings, OutputError
 from dprelease.exports.export import Export
 from dprelease.exports.html_report import EXPORT
 from dprelease.report.page import page_of
-from tests.release.test_local import publish as publish_records
 from tests.report.reading import HTML, parsed, text_of
 from tests.report.releases import published, write
 
@@ -94,11 +93,6 @@ def test_what_a_report_is_refused_for(
     )
     with pytest.raises(OutputError, match="DP-REPORT-001"):
         dprelease.write_report(folder)
-
-
-def test_single_records_have_no_tables(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="DP-REPORT-002"):
-        dprelease.write_report(publish_records(tmp_path))
 
 
 def test_labels_that_are_declared_stand_in_the_report(tmp_path: Path) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from dprelease.documents import manifest
 from dprelease.documents.described import Described
@@ -16,42 +12,16 @@ from dprelease.documents.metadata import TableMetadata
 from dprelease.errors import DpReleaseError, Place, VerificationError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.numerics.rounding import finite
-from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
 from dprelease.privacy.event import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
-from dprelease.tables.record_table import public_values
+from dprelease.tables.record_figures import Estimate, estimates
 from dprelease.verification.local_release import holds_records
 from dprelease.verification.report import declared_again
 from dprelease.verification.sealed import read_sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """One estimate: a mean (`value` None), or the frequency of one value.
-
-    `standard_error` is None for noise without one. The true number of the n records lies within
-    `margin` at the confidence that was asked for.
-    """
-
-    value: object
-    estimate: float
-    standard_error: float | None
-    margin: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the estimate as JSON values."""
-        return {
-            "value": self.value if self.value is None else str(self.value),
-            "estimate": self.estimate,
-            "standard_error": self.standard_error,
-            "margin": self.margin,
-        }
 
 
 def local_estimate(
@@ -92,9 +62,7 @@ def local_estimate(
     values = _read(folder, held, part, told, event.column)
     if not len(values):
         raise ValueError("there is no record to estimate from")
-    if isinstance(law, RandomizedResponse):
-        return _frequencies(values, declared, law, confidence)
-    return (_mean(values, declared, law, confidence),)
+    return estimates(values, declared, law, confidence)
 
 
 def _refuse(code: str, **fields: str) -> NoReturn:
@@ -143,34 +111,3 @@ def _read(
         if manifest.sha256_of(path) == file["sha256"]:
             return formats.PUBLISHED.read(path, [name]).column(0)
     _refuse("DP-VERIFY-004", name=path.name)
-
-
-def _mean(
-    values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
-) -> Estimate:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    step = column.measurement.step
-    noise = MeanLaw.of(law, step, len(values))
-    # 64-bit numbers are added up as 128-bit decimals, exactly.
-    wide = values if pa.types.is_decimal(values.type) else values.cast(pa.decimal128(38, 0))
-    mean = float(Fraction(pc.sum(wide).as_py()) / len(values)) - law.mean * float(step)
-    return Estimate(None, mean, finite(noise.standard_deviation), noise.margin(confidence))
-
-
-def _frequencies(
-    values: pa.ChunkedArray, column: RecordColumn, law: RandomizedResponse, confidence: float
-) -> tuple[Estimate, ...]:
-    import pyarrow.compute as pc
-
-    known = public_values(column)
-    places = pc.index_in(values, value_set=known).to_numpy()
-    counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=len(known))
-    noise = FrequencyLaw(law, len(values))
-    estimates = []
-    for value, count in zip(known.to_pylist(), counts.tolist(), strict=True):
-        estimate = noise.estimate(count)
-        margin = noise.margin(estimate, confidence)
-        estimates.append(Estimate(value, estimate, noise.standard_error(estimate), margin))
-    return tuple(estimates)

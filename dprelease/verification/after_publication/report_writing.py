@@ -8,16 +8,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents import manifest
-from dprelease.documents.described import metadata_of
+from dprelease.documents.described import (
+    metadata_of,
+    metadata_of_messages,
+    metadata_of_records,
+)
+from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.metadata import Metadata
+from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.errors import OutputError, raise_all
 from dprelease.exports.export import PublishedRelease
+from dprelease.planning.federated_plan import resolve_federated
+from dprelease.query.local_records import resolve_records
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
 from dprelease.verification.after_publication.written_beside import beside, write_whole
+from dprelease.verification.report import declared_again
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
 
@@ -53,9 +61,8 @@ def write_report(
     ------
     OutputError
         DP-OUTPUT-011 if there is no such folder, DP-OUTPUT-014 if the file is there, DP-OUTPUT-002
-        if it can't be written; DP-REPORT-001 without Jinja2 and Matplotlib, 002 for releases
-        without tables, 003 for a language that the release does not have, 004 for a file inside of
-        the release.
+        if it can't be written; DP-REPORT-001 without Jinja2 and Matplotlib, 003 for a language that
+        the release does not have, 004 for a file inside of the release.
     VerificationError, Findings
         What is wrong with the release; as `verify` with a ledger or signers.
     """
@@ -93,31 +100,46 @@ def page_of_folder(
     signers: str | Path | None = None,
 ) -> bytes:
     """Return the report on a release; parameters and errors as those of `write_report`."""
-    from dprelease.report.page import page_of
-
     record = read_sealed(folder)
     rehearsed = record["format"] == REHEARSAL
     checked = verify(folder, ledger=ledger, signers=signers, rehearsal=rehearsed)
     raise_all(checked.findings)
-    if not rehearsed and record["format"] != manifest.FORMAT:
-        raise OutputError("DP-REPORT-002", name=folder.name, what="records or messages")
-    release = PublishedRelease(folder, record, _metadata(record))
+    told = checked.sealed  # by now there may be another one in the folder
+    release = PublishedRelease(folder, told, _metadata(told, folder))
     known = release.metadata.languages
     if language is not None and language not in known:
         listed = ", ".join(known)
         raise OutputError("DP-REPORT-003", language=language, known=listed)
-    return page_of(
-        release,
-        language=language,
-        checks=Checks(tuple(checked.checked), tuple(checked.notes)),
-        truth=TruthFiles(folder) if rehearsed else None,
-    )
+    checks = Checks(tuple(checked.checked), tuple(checked.notes))
+    if told["format"] == LOCAL:
+        from dprelease.report.other_models.record_page import page_of_records
+
+        return page_of_records(release, language=language, checks=checks)
+    if told["format"] == FEDERATED:
+        from dprelease.report.other_models.party_page import page_of_messages
+
+        return page_of_messages(release, language=language, checks=checks)
+    from dprelease.report.page import page_of
+
+    truth = TruthFiles(folder) if rehearsed else None
+    return page_of(release, language=language, checks=checks, truth=truth)
 
 
-def _metadata(record: Mapping[str, Any]) -> Metadata:
-    """Return what is said of a verified release's tables, with their numbers of rows."""
+def _said(record: Mapping[str, Any], folder: Path) -> Metadata:
+    """Return what is said of a verified release, of whichever kind."""
+    if record["format"] == LOCAL:
+        declaration = declared_again(record, folder)
+        return metadata_of_records(declaration, resolve_records(declaration))
+    if record["format"] == FEDERATED:
+        declaration = declared_again(record, folder)
+        return metadata_of_messages(declaration, resolve_federated(declaration))
     facts = Facts(record)
-    said = metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
+    return metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
+
+
+def _metadata(record: Mapping[str, Any], folder: Path) -> Metadata:
+    """Return what is said of a verified release's tables, with their numbers of rows."""
+    said = _said(record, folder)
     rows = {file["name"]: file["rows"] for file in record["files"]}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in said.tables]
     return replace(said, tables=tuple(tables))

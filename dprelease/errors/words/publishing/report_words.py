@@ -9,10 +9,6 @@ TEMPLATES: dict[str, Template] = {
         cause="A report needs {packages}, not all of which are installed.",
         fix="install the extra: pip install 'dprelease[report]'.",
     ),
-    "DP-REPORT-002": Template(
-        cause="The release in '{name}' has no tables to report on: it holds {what}.",
-        fix="name the folder of a release of tables.",
-    ),
     "DP-REPORT-003": Template(
         cause="The release has no texts in the language '{language}'; it has {known}.",
         fix="choose one of these, or declare labels in that language under `about` and run again.",

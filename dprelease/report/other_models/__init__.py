@@ -1,0 +1,1 @@
+"""Reports on releases of single records, and on the messages of one of several parties."""

@@ -1,0 +1,132 @@
+"""The report on one party's messages: what holds of the sum of all, and for whom it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from markupsafe import Markup
+
+from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.facts import exact_of
+from dprelease.report.label_part import label_of
+from dprelease.report.made_part import LONGEST, Made, made_part
+from dprelease.report.named import Names
+from dprelease.report.other_models.party_facts import PartyFacts
+from dprelease.report.pictures import Gallery
+from dprelease.report.rendering import page
+from dprelease.report.source import Checks, Published
+from dprelease.report.spoken import Words, three, three_up
+
+PARTS = ("label", "sums", "made")
+
+
+@dataclass(frozen=True)
+class SumsPart:
+    """What stands under the sum of all messages, ready to be put into the page."""
+
+    margins: Rows
+    trusts: Rows
+    words: list[Markup]
+
+
+def page_of_messages(
+    release: Published, *, language: str | None = None, checks: Checks | None = None
+) -> bytes:
+    """Return the report on one party's messages; parameters are those of `page_of`.
+
+    It tells nothing of the messages themselves: the noise of one share is all that hides them.
+    """
+    facts = PartyFacts(release.record)
+
+    def filled(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+        told = Told(facts, words, names, Gallery(words), most)
+        record, gallery = facts.as_label, told.gallery
+        label = label_of(facts, words, names, gallery, record=record, is_curved=False)
+        return {
+            "parts": PARTS,
+            "label": label,
+            "sums": SumsPart(_margins(told, facts), _trusts(told, facts), list(_words(told))),
+            "made": _made(told, facts, checks),
+            "warning": words.say(
+                "sums.warning",
+                party=words.number(facts.record["party"]),
+                parties=words.number(facts.record["parties"]),
+                honest=words.number(facts.record["honest"]),
+            ),
+            "tables": words.number(len(facts.queries)),
+            "shortened": len(facts.shares) > most,
+        }
+
+    return page(release, language, filled)
+
+
+def _margins(told: Told, facts: PartyFacts) -> Rows:
+    """Return the margins of the sums: of each column, the same in every cell."""
+    words, names, rows = told.words, told.names, []
+    for (query, column), held in list(facts.measured.items())[: told.most]:
+        margin = three_up(float(exact_of(held["sum_margin_95"])))
+        rows.append(
+            told.cells(
+                names.name(f"{query}.{column}"),
+                words.number(facts.queries[query].keys.size),
+                f"± {words.number(margin)} {held['unit']}".strip(),
+            )
+        )
+    heads = [words.say(f"sums.head.{name}") for name in ("column", "cells", "margin")]
+    return Rows(words.say("sums.margins"), heads, rows)
+
+
+def _trusts(told: Told, facts: PartyFacts) -> Rows:
+    words, rows = told.words, []
+    for held in facts.record["trust"]:
+        guarantee = held["guarantee"]
+        rows.append(
+            told.cells(
+                words.say(
+                    "sums.honest",
+                    honest=words.number(held["honest"]),
+                    parties=words.number(facts.record["parties"]),
+                ),
+                words.number(three_up(float(guarantee["epsilon"]))),
+                words.exactly(exact_of(guarantee["delta"])),
+            )
+        )
+    heads = [words.say(f"sums.head.{name}") for name in ("honest", "epsilon", "delta")]
+    return Rows(words.say("sums.trusts"), heads, rows)
+
+
+def _words(told: Told) -> Iterator[Markup]:
+    for text in told.facts.record["trust_words"][1:]:  # the page begins with the first one
+        yield told.names.name(text, LONGEST)
+
+
+def _made(told: Told, facts: PartyFacts, checks: Checks | None) -> Made:
+    """Return how it was made, with the shares of noise in place of noise by itself."""
+    words, names, rows = told.words, told.names, []
+    for share in facts.shares[: told.most]:
+        rows.append(
+            told.cells(
+                names.name(f"{share.query.name}.{share.measurement.name}"),
+                names.name(share.law.name),
+                words.say(
+                    "sums.scale",
+                    alpha=words.number(three(share.law.alpha)),
+                    share=words.number(three(_scale(share.law, share.refined))),
+                    sum=words.number(
+                        three(_scale(share.sum_law(facts.record["parties"]), share.refined))
+                    ),
+                ),
+                names.name(str(share.measurement.sensitivity), LONGEST),
+            )
+        )
+    heads = [words.say(f"sums.head.{name}") for name in ("column", "noise", "scale", "moves")]
+    noise = Rows(words.say("sums.noise"), heads, rows)
+    return replace(made_part(told, checks, is_drawn=False), noise=noise)
+
+
+def _scale(law: SymmetricAlphaStable, refined: int) -> float:
+    """Return the scale of a share in steps of what is published."""
+    return float(law.scale) / refined

@@ -1,0 +1,227 @@
+"""The report on a release of single records: what holds for one, and what all of them tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from dprelease.documents.metadata import ColumnMetadata, TableMetadata
+from dprelease.query.local_records import RecordColumn, Records
+from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.facts import exact_of
+from dprelease.report.label_part import label_of
+from dprelease.report.made_part import LONGEST, Made, made_part, short
+from dprelease.report.named import Names
+from dprelease.report.other_models.record_facts import RecordFacts
+from dprelease.report.pictures import Gallery, Picture, interval
+from dprelease.report.rendering import page
+from dprelease.report.source import Checks, Published
+from dprelease.report.spoken import Words, three_up
+from dprelease.tables.record_figures import Estimate, estimates
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PARTS = ("label", "records", "made")
+CONFIDENCE = 0.95
+MOST_VALUES = 20
+"""Values of a column that are told, those that occur most often; all are in the records."""
+
+DIGITS = 4
+"""Decimals of an estimated frequency."""
+
+
+@dataclass(frozen=True)
+class RecordsPart:
+    """What stands under what the records tell, ready to be put into the page."""
+
+    singles: Rows
+    tables: list[Rows]
+    example: list[Markup]
+    pictures: list[Picture]
+
+
+@dataclass(frozen=True)
+class _Column:
+    table: TableMetadata
+    told: ColumnMetadata
+    column: RecordColumn
+    records: int
+    found: tuple[Estimate, ...]
+
+
+def page_of_records(
+    release: Published, *, language: str | None = None, checks: Checks | None = None
+) -> bytes:
+    """Return the report on a release of single records; parameters are those of `page_of`."""
+    facts = RecordFacts(release.record)
+    columns = list(_columns(release, facts))
+
+    def filled(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+        told = Told(facts, words, names, Gallery(words), most)
+        label = label_of(facts, words, names, told.gallery, units=facts.units)
+        return {
+            "parts": PARTS,
+            "label": label,
+            "records": _part(told, facts, columns),
+            "made": _made(told, facts, checks),
+            "shortened": any(len(one.found) > _values(told) for one in columns),
+        }
+
+    return page(release, language, filled)
+
+
+def _columns(release: Published, facts: RecordFacts) -> Iterator[_Column]:
+    """Yield every column with what its published values tell of the true ones."""
+    import pyarrow as pa
+
+    by_name = {table.name: table for table in release.metadata.tables}
+    for part in facts.parts:
+        table = by_name[part.name]
+        told = {column.name: column for column in table.columns}
+        for column in part.columns:
+            batches = list(release.batches(table, [column.name]))
+            values = pa.chunked_array([batch.column(0) for batch in batches]) if batches else None
+            yield _column(facts, part, table, told[column.name], column, values)
+
+
+def _column(
+    facts: RecordFacts,
+    part: Records,
+    table: TableMetadata,
+    told: ColumnMetadata,
+    column: RecordColumn,
+    values: pa.ChunkedArray | None,
+) -> _Column:
+    number = 0 if values is None else len(values)
+    law = facts.laws[part.name, column.name]
+    found = estimates(values, column, law, CONFIDENCE) if number else ()
+    return _Column(table, told, column, number, found)
+
+
+def _part(told: Told, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
+    example = next((one for one in columns if one.found), None)
+    sentences: list[Markup] = []
+    pictures: list[Picture] = []
+    if example is not None:
+        sentences, pictures = _example(told, example)
+    return RecordsPart(
+        singles=_singles(told, facts),
+        tables=[_table(told, one) for one in columns if one.found],
+        example=sentences or [told.words.say("records.none")],
+        pictures=pictures,
+    )
+
+
+def _singles(told: Told, facts: RecordFacts) -> Rows:
+    """Return what the noise does to one record, column by column."""
+    words, names, rows = told.words, told.names, []
+    for (query, name), held in list(facts.measured.items())[: told.most]:
+        one = held["one_record"]
+        if "keep" in one:
+            says = words.say(
+                "records.kept",
+                keep=words.percent(one["keep"]),
+                values=words.number(one["values"]),
+            )
+        else:
+            margin = words.number(three_up(float(exact_of(one["margin_95"]))))
+            unit = names.name(held["unit"])
+            says = words.say("records.moved", margin=margin, unit=unit)
+        rows.append(told.cells(names.name(f"{query}.{name}"), says))
+    heads = [words.say("records.head.column"), words.say("records.head.single")]
+    return Rows(words.say("records.single"), heads, rows)
+
+
+def _values(told: Told) -> int:
+    """Return how many values of a column are told."""
+    return min(told.most, MOST_VALUES)
+
+
+def _made(told: Told, facts: RecordFacts, checks: Checks | None) -> Made:
+    """Return how it was made: bounds of numbers alone, and noise by the law of one record."""
+    words, names = told.words, told.names
+    bounds, noise = [], []
+    for (query, name), held in list(facts.measured.items())[: told.most]:
+        shown = names.name(f"{query}.{name}")
+        shape = ", ".join(f"{key} {short(text, told)}" for key, text in held["parameters"].items())
+        noise.append(told.cells(shown, names.name(held["mechanism"]), names.name(shape, LONGEST)))
+        one = held["one_record"]
+        if "lower" in one:
+            low, high = (words.exactly(exact_of(one[end])) for end in ("lower", "upper"))
+            says = words.say("made.range", low=low, high=high, unit=names.name(held["unit"]))
+            bounds.append(told.cells(shown, says, words.exactly(exact_of(held["step"]))))
+    heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
+    laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
+    return replace(
+        made_part(told, checks, is_drawn=False),
+        bounds=Rows(words.say("made.bounds"), heads, bounds) if bounds else None,
+        noise=Rows(words.say("made.noise"), laws, noise),
+    )
+
+
+def _table(told: Told, one: _Column) -> Rows:
+    """Return the estimates of a column; of many values those that occur most often."""
+    words, names = told.words, told.names
+    shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(told)]
+    rows = [
+        told.cells(_named(told, one, each), *_figures(told, one, each))
+        for each in one.found
+        if each in shown
+    ]
+    left = len(one.found) - len(rows)
+    if left:
+        rows.append(told.cells(words.say("page.more", number=words.number(left)), "", ""))
+    heads = [words.say(f"records.head.{name}") for name in ("value", "estimate", "margin")]
+    caption = words.say(
+        "records.table",
+        column=names.column(one.told),
+        table=names.table(one.table),
+        records=words.number(one.records),
+    )
+    return Rows(caption, heads, rows)
+
+
+def _named(told: Told, one: _Column, each: Estimate) -> Markup:
+    if each.value is None:
+        return told.words.say("records.mean")
+    codes: Any = each.value
+    return told.names.value(one.told, codes)
+
+
+def _figures(told: Told, one: _Column, each: Estimate) -> tuple[str, str]:
+    """Return an estimate and its margin, in the column's unit or as parts of all records."""
+    words = told.words
+    if each.value is not None:
+        return words.number(each.estimate, DIGITS), f"± {words.number(each.margin, DIGITS)}"
+    unit = f" {one.told.unit}" if one.told.unit else ""
+    return (
+        f"{words.number(float(f'{each.estimate:.6g}'))}{unit}",
+        f"± {words.number(three_up(each.margin))}{unit}",
+    )
+
+
+def _example(told: Told, one: _Column) -> tuple[list[Markup], list[Picture]]:
+    """Return how the first estimate is read, in sentences, and its picture."""
+    words, names = told.words, told.names
+    each = max(one.found, key=lambda found: found.estimate)
+    ends = each.estimate - each.margin, each.estimate + each.margin
+    decimals = DIGITS if each.value is not None else None
+
+    def number(value: float) -> str:
+        return words.number(float(f"{value:.6g}"), decimals)
+
+    low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in ends)
+    what, column = _named(told, one, each), names.column(one.told)
+    sentences = [
+        words.say("records.example", column=column, what=what, value=number(each.estimate)),
+        words.say("records.range", low=low, high=high, confidence=words.percent(CONFIDENCE)),
+        words.say("records.single.only"),
+        words.say("margin.only"),
+    ]
+    title = names.plain(one.told.label, one.told.name, 40)
+    name = words.plain("margin.axis", column=title)
+    return sentences, [interval(told.gallery, name, each.estimate, ends, number)]

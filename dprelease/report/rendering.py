@@ -1,0 +1,84 @@
+"""The page itself: templates that escape, a policy that forbids scripts, one size that it keeps."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from dprelease.errors import InternalError
+from dprelease.report.named import Names
+from dprelease.report.source import Published
+from dprelease.report.spoken import Words, words_in
+from dprelease.report.svg import same_everywhere
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LARGEST = 1_000_000
+"""Bytes of a report."""
+
+ROWS = (80, 30, 10, 3)
+"""Rows that tables of a page may have: fewer are tried where a page gets too large."""
+
+TEMPLATES = "dprelease.report.templates"
+
+Filled = Callable[[Words, Names, int], Mapping[str, Any]]
+"""What is put into the page: its parts by name, for so many rows of a table at most."""
+
+
+def page(release: Published, language: str | None, filled: Filled) -> bytes:
+    """Return a page about a release, with the largest tables for which it has its size."""
+    asked = language or release.metadata.language
+    words, names = words_in(asked), Names(release.metadata, asked)
+    about = release.metadata.about
+    with same_everywhere():
+        for most in ROWS:
+            head = {
+                "record": release.record,
+                "about": about,
+                "title": names.text(about.titles, about.title),
+                "plain_title": names.plain(about.titles, about.title),
+                "names": names,
+                "tables": words.number(sum(1 for _ in release.metadata.read)),
+                "rehearsed": False,
+                "shortened": False,
+                "warning": "",
+            }
+            text = _rendered(words, {**head, **filled(words, names, most)})
+            if len(text) <= LARGEST:
+                return text
+    raise InternalError("DP-INTERNAL-001", check=f"a report is at most {LARGEST} bytes")
+
+
+def _rendered(words: Words, values: Mapping[str, Any]) -> bytes:
+    style = _file("style.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    template = _environment().get_template("page.html")
+    text = template.render(
+        **values, say=words.say, lang=words.language, style=Markup(style), style_digest=digest
+    )  # fmt: skip
+    return (text.rstrip("\n") + "\n").encode()
+
+
+@cache
+def _file(name: str) -> str:
+    return resources.files(TEMPLATES).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        loader=FunctionLoader(_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,82 @@
+"""What noised records tell of the true ones: a mean, or the frequency of each value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.numerics.rounding import finite
+from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
+from dprelease.query.local_records import RecordColumn
+from dprelease.tables.record_table import public_values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One estimate: a mean (`value` None), or the frequency of one value.
+
+    `standard_error` is None for noise without one. The true number of the n records lies within
+    `margin` at the confidence that was asked for.
+    """
+
+    value: object
+    estimate: float
+    standard_error: float | None
+    margin: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate as JSON values."""
+        return {
+            "value": self.value if self.value is None else str(self.value),
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "margin": self.margin,
+        }
+
+
+def estimates(
+    values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
+) -> tuple[Estimate, ...]:
+    """Return what the published values of a column tell; there is at least one record."""
+    if isinstance(law, RandomizedResponse):
+        return _frequencies(values, column, law, confidence)
+    return (_mean(values, column, law, confidence),)
+
+
+def _mean(
+    values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
+) -> Estimate:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    step = column.measurement.step
+    noise = MeanLaw.of(law, step, len(values))
+    # 64-bit numbers are added up as 128-bit decimals, exactly.
+    wide = values if pa.types.is_decimal(values.type) else values.cast(pa.decimal128(38, 0))
+    mean = float(Fraction(pc.sum(wide).as_py()) / len(values)) - law.mean * float(step)
+    return Estimate(None, mean, finite(noise.standard_deviation), noise.margin(confidence))
+
+
+def _frequencies(
+    values: pa.ChunkedArray, column: RecordColumn, law: RandomizedResponse, confidence: float
+) -> tuple[Estimate, ...]:
+    import pyarrow.compute as pc
+
+    known = public_values(column)
+    places = pc.index_in(values, value_set=known).to_numpy()
+    counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=len(known))
+    noise = FrequencyLaw(law, len(values))
+    estimates = []
+    for value, count in zip(known.to_pylist(), counts.tolist(), strict=True):
+        estimate = noise.estimate(count)
+        margin = noise.margin(estimate, confidence)
+        estimates.append(Estimate(value, estimate, noise.standard_error(estimate), margin))
+    return tuple(estimates)

@@ -1,0 +1,178 @@
+"""What can be told before any row is read, and what was not looked at, is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import DeclarationError
+from dprelease.ledger.ledger import Ledger
+from dprelease.release.accounts import account_of
+from dprelease.schema.load import table_from_mapping
+
+RELEASE = """\
+title: Members
+tables: [people.yaml]
+budget: {epsilon: 1}
+queries:
+  q: {from: people, group_by: [%s], columns: {rows: {count: "*"}}}
+output: out
+"""
+SCHEMA = """\
+table: people
+owner: office
+source: %s
+columns:
+  member: {type: boolean}
+  adult: {type: boolean, expression: "age >= 18"}
+  other: {type: boolean}
+  age: {type: integer, lower: 0, upper: 99}
+"""
+
+
+def call(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, [str(word) for word in words])
+    return done.exit_code, done.stdout + done.stderr
+
+
+def write(folder: Path, source: str, key: str = "member", more: str = "") -> Path:
+    (folder / "people.yaml").write_text(SCHEMA % source)
+    (folder / "release.yaml").write_text(RELEASE % key + more)
+    return folder / "release.yaml"
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "told"),
+    [
+        ("people.csv", "member", ["people.member"]),
+        ("people.csv", "adult", []),
+        ("people.xlsx", "member", ["people.member"]),
+        ("{path: a.sqlite, table: t}", "member, other", ["people.member", "people.other"]),
+        ("people.parquet", "member", []),
+        ("people.jsonl", "member", []),
+        ("{frame: people}", "member", []),
+    ],
+)
+def test_check_names_truth_values_that_are_texts(
+    source: str, key: str, told: list[str], tmp_path: Path
+) -> None:
+    """Yes and No are none, and their rows have no cell: nothing but the declaration tells so."""
+    path = write(tmp_path, source, key)
+    code, out = call("check", path, "--json")
+    assert code == 0, out
+    assert json.loads(out)["truths_from_texts"] == told
+    assert ("such as Yes" in call("check", path)[1]) == bool(told)
+
+
+HEADERS: dict[str, tuple[str, str | None]] = {
+    "a semicolon": ("code;label\nF;Female\nM;Male\n", None),
+    "a tab": ("code\tlabel\nF\tFemale\n", "code"),
+    "a bar": ("code|label\nF|Female\n", "code"),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_key_file_that_has_no_commas(
+    case: str, is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines would be values as they stand, in silence; one column that is called so may be."""
+    from dprelease.schema.public_values import large_files
+
+    if is_large:
+        monkeypatch.setattr(large_files, "SMALL", 1, raising=False)
+    text, column = HEADERS[case]
+    (tmp_path / "k.csv").write_text(text)
+    told = {"file": "k.csv", **({} if column is None else {"column": column})}
+    columns = {"sex": {"type": "category", "values_from": told}}
+    with pytest.raises(DeclarationError, match=f"DP-SCHEMA-004[^$]*{case}"):
+        table_from_mapping({"table": "t", "columns": columns}, tmp_path)
+    header = text.split("\n")[0]
+    columns = {"sex": {"type": "category", "values_from": {"file": "k.csv", "column": header}}}
+    assert table_from_mapping({"table": "t", "columns": columns}, tmp_path).table.columns["sex"]
+
+
+def test_a_ledger_of_another_unit_says_what_to_do(tmp_path: Path) -> None:
+    path = write(tmp_path, "people.csv", more="ledger: ledger.sqlite\n")
+    account = account_of("office/people", "person", "add_remove", "7", "0", None)
+    Ledger(tmp_path / "ledger.sqlite").open_account(account)
+    (tmp_path / "people.csv").write_text("member,age\ntrue,3\n")
+    code, told = call("run", path)
+    assert code != 0
+    told = " ".join(told.split())
+    assert "DP-LEDGER-008" in told
+    assert "no `--unit` where each row is a unit" in told
+
+
+def test_verify_says_that_no_ledger_was_asked(tmp_path: Path) -> None:
+    """What a manifest says of its ledger is believed by nobody who was not told so."""
+    ledger = tmp_path / "ledger.sqlite"
+    for paid in (True, False):
+        folder = tmp_path / str(paid)
+        folder.mkdir()
+        path = write(folder, "people.csv", more="ledger: ../ledger.sqlite\n" if paid else "")
+        (folder / "people.csv").write_text("member,age\ntrue,3\n")
+        if paid:
+            Ledger(ledger).open_account(
+                account_of("office/people", None, "add_remove", "7", "0", None)
+            )
+        made = dprelease.read_release(path).run()
+        notes = dprelease.verify(made).notes
+        assert any("no ledger was given" in note for note in notes) == paid
+        if paid:
+            assert dprelease.verify(made, ledger=ledger).notes == []
+            assert "no ledger was given" in " ".join(call("verify", made)[1].split())
+
+
+def csv(folder: Path, names: list[str]) -> Path:
+    (folder / "t.csv").write_text(",".join(names) + "\n" + ",".join("1" * len(names)) + "\n")
+    return folder / "t.csv"
+
+
+def parquet(folder: Path, names: list[str]) -> Path:
+    table = pa.Table.from_arrays([pa.array([1]) for _ in names], names=names)
+    pq.write_table(table, folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def excel(folder: Path, names: list[str]) -> Path:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(names)
+    book.active.append([1] * len(names))
+    book.save(folder / "t.xlsx")
+    return folder / "t.xlsx"
+
+
+def json_lines(folder: Path, names: list[str]) -> Path:
+    (folder / "t.jsonl").write_text(json.dumps(dict.fromkeys(names, 1)) + "\n")
+    return folder / "t.jsonl"
+
+
+@pytest.mark.parametrize("into", [csv, parquet, excel, json_lines])
+@pytest.mark.parametrize(
+    "names", [["id", "age", "age"], ["Age", "id", "age"], ["id", "age"]], ids=str
+)
+def test_init_does_not_sketch_what_no_run_can_read(
+    into: object, names: list[str], tmp_path: Path
+) -> None:
+    """Two columns of one name, or of one but for its case: told before anybody fills anything in."""
+    assert callable(into)
+    path = into(tmp_path, names)
+    code, told = call("init", path, "--output", tmp_path / "t.yaml")
+    twice = names[1:] == ["age", "age"] and into is not json_lines
+    if names == ["id", "age"] or (not twice and names[0] == "id"):
+        assert code == 0, told
+        return
+    assert code != 0
+    assert re.search("DP-DATA-0(03|10)", told)
+    assert not (tmp_path / "t.yaml").exists()

@@ -1,0 +1,96 @@
+"""Sentences about one thing and about many: each is English for the number that stands in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Formatter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import dprelease
+from dprelease.errors.printable import counted
+from dprelease.report.accuracy.quality import Counted, Emptied
+from dprelease.report.accuracy.quality_part import _emptied
+from dprelease.report.spoken import words_in
+from dprelease.report.words.en import SENTENCES
+
+NUMBERS = ("number", "cells", "pairs")
+"""Places of sentences in which a number of things stands that may be 1."""
+
+FIXED = {"quality.margin.rows", "quality.totals.of", "page.more", "label.cost.part"}
+"""Sentences in which it never is, or of no thing that is named."""
+
+ALWAYS_MANY = re.compile(
+    r"\b1 (?:more )?(?!of\b|in\b|as\b|below\b|above\b)[a-z]+s\b|\b1 [a-z ]*\bare\b"
+)
+SOURCES = sorted(Path(dprelease.__file__).parent.rglob("*.py"))
+COUNTED = re.compile(r"\{len\([^{}]*\)(?::,)?\} (?:more )?[a-z]+s\b")
+KNOWN = {
+    "said.py": "a text that is too long has many letters",
+    "plan.py": "a family of one table has its own words",
+    "releases.py": "a text that is cut off is long",
+    "files_shown.py": "few files are named",
+    "true_records.py": "it is for who develops it",
+}
+"""Files in which a number that is always large stands before a noun, and why it is."""
+
+
+def places(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name}
+
+
+@pytest.mark.parametrize("name", [n for n, s in SENTENCES.items() if places(s) & {*NUMBERS}])
+def test_a_sentence_about_one_thing(name: str) -> None:
+    """It is said as one: by its own sentence, or by one without a noun that is counted."""
+    if name in FIXED:
+        return
+    one = SENTENCES.get(f"{name}.one", SENTENCES[name])
+    says = {place: "1" if place in NUMBERS else "x" for place in places(one)}
+    assert not ALWAYS_MANY.search(one.format(**says)), one
+    assert places(one) <= places(SENTENCES[name.removesuffix(".one")])
+
+
+def test_messages_count_by_the_one_helper() -> None:
+    found = {path.name for path in SOURCES if COUNTED.search(path.read_text(encoding="utf-8"))}
+    assert found == {*KNOWN}
+    assert [counted(n, "file") for n in (0, 1, 2, 1000)] == [
+        "0 files",
+        "1 file",
+        "2 files",
+        "1,000 files",
+    ]
+    assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
+
+
+def column(why: Emptied | None, empty: int) -> Any:
+    return SimpleNamespace(emptied=why, counted=Counted(cells=9, empty=empty))
+
+
+@pytest.mark.parametrize("empty", [1, 2])
+@pytest.mark.parametrize("why", [None, *Emptied])
+def test_why_cells_are_empty(why: Emptied | None, empty: int) -> None:
+    """A limit that was declared, or nothing to divide by: each column by what was asked of it."""
+    said = " ".join(_emptied(words_in("en"), [column(why, empty), column(None, 7)]))
+    assert ("declared least" in said) == (why in (Emptied.SMALL, Emptied.EITHER))
+    assert ("nothing to divide by" in said) == (why in (Emptied.DIVIDED, Emptied.EITHER))
+    assert said.startswith(f"{empty} cell{'s were' if empty > 1 else ' was'}" if why else "")
+
+
+def test_means_and_limits_have_reasons_of_their_own() -> None:
+    from dprelease.query.forms.single_part import MEASURED
+
+    kinds = {
+        (None, True): None,
+        (5, True): Emptied.SMALL,
+        (None, False): Emptied.DIVIDED,
+        (5, False): Emptied.EITHER,
+    }
+    for (least, on_lattice), why in kinds.items():
+        asked: Any = SimpleNamespace(
+            post=SimpleNamespace(suppress_below=least), form=SimpleNamespace(on_lattice=on_lattice)
+        )
+        assert Emptied.of(asked) is why
+    assert MEASURED.on_lattice

@@ -1,0 +1,85 @@
+"""Every command that takes a folder, over every kind of folder: done, or told what the folder is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import cli
+from dprelease.rehearsal.run import rehearse
+from dprelease.release.party import as_party
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from dprelease.verification.sealed import FORMS, HELD
+from tests.release import test_federated, test_local
+from tests.release.build import write
+from tests.replay import Keyed
+
+KINDS = ("tables", "rehearsal", "records", "messages")
+WORDS = {
+    "tables": "a release of tables",
+    "rehearsal": "a rehearsal, which is no release",
+    "records": "a release of single records",
+    "messages": "one party's messages",
+}
+COMMANDS: dict[str, tuple[list[str], set[str]]] = {
+    # by name: its arguments, with {folder} and {new}, and the kinds that it can serve
+    "verify": (["verify", "{folder}"], {"tables", "records", "messages"}),
+    "report": (["report", "{folder}", "--output", "{new}.html"], {*KINDS}),
+    "export": (["export", "{folder}", "--to", "csv", "--output", "{new}"], {"tables"}),
+    "estimate": (["estimate", "{folder}", "city"], {"records"}),
+    "areas": (["areas", "{folder}", "{areas}"], set()),
+}
+OWN = {("verify", "rehearsal"): "DP-VERIFY-019", ("areas", "tables"): "DP-AREA-004"}
+
+
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    def made(kind: str) -> Path:
+        folder = tmp_path_factory.mktemp(kind)
+        match kind:
+            case "records":
+                return test_local.publish(folder)
+            case "messages":
+                release = test_federated.write(folder, 1)
+                return run(as_party(read_declaration(release), 1), bits=Keyed(kind))
+            case "rehearsal":
+                return rehearse(
+                    read_declaration(write(folder)), rows={"people": 50}, bits=Keyed(kind)
+                )
+        return run(read_declaration(write(folder)), bits=Keyed(kind))
+
+    return cache(made)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_of_another_kind_is_told_as_what_it_is(
+    command: str, kind: str, folder_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """No advice that leads nowhere: neither another version of the tool, nor a key to leave out."""
+    words, served = COMMANDS[command]
+    areas = tmp_path / "areas.csv"
+    areas.write_text("leaf,area\na,A\n")
+    says = {"folder": folder_of(kind), "new": tmp_path / "new", "areas": areas}
+    done = CliRunner().invoke(cli.app, [word.format(**says) for word in words])
+    told = done.stdout + done.stderr
+    if kind in served:
+        assert done.exit_code == 0, told
+        return
+    assert done.exit_code != 0
+    code = OWN.get((command, kind), "DP-VERIFY-024")
+    assert code in told
+    assert "formats" not in told
+    assert "with the version" not in told
+    if code == "DP-VERIFY-024":
+        assert f"The folder holds {WORDS[kind]}" in told
+
+
+def test_every_kind_has_words() -> None:
+    assert HELD.keys() == FORMS.keys()
+    assert {*HELD.values()} == {*WORDS.values()}
