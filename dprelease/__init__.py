@@ -14,6 +14,7 @@ from dprelease.version import __version__
 
 if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
+    from dprelease.accessor.labelled_answers import labelled
     from dprelease.accessor.session import Session
     from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.rehearsal.rehearse import rehearse
@@ -36,6 +37,7 @@ __all__ = [
     "dp",
     "errors",
     "federated_sum",
+    "labelled",
     "local_estimate",
     "mechanisms",
     "read_release",
@@ -54,6 +56,7 @@ _HOMES = {
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",
     "federated_sum": "dprelease.verification.total",
+    "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",
     "read_release": "dprelease.release.api",
     "rehearse": "dprelease.rehearsal.rehearse",

@@ -28,6 +28,7 @@ from dprelease.postprocess.consistent.outputs import ESTIMATES, RECORDS
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
 from dprelease.release import execute
+from dprelease.release.answer_labels import labels_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import ReleaseSpec
@@ -139,7 +140,10 @@ def answer_tables(
     drawn = execute.answers(family, plan.columns, session.engine(token), charged)
     keys = {key.column for table in family.tables for key in table.query.key_columns}
     frames = {name: _shown(name, to_pandas(table), keys) for name, table in drawn.items()}
-    return Tables(frames, {ATTRIBUTE: _attributes(plan)})
+    told = {ATTRIBUTE: _attributes(plan)}
+    for frame in frames.values():
+        frame.attrs |= told
+    return Tables(frames, told)
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:
@@ -151,10 +155,12 @@ def _attributes(plan: Plan) -> dict[str, Any]:
         ).values()
         margins[column.measurement.name] = float(column.margin())
         mechanisms[column.measurement.name] = column.mechanism.name
+    labels = labels_of({c.query.name: c.query for c in plan.columns}.values())
     return {
         "guarantee": plan.guarantee.to_json(),
         "tables": by_table,
         "bounded_rows": plan.bounded_rows(),
+        **({"labels": labels} if labels else {}),
     }
 
 

@@ -198,7 +198,7 @@ class Teller:
         """Return the values of a key in order, with the labels of those that have one."""
         labels = {
             _code(key, text): said.texts(self.languages)
-            for text, said in _value_labels(declared).items()
+            for text, said in value_labels(declared).items()
         }
         return CodeList(cast("Sequence[Code]", key.values), labels)
 
@@ -209,7 +209,7 @@ class Teller:
         return self.texts(declared.label)
 
 
-def _value_labels(column: Column) -> Mapping[str, Said]:
+def value_labels(column: Column) -> Mapping[str, Said]:
     """Return the labels of a column's values, by their texts."""
     match column:
         case CategoryColumn():

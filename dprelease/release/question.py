@@ -17,6 +17,7 @@ from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.select import NOISED, Selected, select
+from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer, answering
 from dprelease.release.key import signed_by
 from dprelease.release.runs.pipeline import run
@@ -137,7 +138,8 @@ def _in_the_statement() -> Iterator[None]:
 
 
 def attributes(plan: Plan) -> dict[str, Any]:
-    """Return guarantee, margins of error, mechanisms and which rows count, as JSON values."""
+    """Return guarantee, margins, mechanisms, labels and which rows count, as JSON values."""
+    labels = labels_of({c.query.name: c.query for c in plan.columns}.values())
     return {
         "guarantee": plan.guarantee.to_json(),
         "margins_95": {
@@ -150,6 +152,7 @@ def attributes(plan: Plan) -> dict[str, Any]:
         },
         "mechanisms": {c.measurement.name: c.mechanism.name for c in plan.columns},
         "bounded_rows": plan.bounded_rows(),
+        **({"labels": labels} if labels else {}),
     }
 
 

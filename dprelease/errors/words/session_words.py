@@ -89,6 +89,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The answer would have two columns of the name '{name}'.",
         fix='name them apart, as in agg(pay=("income", "mean"), total=("income", "sum")).',
     ),
+    "DP-SESSION-018": Template(
+        cause="No label of the answer is in the language '{language}'; there are {known}.",
+        fix="name one of them, or declare labels in that language in the table's schema.",
+    ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",

@@ -1,0 +1,134 @@
+"""Answers for readers: declared labels in place of names and codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dprelease.accessor.answer import ATTRIBUTE
+from dprelease.errors import SessionError, UsageError
+from dprelease.schema.said import EVERY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Shown = TypeVar("Shown", pd.DataFrame, pd.Series)
+else:
+    Shown = TypeVar("Shown")
+
+Texts = Mapping[str, str]
+OWN = "dprelease"
+"""Key of what `dprelease.sql` tells in the attributes of its answer."""
+
+
+def labelled(answer: Shown, language: str | None = None) -> Shown:
+    """Return an answer with the labels that its schema declares, in place of names and codes.
+
+    Columns, levels of an index, and values of keys get theirs; whatever has none stays as it is.
+    Numbers are those of the answer, which is not changed. What it is about is in its attributes, so
+    it can be sorted, filtered and indexed before (pandas forgets attributes where it pivots).
+
+    Parameters
+    ----------
+    answer
+        What a question of `df.dp`, or `dprelease.sql`, has answered; a frame or a Series.
+    language
+        One of those in which labels are declared; by default the first one.
+
+    Raises
+    ------
+    UsageError
+        DP-SESSION-016 for what is no answer.
+    SessionError
+        DP-SESSION-018 for a language that no label is in.
+    """
+    attrs = getattr(answer, "attrs", None)
+    told = attrs.get(ATTRIBUTE, attrs.get(OWN)) if isinstance(attrs, dict) else None
+    if not isinstance(told, Mapping):
+        kind, wanted = type(answer).__name__, "what a question has answered"
+        raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
+    labels: Mapping[str, Mapping[str, Any]] = told.get("labels", {})
+    _refuse_unknown(labels, language)
+    shown: Any = answer.copy()
+    shown.index = _levels(shown.index, labels, language)
+    if getattr(shown, "ndim", 1) == 1:
+        shown.name = _name(shown.name, labels, language)
+    else:
+        for place, name in enumerate(shown.columns):
+            values = _values(labels, name, language)
+            if values:
+                shown.isetitem(place, _mapped(shown.iloc[:, place], values))
+        shown.columns = _renamed(shown.columns, labels, language)
+    shown.attrs = dict(attrs or {})
+    result: Shown = shown
+    return result
+
+
+def _refuse_unknown(labels: Mapping[str, Mapping[str, Any]], language: str | None) -> None:
+    known: dict[str, None] = {}
+    for told in labels.values():
+        for texts in (told.get("label", {}), *told.get("values", {}).values()):
+            known |= dict.fromkeys(texts)
+    if language is not None and language not in known and EVERY not in known:
+        listed = ", ".join(tag for tag in known if tag) or "none"
+        raise SessionError("DP-SESSION-018", language=language, known=listed)
+
+
+def _text(texts: Texts, language: str | None) -> str | None:
+    for tag in (language, EVERY):
+        if tag is not None and tag in texts:
+            return texts[tag]
+    return next(iter(texts.values()), None)
+
+
+def _name(name: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+    texts = labels.get(name, {}).get("label", {}) if isinstance(name, str) else {}
+    return _text(texts, language) or name
+
+
+def _values(
+    labels: Mapping[str, Mapping[str, Any]], name: Any, language: str | None
+) -> dict[str, str]:
+    """Return the labels of a key's values; none where two of them would be one."""
+    texts = labels.get(name, {}).get("values", {}) if isinstance(name, str) else {}
+    found = {value: _text(said, language) or value for value, said in texts.items()}
+    return found if len(set(found.values())) == len(found) else {}
+
+
+def _mapped(values: Any, labels: Mapping[str, str]) -> Any:
+    """Return values of a key, each with its label if it has one."""
+    return values.map(lambda value: labels.get(_written(value), value))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _renamed(columns: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+    """Return the names of columns; of a crossed key, or of several levels, each part by itself."""
+
+    def part(one: Any) -> Any:
+        return _name(one, labels, language)
+
+    crossed = columns
+    if columns.nlevels > 1 or columns.name is not None:
+        crossed = _levels(columns, labels, language)
+    several = crossed.nlevels > 1
+    names = crossed.map(lambda one: tuple(map(part, one)) if several else part(one))
+    return names.set_names([part(name) for name in columns.names])
+
+
+def _levels(index: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+    """Return an index with labels: of its levels, and of the values that stand in them."""
+    names = [_name(name, labels, language) for name in index.names]
+    if index.nlevels == 1:
+        values = _values(labels, index.name, language)
+        return (_mapped(index, values) if values else index).rename(names[0])
+    levels = [
+        _mapped(level, values) if (values := _values(labels, name, language)) else level
+        for name, level in zip(index.names, index.levels, strict=True)
+    ]
+    return index.set_levels(levels).rename(names)

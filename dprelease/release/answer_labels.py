@@ -1,0 +1,50 @@
+"""What is declared of the columns of an answer in words, as plain values that go with a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dprelease.documents.told_columns import value_labels
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import Column, CutColumn
+from dprelease.schema.said import Said
+
+Labels = dict[str, dict[str, Any]]
+"""By declared column: its `label` and those of its `values`, each text by its language; `""` is
+every language."""
+
+
+def labels_of(queries: Iterable[Query]) -> Labels:
+    """Return the labels of all columns that queries group by or measure; only declared ones."""
+    found: Labels = {}
+    for query in queries:
+        for name in _named(query):
+            declared = query.table.columns.get(name)
+            if declared is None:
+                continue
+            values, label = value_labels(declared), _label(declared, query)
+            told: dict[str, Any] = {}
+            if label is not None:
+                told["label"] = dict(label.by_language)
+            if values:
+                told["values"] = {value: dict(said.by_language) for value, said in values.items()}
+            if told:
+                found[name] = told
+    return found
+
+
+def _label(declared: Column, query: Query) -> Said | None:
+    """Return the label of a column; that of the number which it cuts, if it has none itself."""
+    if declared.label is None and isinstance(declared, CutColumn):
+        return query.table.columns[declared.cut].label
+    return declared.label
+
+
+def _named(query: Query) -> Iterator[str]:
+    """Yield the declared columns that an answer is about."""
+    yield from (key.column for key in query.key_columns)
+    for measurement in query.measurements:
+        column = measurement.aggregate.column
+        if column is not None:
+            yield column
