@@ -824,7 +824,7 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         """
 people.yaml:2  source
 DP-SCHEMA-011  The format of the source can't be told: the ending of the path says nothing.
-  Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel}.
+  Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | postgres}.
 """,
     ),
     (

@@ -79,6 +79,7 @@ def quality_part(
 ) -> Quality:
     """Return what is said of quality."""
     found, left = disagreements
+    lifted = _lifted(told, columns)
     return Quality(
         tables=_tables(told, columns),
         notes=_notes(told, columns),
@@ -87,8 +88,8 @@ def quality_part(
         impossible=_impossible(told, columns),
         totals=_totals(told, found, left),
         disagreeing=_disagreeing(told, found),
-        bias=_bias(told, columns),
-        lifted=_lifted(told, columns),
+        bias=_bias(told, columns, is_told=bool(lifted)),
+        lifted=lifted,
         simulated=[told.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")],
         compared=None if simulated is None else _compared(told, columns, simulated),
         simulated_pictures=[]
@@ -324,7 +325,8 @@ def _changed_by_clipping(told: Told, columns: Sequence[ColumnQuality]) -> list[C
     return found
 
 
-def _bias(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
+def _bias(told: Told, columns: Sequence[ColumnQuality], *, is_told: bool) -> list[Markup]:
+    """Return which columns are lifted; `is_told`: whether a table below says by how much."""
     said = []
     clipped = _changed_by_clipping(told, columns)
     if clipped:
@@ -334,7 +336,8 @@ def _bias(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
         if len(unique) > 6:
             more = told.words.say("page.more", number=told.words.number(len(unique) - 6))
             shown = Markup("{} {}").format(shown, more)
-        said.append(told.words.say("quality.bias.lead", columns=shown))
+        name = "quality.bias.lead" if is_told else "quality.bias.unknown"
+        said.append(told.words.say(name, columns=shown))
     if any(one.table.name.startswith("tables/") for one in columns):
         said.append(told.words.say("quality.bias.whole"))
     return said or [told.words.say("quality.bias.none")]

@@ -359,6 +359,9 @@ SENTENCES: dict[str, str] = {
         "Numbers below 0 are published as 0 in {columns}. That lifts small numbers on average, by "
         "so much:"
     ),
+    "quality.bias.unknown": (
+        "Numbers below 0 are published as 0 in {columns}. That lifts small numbers on average."
+    ),
     "quality.bias.true": "A true value of",
     "quality.bias.mean": "is published too high by",
     "quality.bias.none": "No column is lifted or lowered by what was done after the noise.",
