@@ -19,7 +19,7 @@ from dprelease.accessor.pricing import (
 from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
 from dprelease.errors import Place, QueryError, RunState, SessionError
-from dprelease.errors.printable import counted
+from dprelease.errors.printable import amount
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.families.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan
@@ -100,10 +100,11 @@ class Tables(Mapping[str, "pd.DataFrame"]):
 
     def __repr__(self) -> str:
         rows = "\n".join(
-            f"  {name!r}: {counted(len(frame), 'row')} of {', '.join(map(str, frame.columns))}"
+            f"  {name!r}: {amount(len(frame), 'row', 'rows')} of "
+            f"{', '.join(map(str, frame.columns))}"
             for name, frame in self._frames.items()
         )
-        return f"<{counted(len(self), 'table')}\n{rows}\n>"
+        return f"<{amount(len(self), 'table', 'tables')}\n{rows}\n>"
 
 
 def _short(name: str) -> str:

@@ -36,11 +36,6 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() and not _BLANK.match(c) else _escaped(c) for c in text)
 
 
-def counted(number: int, thing: str, things: str = "") -> str:
-    """Return how many things there are, in words: 1 file, 2 files."""
-    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
-
-
 def _escaped(character: str) -> str:
     return json.dumps(character)[1:-1]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
-from dprelease.errors.printable import counted
+from dprelease.errors.printable import amount
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, price
 from dprelease.ledger.ledger import Ledger, events_of
@@ -203,8 +203,8 @@ def check_prices(path: Path) -> list[str]:
                 problem = f"more is charged to {name} than it has"
                 raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     return [
-        f"{counted(len(entries), 'entry follows', 'entries follow')} from each other",
-        counted(len(charges), "charge covers what its events", "charges cover what their events")
+        f"{amount(len(entries), 'entry follows', 'entries follow')} from each other",
+        amount(len(charges), "charge covers what its events", "charges cover what their events")
         + " cost",
-        counted(len(state.accounts), "budget is kept", "budgets are kept"),
+        amount(len(state.accounts), "budget is kept", "budgets are kept"),
     ]

@@ -45,7 +45,7 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     ------
     VerificationError
         DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for a format
-        that nobody knows, 024 for one that is not expected. Nothing else is raised, whatever is in
+        that nobody knows, 025 for one that is not expected. Nothing else is raised, whatever is in
         the folder.
     """
     raw = _raw(folder / manifest.NAME)
@@ -61,7 +61,7 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     format_, known = record.get("format"), forms or tuple(FORMS)
     if isinstance(format_, str) and format_ in FORMS and format_ not in known:
         wanted = " or ".join(HELD[one] for one in known)
-        raise _refused("DP-VERIFY-024", found=HELD[format_], wanted=wanted)
+        raise _refused("DP-VERIFY-025", found=HELD[format_], wanted=wanted)
     if not isinstance(format_, str) or format_ not in known:
         raise _refused("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
     name, form = FORMS[format_]

@@ -11,7 +11,7 @@ from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.errors import LedgerError, VerificationError
-from dprelease.errors.printable import counted
+from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
 from dprelease.verification.report import Report
@@ -107,7 +107,7 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
     for name in sorted(there.keys() - ours):
         report.found("DP-VERIFY-005", name=name)
     report.checked.append(
-        counted(len(expected), "file has its", "files have their")
+        amount(len(expected), "file has its", "files have their")
         + " SHA-256, and there is no other"
     )
 

@@ -272,7 +272,7 @@ def test_every_reader_of_releases_asks_for_its_format(everything: Path) -> None:
         if form != "dprelease-rehearsal/1":
             with pytest.raises(DpReleaseError) as caught:
                 read_sealed(everything, form)
-            assert caught.value.code == "DP-VERIFY-024"
+            assert caught.value.code == "DP-VERIFY-025"
 
 
 def test_a_release_is_no_rehearsal(tmp_path: Path) -> None:

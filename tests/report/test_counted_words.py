@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dprelease
-from dprelease.errors.printable import counted
+from dprelease.errors.printable import amount
 from dprelease.report.accuracy.quality import Counted, Emptied
 from dprelease.report.accuracy.quality_part import _emptied
 from dprelease.report.spoken import words_in
@@ -32,6 +32,7 @@ KNOWN = {
     "said.py": "a text that is too long has many letters",
     "plan.py": "a family of one table has its own words",
     "releases.py": "a text that is cut off is long",
+    "certificate_shown.py": "a release has many noised numbers, or they are listed",
     "files_shown.py": "few files are named",
     "true_records.py": "it is for who develops it",
 }
@@ -56,13 +57,13 @@ def test_a_sentence_about_one_thing(name: str) -> None:
 def test_messages_count_by_the_one_helper() -> None:
     found = {path.name for path in SOURCES if COUNTED.search(path.read_text(encoding="utf-8"))}
     assert found == {*KNOWN}
-    assert [counted(n, "file") for n in (0, 1, 2, 1000)] == [
+    assert [amount(n, "file", "files") for n in (0, 1, 2, 1000)] == [
         "0 files",
         "1 file",
         "2 files",
         "1,000 files",
     ]
-    assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
+    assert [amount(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
 
 
 def column(why: Emptied | None, empty: int) -> Any:

@@ -72,11 +72,11 @@ def test_a_folder_of_another_kind_is_told_as_what_it_is(
         assert done.exit_code == 0, told
         return
     assert done.exit_code != 0
-    code = OWN.get((command, kind), "DP-VERIFY-024")
+    code = OWN.get((command, kind), "DP-VERIFY-025")
     assert code in told
     assert "formats" not in told
     assert "with the version" not in told
-    if code == "DP-VERIFY-024":
+    if code == "DP-VERIFY-025":
         assert f"The folder holds {WORDS[kind]}" in told
 
 

@@ -51,7 +51,7 @@ def export(
     Raises
     ------
     VerificationError, Findings
-        If the folder is not what its manifest says; DP-VERIFY-024 if it is no release of tables.
+        If the folder is not what its manifest says; DP-VERIFY-025 if it is no release of tables.
     DeclarationError, Findings
         DP-EXPORT-002, 003 or 005 if a format can't be had of it.
     OutputError

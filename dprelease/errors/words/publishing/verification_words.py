@@ -99,7 +99,7 @@ TEMPLATES: dict[str, Template] = {
         cause="What the manifest says of formats is not what was declared: {problem}.",
         fix="do not rely on this release.",
     ),
-    "DP-VERIFY-024": Template(
+    "DP-VERIFY-025": Template(
         cause="The folder holds {found}; what was asked for needs {wanted}.",
         fix="name the folder of another release, or ask for what this one can give: `dprelease "
         "verify` tells what it is.",
