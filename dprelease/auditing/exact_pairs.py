@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,3 +85,102 @@ def _over(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
 def _units(query: Query, units: Mapping[str, int]) -> Integers:
     (key,) = query.keys.keys
     return np.array([units.get(str(name), 0) for name in key.values], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a stack found of one measurement: entries of cells that hold something.
+
+    `pair`, `cell`, `candidate`, `value`: as long as there are entries. `candidate` is 0 for vectors;
+    of choices `value` is how often a candidate occurs.
+    """
+
+    pair: Integers
+    cell: Integers
+    candidate: Integers
+    value: Integers
+
+
+Codes = dict[tuple[str, tuple[str, ...]], int]
+"""Numbers of keys that are not public, by query and values: the same for both sides of a stack."""
+
+
+def found_in_stack(
+    stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes
+) -> dict[tuple[str, str], Found]:
+    """Return what every measurement of stacked queries finds, by names; raises as `engines`."""
+    found: dict[tuple[str, str], Found] = {}
+    with stage.engines(queries, tables) as engines:
+        for query in queries:
+            engine = engines[query.name]
+            if query.private is None:
+                exact, place = engine.run(query), _public_places(query)
+            else:
+                units = _of(engine, query)
+                query = replace(query, keys=query.private.among(units))
+                exact, place = engine.run(query), _private_places(query, codes)
+                found[query.name, PRIVATE_KEYS] = _placed(_units(query, units), place)
+            for measurement in query.measurements:
+                name = (query.name, measurement.name)
+                if measurement.is_choice:
+                    found[name] = _profile_placed(exact.profile(measurement.name), place)
+                elif measurement.is_vector and measurement.name != PRIVATE_KEYS:
+                    found[name] = _placed(exact.vector(measurement.name), place)
+    return found
+
+
+Place = Callable[[Integers], tuple[Integers, Integers]]
+"""From places in a vector to numbers of pairs and of cells."""
+
+
+def _public_places(query: Query) -> Place:
+    cells = query.keys.size // query.keys.keys[0].size
+    return lambda at: (at // cells, at % cells)
+
+
+def _private_places(query: Query, codes: Codes) -> Place:
+    pairs, cells = list[int](), list[int]()
+    assert query.private is not None
+    for name in query.keys.keys[0].values:
+        pair, *rest = query.private.values(str(name))
+        pairs.append(int(pair))
+        cells.append(codes.setdefault((query.name, tuple(rest)), len(codes)))
+    numbers = np.array([pairs, cells], dtype=np.int64).reshape(2, len(pairs))
+    return lambda at: (numbers[0][at], numbers[1][at])
+
+
+def _placed(vector: Integers, place: Place) -> Found:
+    at = np.flatnonzero(vector)
+    pair, cell = place(at)
+    return Found(pair, cell, np.zeros_like(at), vector[at])
+
+
+def _profile_placed(profile: Profile | DenseProfile, place: Place) -> Found:
+    profile = profile.pairs() if isinstance(profile, DenseProfile) else profile
+    at = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
+    pair, cell = place(at)
+    return Found(pair, cell, profile.values, profile.counts)
+
+
+def found_of_pair(
+    stage: Stage, pair: Pair, queries: Sequence[Query]
+) -> tuple[dict[tuple[str, str], Found], dict[tuple[str, str], Found]]:
+    """Return what every measurement finds on either side of one pair; raises as `exact_sides`."""
+    one, other = exact_sides(stage, pair, queries)
+    return _found_of_side(one), _found_of_side(other)
+
+
+def _found_of_side(side: Side) -> dict[tuple[str, str], Found]:
+    found: dict[tuple[str, str], Found] = {}
+
+    def place(at: Integers) -> tuple[Integers, Integers]:
+        return np.zeros_like(at), at
+
+    for query in side.queries.values():
+        for measurement in query.measurements:
+            name = (query.name, measurement.name)
+            if measurement.is_choice:
+                found[name] = _profile_placed(side.profile(*name), place)
+            else:
+                found[name] = _placed(side.vector(*name), place)
+    return found

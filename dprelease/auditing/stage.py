@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from dprelease.planning.local_plan import LocalPlan
     from dprelease.query.records import Records
 
+OWNER = "audit"
+"""Of invented tables whose declaration names none."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -126,7 +129,9 @@ class Stage:
 
 
 def _without_sources(declaration: Declaration) -> dict[str, Declared]:
-    return {
-        name: replace(declared, table=declared.table.model_copy(update={"source": None}))
-        for name, declared in declaration.tables.items()
-    }
+    """Return tables that have no source, and an owner, as a ledger asks for."""
+    bare = {}
+    for name, declared in declaration.tables.items():
+        changed = {"source": None, "owner": declared.table.owner or OWNER}
+        bare[name] = replace(declared, table=declared.table.model_copy(update=changed))
+    return bare

@@ -1,0 +1,139 @@
+"""The outcome of an audit: what was compared with what was claimed, and how near it came.
+
+It holds no value of any table, not even of those that were made for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dprelease.documents.encoding import digest_of, pieces
+from dprelease.documents.schema_part import Part
+from dprelease.schema.load import Declaration
+from dprelease.version import __version__
+
+FORMAT = "dprelease-audit/1"
+NAME = "audit.json"
+"""Of the outcome, in the folder of an audit and in that of a release that names one."""
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Compared(Part):
+    """One measurement: the most that neighbours moved it by, in parts of what is claimed.
+
+    `ratio`: of the largest shift, the L1 or the L2 norm or the number of parts of a change, whichever
+    came nearest to its claim. `worst`: what the unit was like of the pair that did, in words.
+    """
+
+    query: str
+    column: str
+    claimed: str
+    pairs: int
+    ratio: float
+    worst: str
+    holds: bool
+
+
+class Twins(Part):
+    """Whole runs on neighbours with the same bits; `silent` ones have to be equal to the byte."""
+
+    runs: int
+    silent: int
+    files: int
+    compared: list[str]
+    excepted: list[str]
+    holds: bool
+
+
+class Canaries(Part):
+    """Values that stand nowhere else, planted in columns, and where they were looked for."""
+
+    columns: int
+    searched: int
+    failures: int
+    holds: bool
+
+
+class Bounded(Part):
+    """A lower bound of epsilon of one measurement from many draws, at a delta.
+
+    `claimed`: the epsilon that the plan claims of it at `delta`. `statistic`: what told the two
+    tables apart best. Both names are empty for the release as a whole.
+    """
+
+    query: str
+    column: str
+    mechanism: str
+    draws: int
+    claimed: float
+    delta: float
+    bound: float
+    statistic: str
+    holds: bool
+
+
+class Found(Part):
+    """What did not hold: which measurement or file, what was claimed, what was seen."""
+
+    check: Literal["sensitivity", "twins", "canaries", "black box"]
+    query: str
+    column: str
+    claimed: str
+    seen: str
+    pair: str
+
+
+class Audit(Part):
+    """The outcome of an audit."""
+
+    format: Literal["dprelease-audit/1"]
+    version: str
+    title: str
+    declaration: Digest
+    engine: str
+    queries: list[str]
+    """Those that were audited; all of the release where `whole`."""
+    whole: bool
+    complete: bool
+    """Whether nothing was left out for want of time."""
+    holds: bool
+    sensitivities: list[Compared]
+    twins: Twins | None
+    canaries: Canaries | None
+    black_box: list[Bounded] | None
+    findings: list[Found]
+    digest: Digest
+
+
+def digest_of_declaration(declaration: Declaration) -> str:
+    """Return the SHA-256 of all that was declared: every text, every kept file, every variable."""
+    kept = {name: file.sha256 for name, (file, _) in declaration.kept.items()}
+    told: dict[str, Any] = {
+        "release": declaration.document.path.name,
+        "texts": declaration.texts,
+        "variables": declaration.variables,
+        "files": kept,
+    }
+    return digest_of(told)
+
+
+def sealed(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
+    """Return the outcome with what it is of, and with its digest."""
+    record = {
+        "format": FORMAT,
+        "version": __version__,
+        "title": declaration.spec.title,
+        "declaration": digest_of_declaration(declaration),
+        **told,
+    }
+    return Audit.model_validate({**record, "digest": digest_of(record)})
+
+
+def rendered(audit: Audit) -> bytes:
+    """Return the one encoding of an outcome."""
+    return b"".join(pieces(json.loads(audit.model_dump_json())))
