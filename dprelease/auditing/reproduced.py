@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
     OutputError
         DP-AUDIT-002 if the folder is there, DP-OUTPUT-002 if the system refuses.
     """
-    if folder.exists():
-        raise OutputError("DP-AUDIT-002", name=folder.name)
+    refuse_folder(folder)
     try:
         folder.mkdir(parents=True)
         (folder / NAME).write_bytes(rendered(outcome.audit))
@@ -59,6 +59,12 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
         reason = problem.strerror or type(problem).__name__
         raise OutputError("DP-OUTPUT-002", name=folder.name, reason=reason) from None
     return folder / NAME
+
+
+def refuse_folder(folder: Path) -> None:
+    """Raise DP-AUDIT-002 for a folder that is there already."""
+    if os.path.lexists(folder):
+        raise OutputError("DP-AUDIT-002", name=folder.name)
 
 
 def _write_pair(outcome: Outcome, pair: Pair, place: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 Row = Mapping[str, object]
 """Values of a table's stored columns, by name; what is not there is missing."""
@@ -11,7 +12,7 @@ Row = Mapping[str, object]
 Rows = Mapping[str, Sequence[Row]]
 """Rows of one unit, by table."""
 
-NOBODY: Rows = {}
+NOBODY: Rows = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,6 @@ class Situation:
 
     words: str
     one: Rows
-    other: Rows = NOBODY
+    other: Rows = field(default_factory=lambda: NOBODY)
     crowd: tuple[Rows, ...] = ()
     spelled: tuple[str, ...] = ("{}",)

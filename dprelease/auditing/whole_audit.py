@@ -25,7 +25,7 @@ from dprelease.documents.audit_record import (
     digest_of_declaration,
     sealed,
 )
-from dprelease.errors import QueryError
+from dprelease.errors import DpReleaseError, QueryError, VerificationError
 from dprelease.schema.load import Declaration
 from dprelease.schema.nearest import nearest
 
@@ -43,6 +43,21 @@ class Outcome:
     audit: Audit
     declaration: Declaration
     pairs: list[tuple[Found, Pair]] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[DpReleaseError]:
+        """Return what did not hold as findings of a verification."""
+        return [
+            VerificationError(
+                "DP-AUDIT-006",
+                check=found.check,
+                what=".".join(filter(None, (found.query, found.column))) or "the release",
+                claimed=found.claimed,
+                seen=found.seen,
+                pair=f", for {found.pair}" if found.pair else "",
+            )
+            for found in self.audit.findings
+        ]
 
 
 def audited(
