@@ -10,7 +10,7 @@ import numpy as np
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import Stage
 from dprelease.exact.answering import Answering
-from dprelease.exact.true_table import DenseProfile, ExactTable, Profile
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS

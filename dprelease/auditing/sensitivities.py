@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from dprelease.auditing.changes import Changes, changes_of
-from dprelease.auditing.choices import Replayed
+from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.claims import NOTHING, Nearness, nearness
 from dprelease.auditing.exact_pairs import Found, found_in_stack
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.pool import Group, hits_of
-from dprelease.auditing.public_tables import public_tables
-from dprelease.auditing.situations import Situation
-from dprelease.auditing.stacks import lone, stack, stacked_queries
+from dprelease.auditing.neighbours.counting_rows import Group, hits_of
+from dprelease.auditing.neighbours.met_tables import public_tables
+from dprelease.auditing.neighbours.situations import Situation
+from dprelease.auditing.neighbours.stacks import lone, stack, stacked_queries
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.stored_values import ALIKE, AS_DECLARED, WAYS
-from dprelease.auditing.worst_units import random_units, worst_units
+from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
+from dprelease.auditing.neighbours.worst_units import random_units, worst_units
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query

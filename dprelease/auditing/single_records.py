@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.auditing.choices import Replayed
+from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.claims import Nearness
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.pool import Group
+from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.sensitivities import Named, Worst, record
-from dprelease.auditing.situations import Rows, Situation
-from dprelease.auditing.stacks import lone
+from dprelease.auditing.neighbours.situations import Rows, Situation
+from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.stored_values import ALIKE, AS_DECLARED, WAYS
+from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
 from dprelease.numerics.lattice import Integers
-from dprelease.query.records import RecordColumn, Records
+from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_of
 

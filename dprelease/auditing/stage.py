@@ -21,16 +21,16 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
-from dprelease.release.pipeline import run
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec
 from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
-    from dprelease.exact.true_records import ExactRecords
+    from dprelease.exact.results.true_records import ExactRecords
     from dprelease.planning.local_plan import LocalPlan
-    from dprelease.query.records import Records
+    from dprelease.query.local_records import Records
 
 OWNER = "audit"
 """Of invented tables whose declaration names none."""

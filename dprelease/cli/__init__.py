@@ -14,6 +14,7 @@ import typer
 
 from dprelease.cli import area_commands as drawn
 from dprelease.cli import attack_command as attacking
+from dprelease.cli import audit_command as auditing
 from dprelease.cli import export_command as exporting
 from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import ledger_commands as ledger
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "plan": releases.plan,
     "rehearse": rehearsal.rehearse,
     "attack": attacking.attack,
+    "audit": auditing.audit,
     "profile": confidential.profile,
     "run": releases.run,
     "verify": releases.verify,

@@ -10,7 +10,7 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set, _known_engine
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.shown_tables import table
+from dprelease.cli.shown.shown_tables import table
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
@@ -41,6 +41,10 @@ def audit(
             callback=_known_engine,
         ),
     ] = None,
+    draws: Annotated[
+        bool,
+        typer.Option("--draws/--no-draws", help="Also draw answers by the million, as a black box."),
+    ] = True,
     variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
@@ -50,7 +54,7 @@ def audit(
         from dprelease.auditing.reproduced import refuse_folder, write_outcome
         from dprelease.auditing.whole_audit import audited
         from dprelease.errors import Findings
-        from dprelease.planning.findings import declared
+        from dprelease.planning.declaration_findings import declared
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = declared(release, assignments(variables))
@@ -59,7 +63,7 @@ def audit(
         with progress_bar(4) as progress:
             outcome = audited(
                 declaration, engine=engine, names=query or (), time_limit=time_limit,
-                progress=progress,
+                draws=draws, progress=progress,
             )  # fmt: skip
         written = "" if output is None else f"Written to {one_line(str(write_outcome(outcome, output)))}."
         if as_json:

@@ -131,9 +131,16 @@ def sealed(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
         "declaration": digest_of_declaration(declaration),
         **told,
     }
-    return Audit.model_validate({**record, "digest": digest_of(record)})
+    draft = Audit.model_validate({**record, "digest": "0" * 64})
+    return draft.model_copy(update={"digest": digest_of(plain(draft))})
+
+
+def plain(audit: Audit) -> dict[str, Any]:
+    """Return an outcome as JSON values."""
+    told: dict[str, Any] = json.loads(audit.model_dump_json())
+    return told
 
 
 def rendered(audit: Audit) -> bytes:
     """Return the one encoding of an outcome."""
-    return b"".join(pieces(json.loads(audit.model_dump_json())))
+    return b"".join(pieces(plain(audit)))

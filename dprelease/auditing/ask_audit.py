@@ -17,6 +17,7 @@ def audit(
     queries: Sequence[str] = (),
     engine: str | None = None,
     time_limit: float = TIME_LIMIT,
+    draws: bool = True,
     output: str | Path | None = None,
     variables: Mapping[str, object] | None = None,
 ) -> Audit:
@@ -34,6 +35,8 @@ def audit(
         What reads the invented rows, in place of the declared engine.
     time_limit
         Seconds after which nothing more is begun.
+    draws
+        Whether answers are drawn by the million as well, which takes nearly all of the time.
     output
         A folder, which is not there yet, for audit.json and what reproduces each finding.
     variables
@@ -51,7 +54,9 @@ def audit(
     asked = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
         refuse_folder(Path(output))
-    outcome = audited(asked.declaration, engine=engine, names=queries, time_limit=time_limit)
+    outcome = audited(
+        asked.declaration, engine=engine, names=queries, time_limit=time_limit, draws=draws
+    )
     if output is not None:
         write_outcome(outcome, Path(output))
     return outcome.audit

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dprelease.auditing.column_extremes import Extremes, extremes_of
+from dprelease.auditing.neighbours.column_extremes import Extremes, extremes_of
 from dprelease.auditing.exact_pairs import Codes, Found, found_in_stack
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.situations import Row, Rows, Situation
-from dprelease.auditing.stacks import stack, stacked_queries
+from dprelease.auditing.neighbours.situations import Row, Rows, Situation
+from dprelease.auditing.neighbours.stacks import stack, stacked_queries
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.stored_values import AS_DECLARED
-from dprelease.query.derived import closure
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED
+from dprelease.query.expressions.computed_order import closure
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.column_values import Literals
@@ -62,7 +62,8 @@ class Group:
     @property
     def pairs(self) -> int:
         """Return how many pairs a stack has room for."""
-        cells = sum((query.finest or query.keys).size + query.keys.size for query in self.queries)
+        finest = {id(q.finest): q.finest.size for q in self.queries if q.finest is not None}
+        cells = sum(finest.values()) + sum(query.keys.size for query in self.queries)
         return max(1, min(4096, MOST_CELLS // max(1, cells)))
 
     def extremes(self, table: str, column: str) -> Extremes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from dprelease.auditing.pool import Group, Hit
-from dprelease.auditing.situations import NOBODY, Rows, Situation
-from dprelease.auditing.stacks import NO_ID
+from dprelease.auditing.neighbours.counting_rows import Group, Hit
+from dprelease.auditing.neighbours.situations import NOBODY, Rows, Situation
+from dprelease.auditing.neighbours.stacks import NO_ID
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.resolve import Query
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dprelease.auditing.pool import ROWS, Group
-from dprelease.auditing.situations import Situation
-from dprelease.auditing.stacks import lone
+from dprelease.auditing.neighbours.counting_rows import ROWS, Group
+from dprelease.auditing.neighbours.situations import Situation
+from dprelease.auditing.neighbours.stacks import lone
 from dprelease.rehearsal.meeting import met_keys
 from dprelease.rehearsal.people import invented_public
 

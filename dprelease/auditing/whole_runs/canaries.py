@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.pool import Group
-from dprelease.auditing.runs import Ran, ran
-from dprelease.auditing.searched import (
+from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.whole_runs.replayed_run import Ran, ran
+from dprelease.auditing.whole_runs.searched import (
     Canary,
     found_in,
     found_in_failure,
     found_in_folder,
 )
-from dprelease.auditing.situations import Situation
-from dprelease.auditing.stacks import lone
+from dprelease.auditing.neighbours.situations import Situation
+from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.stage import Stage
 from dprelease.documents.audit_record import Canaries, Found
 from dprelease.exports.known import findings as unfit
 from dprelease.exports.told import told_metadata
-from dprelease.planning.family_plan import families_of
+from dprelease.planning.families.family_plan import families_of
 from dprelease.release.accounts import account_of, open_account
 from dprelease.release.charging import charges_of
 from dprelease.schema.columns import BooleanColumn, CutColumn, is_stored

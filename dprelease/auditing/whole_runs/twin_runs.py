@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from dprelease.auditing.changes import changes_of
 from dprelease.auditing.exact_pairs import found_of_pair
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.pool import Group
-from dprelease.auditing.runs import ran
-from dprelease.auditing.situations import NOBODY, Situation
-from dprelease.auditing.stacks import MEMBERS, NO_ID, lone
+from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.whole_runs.replayed_run import ran
+from dprelease.auditing.neighbours.situations import NOBODY, Situation
+from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.stored_values import AS_DECLARED, TEXTS
-from dprelease.auditing.twin_differences import COMPARED, excepted, twin_differences
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
+from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
 from dprelease.documents.audit_record import Found, Twins
 from dprelease.schema.table import Source
 

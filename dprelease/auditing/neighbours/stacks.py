@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.situations import Row, Rows, Situation
-from dprelease.auditing.stored_values import AS_DECLARED, stored
-from dprelease.query.keys import Key, KeySpace
-from dprelease.query.private_keys import PrivateKeys
+from dprelease.auditing.neighbours.situations import Row, Rows, Situation
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, stored
+from dprelease.query.grouping.group_keys import Key, KeySpace
+from dprelease.query.grouping.private_keys import PrivateKeys
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, IntegerColumn, TextColumn, is_stored
 from dprelease.schema.table import Table

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dprelease.auditing.runs import Ran
+from dprelease.auditing.whole_runs.replayed_run import Ran
 from dprelease.auditing.stage import Stage
 from dprelease.documents import manifest
 from dprelease.tables import formats
@@ -74,7 +74,8 @@ def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Ite
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
 def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:

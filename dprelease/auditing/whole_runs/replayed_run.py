@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dprelease.auditing.choices import Replayed
+from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.stage import Stage
 from dprelease.errors import DpReleaseError, RunState
