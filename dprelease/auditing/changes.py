@@ -1,6 +1,6 @@
 """By how much each cell moved between the two sides of a stack, or of a pair by itself.
 
-Of a choice it is how far the scores of two candidates moved apart: what its mechanism's price is of.
+Of a choice it is how far the scores of two candidates moved apart, which its price is of.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def _touched(one: Found, other: Found) -> Cells:
         for pair, cell, candidate, value in entries:
             held = by_cell.setdefault((pair, cell), {}).setdefault(candidate, [0, 0])
             held[side] += value
-    for (pair, _), held in by_cell.items():
-        if any(counts[0] != counts[1] for counts in held.values()):
-            candidates = np.array(sorted(held), dtype=np.int64)
-            counts = np.array([held[c] for c in candidates.tolist()], dtype=np.int64)
-            yield pair, candidates, counts[:, 0], counts[:, 1]
+    for (pair, _), of_cell in by_cell.items():
+        if any(counts[0] != counts[1] for counts in of_cell.values()):
+            candidates = np.array(sorted(of_cell), dtype=np.int64)
+            both = np.array([of_cell[c] for c in candidates.tolist()], dtype=np.int64)
+            yield pair, candidates, both[:, 0], both[:, 1]
 
 
-def _frequent(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
+def _frequent(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
     changes: Changes = {}
     for pair, candidates, left, right in _touched(one, other):
         apart = left - right
@@ -95,7 +95,7 @@ def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers
     return target.scores(below, held, int(upto[-1]))
 
 
-def _tree(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
+def _tree(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
     levels = narrowed(aggregate, Tree).levels
     changes: Changes = {}
     for pair, candidates, left, right in _touched(one, other):

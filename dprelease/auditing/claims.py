@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from dprelease.privacy.unit import Sensitivity
 
@@ -32,7 +33,11 @@ def nearness(change: Sequence[int], claim: Sensitivity) -> Nearness:
     `change`: by how many steps each cell moved that did, or how far two scores of it moved apart. A
     ratio above 1 is a breach, and no rounding makes one of what is within the claim, or hides one.
     """
-    sizes = sorted((abs(int(moved)) for moved in change if moved), reverse=True)
+    return _near(tuple(sorted((abs(moved) for moved in change if moved), reverse=True)), claim)
+
+
+@lru_cache(1 << 16)
+def _near(sizes: tuple[int, ...], claim: Sensitivity) -> Nearness:
     if not sizes:
         return NOTHING
     used: dict[str, Fraction] = {

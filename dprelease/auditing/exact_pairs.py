@@ -91,8 +91,8 @@ def _units(query: Query, units: Mapping[str, int]) -> Integers:
 class Found:
     """What a stack found of one measurement: entries of cells that hold something.
 
-    `pair`, `cell`, `candidate`, `value`: as long as there are entries. `candidate` is 0 for vectors;
-    of choices `value` is how often a candidate occurs.
+    `pair`, `cell`, `candidate`, `value`: one for each entry. `candidate` is 0 for vectors; of
+    choices `value` is how often a candidate occurs.
     """
 
     pair: Integers

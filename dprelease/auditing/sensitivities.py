@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from dprelease.auditing.changes import Changes, changes_of
-from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.claims import NOTHING, Nearness, nearness
 from dprelease.auditing.exact_pairs import Found, found_in_stack
-from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.neighbours.counting_rows import Group, hits_of
 from dprelease.auditing.neighbours.met_tables import public_tables
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import lone, stack, stacked_queries
-from dprelease.auditing.stage import Stage
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
 from dprelease.auditing.neighbours.worst_units import random_units, worst_units
+from dprelease.auditing.pairs import Pair, Tables
+from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.stage import Stage
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -92,7 +92,9 @@ def tried(group: Group, until: float) -> Tried:
     """
     laws = {(c.query.name, c.measurement.name): c.mechanism for c in group.stage.plan.columns}
     worst = {
-        (query.name, measurement.name): Worst(query, measurement, laws[query.name, measurement.name])
+        (query.name, measurement.name): Worst(
+            query, measurement, laws[query.name, measurement.name]
+        )
         for query in group.queries
         for measurement in query.measurements
     }
@@ -111,7 +113,7 @@ def _situations(group: Group) -> Iterator[Situation]:
     """Yield the worst units of all measurements by turns, and then those at random."""
     hits = hits_of(group)
     each = [
-        worst_units(group, query, hits.get((query.name, measurement.name), ()))
+        worst_units(query, hits.get((query.name, measurement.name), ()))
         for query in group.queries
         for measurement in query.measurements
     ]
@@ -210,7 +212,9 @@ def _compare_lone(done: Tried, until: float) -> bool:
 Progress = Callable[[str], None]
 
 
-def asked_queries(queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]) -> tuple[Query, ...]:
+def asked_queries(
+    queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]
+) -> tuple[Query, ...]:
     """Return the queries of these names, of tables or of what asks for several; all without any."""
     wanted = {*names}
     return tuple(

@@ -1,4 +1,4 @@
-"""Releases of single records: each record moves its own place alone, and no farther than claimed."""
+"""Releases of single records: each moves its own place alone, and no farther than claimed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.claims import Nearness
-from dprelease.auditing.pairs import Pair
 from dprelease.auditing.neighbours.counting_rows import Group
-from dprelease.auditing.sensitivities import Named, Worst, record
 from dprelease.auditing.neighbours.situations import Rows, Situation
 from dprelease.auditing.neighbours.stacks import lone
-from dprelease.auditing.stage import Stage
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
+from dprelease.auditing.pairs import Pair
+from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.sensitivities import Named, Worst, record
+from dprelease.auditing.stage import Stage
 from dprelease.numerics.lattice import Integers
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
@@ -66,8 +66,18 @@ def tried_records(stage: Stage, part: Records, bits: Replayed, until: float) -> 
             _compare(column, held, here, here[::-1], situations, (way, way))
         for way in ALIKE:
             there = turned[way][column.name]
-            _compare(column, held, there[::-1], sides[way][column.name], situations, (way, way), same=True)
-            _compare(column, held, there, sides[AS_DECLARED][column.name], situations, (way, AS_DECLARED))
+            _compare(
+                column,
+                held,
+                there[::-1],
+                sides[way][column.name],
+                situations,
+                (way, way),
+                same=True,
+            )
+            _compare(
+                column, held, there, sides[AS_DECLARED][column.name], situations, (way, AS_DECLARED)
+            )
     return TriedRecords(group, part, worst, time.monotonic() <= until)
 
 
@@ -102,6 +112,9 @@ def _compare(
             held.situation, held.words, held.ways = situations[at], situations[at].words, ways
         elif left != right:
             changes[at] = [1 if column.is_response else left - right]
-    record({(held.query.name, column.name): held}, {(held.query.name, column.name): changes}, situations, ways)
-
-
+    record(
+        {(held.query.name, column.name): held},
+        {(held.query.name, column.name): changes},
+        situations,
+        ways,
+    )

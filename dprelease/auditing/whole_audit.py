@@ -1,4 +1,4 @@
-"""The steps of an audit: exact integers first, then whole runs, canaries, and answers by the million."""
+"""The steps of an audit: exact integers, whole runs, canaries, and answers by the million."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dprelease.auditing.whole_runs.canaries import canaries
-from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.pairs import Pair
 from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.situations import Situation
+from dprelease.auditing.pairs import Pair
+from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import Named, Tried, Worst, asked_queries, groups_of, tried
 from dprelease.auditing.single_records import TriedRecords, tried_records
-from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs.canaries import canaries
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audit_record import (
     Audit,
@@ -71,8 +71,8 @@ def audited(
 ) -> Outcome:
     """Audit a release, and return what came of it; opens no declared source.
 
-    `names`: of the queries that are audited; all by default. `engine`: in place of the declared one.
-    `draws`: whether answers are drawn by the million as well, which takes nearly all of the time.
+    `names`: of the queries that are audited; all by default. `engine`: in place of the declared
+    one. `draws`: whether answers are drawn by the million as well, which takes most of the time.
 
     Raises
     ------
@@ -116,11 +116,15 @@ def audited(
             "whole": not names,
             "complete": complete,
             "holds": not findings,
-            "sensitivities": [_told(held, name) for name, held in worst.items() if held.measurement.exact != "declared"],
+            "sensitivities": [
+                _told(held, name)
+                for name, held in worst.items()
+                if held.measurement.exact != "declared"
+            ],
             **outcome,
             "findings": findings,
         },
-    )  # fmt: skip
+    )
     shown = [(_breach(held, name), pairs[name]) for held, name in broken if name in pairs]
     return Outcome(audit, declaration, shown)
 

@@ -43,13 +43,15 @@ def audit(
     ] = None,
     draws: Annotated[
         bool,
-        typer.Option("--draws/--no-draws", help="Also draw answers by the million, as a black box."),
+        typer.Option(
+            "--draws/--no-draws", help="Also draw answers by the million, as a black box."
+        ),
     ] = True,
     variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put a release to the test on neighbouring tables of invented rows; opens no declared source."""
+    """Put a release to the test on invented neighbouring tables; opens no declared source."""
     with reporting(as_json):
         from dprelease.auditing.reproduced import refuse_folder, write_outcome
         from dprelease.auditing.whole_audit import audited
@@ -65,7 +67,9 @@ def audit(
                 declaration, engine=engine, names=query or (), time_limit=time_limit,
                 draws=draws, progress=progress,
             )  # fmt: skip
-        written = "" if output is None else f"Written to {one_line(str(write_outcome(outcome, output)))}."
+        written = (
+            "" if output is None else f"Written to {one_line(str(write_outcome(outcome, output)))}."
+        )
         if as_json:
             say(json.dumps(json.loads(outcome.audit.model_dump_json()), indent=2))
             raise typer.Exit(0 if outcome.audit.holds else FAILED)

@@ -26,8 +26,8 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 class Compared(Part):
     """One measurement: the most that neighbours moved it by, in parts of what is claimed.
 
-    `ratio`: of the largest shift, the L1 or the L2 norm or the number of parts of a change, whichever
-    came nearest to its claim. `worst`: what the unit was like of the pair that did, in words.
+    `ratio`: of the largest shift, the L1 or L2 norm or the number of parts of a change, whichever
+    came nearest to its claim. `worst`: what the unit of that pair was like, in words.
     """
 
     query: str

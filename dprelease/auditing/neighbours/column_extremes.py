@@ -66,7 +66,9 @@ def _of_integers(column: IntegerColumn, literals: Literals) -> Extremes:
     low, high = column.lower, column.upper
     if low is None or high is None:
         low, high = min([0, *near]), max([9, *near])
-        return Extremes(tuple(dict.fromkeys((low, high, *near, 1, 2, 3))), (None, 10**15, -(10**15)))
+        return Extremes(
+            tuple(dict.fromkeys((low, high, *near, 1, 2, 3))), (None, 10**15, -(10**15))
+        )
     step, middle = column.step, (low + high) // 2
     inside = (low, high, middle, low + step // 2, high - step // 2, *near, 0, 1)
     usual = [value for value in inside if low <= value <= high]
@@ -83,7 +85,8 @@ def _of_numbers(column: NumberColumn, literals: Literals) -> Extremes:
     inside = (low, high, (low + high) / 2, low + step / 2, high - step / 2, low + step, *near, 0.0)
     usual = [value for value in inside if low <= value <= high]
     odd = (
-        None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e308, -1e308, low - step, high + step, "x",
+        None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e308, -1e308,
+        low - step, high + step, "x",
     )  # fmt: skip
     return Extremes(tuple(dict.fromkeys(usual)), odd)
 

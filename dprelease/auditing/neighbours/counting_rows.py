@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dprelease.auditing.neighbours.column_extremes import Extremes, extremes_of
 from dprelease.auditing.exact_pairs import Codes, Found, found_in_stack
-from dprelease.auditing.pairs import Tables
+from dprelease.auditing.neighbours.column_extremes import Extremes, extremes_of
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
 from dprelease.auditing.neighbours.stacks import stack, stacked_queries
-from dprelease.auditing.stage import Stage
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
+from dprelease.auditing.pairs import Tables
+from dprelease.auditing.stage import Stage
 from dprelease.query.expressions.computed_order import closure
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -151,7 +151,7 @@ def _varied(
     group: Group, query: Query, measurement: Measurement, bases: Sequence[Rows]
 ) -> list[Rows]:
     """Return rows that count with each value of the stored columns that a measurement reads."""
-    made = []
+    made = list[Rows]()
     columns = query.table.columns
     reads = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in _reads(measurement)]
     stored = [n for n in closure(columns, query.formulas, reads) if is_stored(columns[n])]

@@ -19,9 +19,9 @@ NOBODY: Rows = MappingProxyType({})
 class Situation:
     """A unit that comes or goes, or gives way to another, and who else is there.
 
-    `words`: what the unit is like, naming no value. `one`, `other`: its rows on either side. `crowd`:
-    those of other units, on both sides, each in a mapping of its own. `spelled`: how its id is
-    written in its rows, in turn, where that is stored as text.
+    `words`: what the unit is like, naming no value. `one`, `other`: its rows on either side.
+    `crowd`: those of other units, on both sides, each in a mapping of its own. `spelled`: how its
+    id is written in its rows, in turn, where that is stored as text.
     """
 
     words: str

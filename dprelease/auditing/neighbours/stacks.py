@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, stored
+from dprelease.auditing.pairs import Pair, Tables
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.private_keys import PrivateKeys
 from dprelease.query.resolve import Query
@@ -60,9 +60,13 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
         keys = query.keys if private is not None else KeySpace((key, *query.keys.keys))
         asked.append(
             replace(
-                query, declared=declared, keys=keys, finest=finest, private=private,
+                query,
+                declared=declared,
+                keys=keys,
+                finest=finest,
+                private=private,
                 view=_numbered(query.table, number),
-            )  # fmt: skip
+            )
         )
     return tuple(asked)
 

@@ -41,7 +41,7 @@ def stored(
 
     kind = "text" if column.type == "category" else column.type  # type: ignore[union-attr]
     made = _types()[way].get(kind)
-    if made is not None and (is_id and way == FLOATS or not _is_read(name, column, made[0])):
+    if made is not None and ((is_id and way == FLOATS) or not _is_read(name, column, made[0])):
         made = None
     _, type_, held = made or _types()[AS_DECLARED][kind]
     if way == TEXTS and made is not None:
@@ -76,10 +76,13 @@ def _types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
             "text": text,
         },
         TEXTS: dict.fromkeys(kinds, text),
-        FLOATS: {"integer": ("DOUBLE", pa.float64(), _float), "boolean": ("DOUBLE", pa.float64(), _float)},
+        FLOATS: {
+            "integer": ("DOUBLE", pa.float64(), _float),
+            "boolean": ("DOUBLE", pa.float64(), _float),
+        },
         DECIMALS: {"integer": decimal, "number": decimal},
         PACKED: {"text": packed, "boolean": ("TINYINT", pa.int8(), _small)},
-    }  # fmt: skip
+    }
 
 
 def _text(value: object, form: str) -> str | None:
@@ -96,13 +99,13 @@ def _as_text(value: object) -> str | None:
 
 
 def _whole(value: object) -> int | None:
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2**63 else None
+    if isinstance(value, float | bool):
+        return int(value) if float(value).is_integer() and abs(value) < 2**63 else None
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
 def _small(value: object) -> int | None:
-    return value if isinstance(value, int) and -128 <= value < 128 else None
+    return int(value) if isinstance(value, int) and -128 <= value < 128 else None
 
 
 def _float(value: object) -> float | None:

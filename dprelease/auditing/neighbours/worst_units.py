@@ -24,7 +24,7 @@ SPELLED = ("{}", "0{}", "+{}", "{}.0", " {}", "{}e0")
 """How one id may be written where ids are numbers stored as texts."""
 
 
-def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
+def worst_units(query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
     """Yield situations in which a unit moves one measurement as far as it can, worst first."""
     if not hits:
         return

@@ -10,8 +10,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.pairs import Tables
+from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.stage import Stage
 from dprelease.errors import DpReleaseError, RunState
 from dprelease.schema.table import Source
@@ -53,7 +53,11 @@ def ran(
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)
     try:
-        with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings(record=True) as told:
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            warnings.catch_warnings(record=True) as told,
+        ):
             warnings.simplefilter("always")
             try:
                 stage.publish(

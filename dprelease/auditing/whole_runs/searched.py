@@ -35,7 +35,11 @@ class Canary:
         if isinstance(value, datetime):
             return (value.isoformat().encode(), value.isoformat(" ").encode())
         if isinstance(value, date):
-            return (value.isoformat().encode(), f"{value:%Y%m%d}".encode(), f"{value:%d/%m/%Y}".encode())
+            return (
+                value.isoformat().encode(),
+                f"{value:%Y%m%d}".encode(),
+                f"{value:%d/%m/%Y}".encode(),
+            )
         if isinstance(value, int | float):
             whole = int(value)
             texts = {f"{whole}", f"{whole:,}", f"{value!r}", f"{whole:x}"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dprelease.auditing.whole_runs.replayed_run import Ran
 from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs.replayed_run import Ran
 from dprelease.documents import manifest
 from dprelease.tables import formats
 from dprelease.verification.rebuilt import differences
@@ -21,9 +21,12 @@ COMPARED = [
     "messages, exit codes and steps",
     "how many random bits were drawn",
 ]
-EXCEPTED_ALWAYS = "noised values, digests of files that hold them, and what is computed of them alone"
+EXCEPTED_ALWAYS = (
+    "noised values, digests of files that hold them, and what is computed of them alone"
+)
 EXCEPTED_KEYS = (
-    "keys that are not public, their number and the bits drawn for them: which are selected is noised"
+    "keys that are not public, their number and the bits drawn for them: which ones are selected "
+    "is noised"
 )
 EXCEPTED_CHOICES = (
     "how many bits the choice of a candidate takes: it follows the scores, shows in the time of a "
@@ -60,15 +63,20 @@ def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Ite
     if names[0] != names[1]:
         yield "the names of the files"
         return
-    if one.failure is not None:
-        return
+    if one.failure is None:
+        yield from _of_files(stage, one, other, names[0], silent=silent)
+
+
+def _of_files(
+    stage: Stage, one: Ran, other: Ran, names: Sequence[str], *, silent: bool
+) -> Iterator[str]:
     if silent:
-        for name in names[0]:
+        for name in names:
             if (one.folder / name).read_bytes() != (other.folder / name).read_bytes():
                 yield f"the file '{name}', though the exact integers are the same"
         return
     yield from _of_manifests(stage, one.folder, other.folder)
-    for name in names[0]:
+    for name in names:
         if name.endswith(formats.file_of("")):
             yield from _of_tables(stage, one.folder / name, other.folder / name, name)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from dprelease.auditing.changes import changes_of
 from dprelease.auditing.exact_pairs import found_of_pair
-from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.neighbours.counting_rows import Group
-from dprelease.auditing.whole_runs.replayed_run import ran
 from dprelease.auditing.neighbours.situations import NOBODY, Situation
 from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
-from dprelease.auditing.stage import Stage
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
+from dprelease.auditing.pairs import Pair, Tables
+from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs.replayed_run import ran
 from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
 from dprelease.documents.audit_record import Found, Twins
 from dprelease.schema.table import Source
@@ -80,14 +80,15 @@ def _twins(
     """Yield twins: those who count nowhere first, then those that move most."""
     base: dict[str, pa.Table] = {}
     for group in groups:
-        base |= group.public | lone(group.tables, _crowded(group, Situation("", NOBODY)), {}).other
+        base |= {**group.public}
+        base |= lone(group.tables, _crowded(group, Situation("", NOBODY)), {}).other
     for group in groups:
         for ways in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
             nobody = _crowded(group, Situation("a unit that counts nowhere", _nowhere(group)))
             pair = _whole(group, nobody, base, ways)
             if _moves_nothing(stage, group, pair):
                 yield Twin(pair, silent=True)
-    for by, (group, situation) in zip((FRAMES, PARQUET, CSV, FRAMES), worst, strict=False):
+    for by, (group, situation) in zip((FRAMES, PARQUET, CSV), worst, strict=False):
         yield Twin(_whole(group, _crowded(group, situation), base), by)
 
 

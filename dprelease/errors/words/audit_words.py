@@ -35,8 +35,8 @@ NAMED: dict[str, Template] = {
 
 FOUND: dict[str, Template] = {
     "DP-AUDIT-006": Template(
-        cause="The audit's check of {check} found that '{what}' does not hold: {claimed} is claimed, "
-        "seen was {seen}{pair}.",
+        cause="The audit's check of {check} found that '{what}' does not hold: {claimed} is "
+        "claimed, seen was {seen}{pair}.",
         fix="do not publish; keep the folder that --output writes, and report it.",
     ),
     "DP-AUDIT-007": Template(
