@@ -63,13 +63,17 @@ class Bounded(Part):
     """A lower bound of epsilon of one measurement from many draws, at a delta.
 
     `claimed`: the epsilon that the plan claims of it at `delta`. `statistic`: what told the two
-    tables apart best. Both names are empty for the release as a whole.
+    tables apart best. Both names are empty for the release as a whole. `draws`: answers of each
+    table. `tested`: those of them that hits were counted among, and `hits`: of the event that was
+    chosen on the others, first in the table where it is the more frequent one.
     """
 
     query: str
     column: str
     mechanism: str
     draws: int
+    tested: int
+    hits: list[int]
     claimed: float
     delta: float
     bound: float

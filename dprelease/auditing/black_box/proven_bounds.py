@@ -1,0 +1,244 @@
+"""Lower bounds of epsilon: events chosen on one half of the draws, counted on the other.
+
+The first half says which statistics, which intervals and which event; it may be looked at in any
+way. Then the number of draws of the second half is settled, and only one thing is done with them:
+the hits of the events are counted, one event for each question, order of the tables and delta. Each
+count gives two limits (`clopper_pearson`), all of which hold together but for a probability of
+`MISS`: it is shared out evenly over all counts that the whole audit may make, known beforehand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.auditing.black_box.asked_of_noise import Question
+from dprelease.auditing.black_box.clopper_pearson import (
+    epsilon_between,
+    greatest_chance,
+    least_chance,
+)
+from dprelease.auditing.black_box.drawn_answers import Bits, Source
+from dprelease.auditing.black_box.told_apart import statistics
+from dprelease.auditing.black_box.tried_events import Event, Hopeful, View, hopefuls
+from dprelease.numerics.lattice import Integers
+
+MISS = Fraction(1, 10**9)
+"""Probability, at most, that any limit of an audit is wrong."""
+
+AT_ONCE = 2**20
+"""Numbers that are drawn at once, about."""
+
+KEPT = 2**22
+"""Numbers that training holds in memory, of each table."""
+
+OVERHEAD, FIRST = 2.0, 0.6
+"""What an answer costs beyond its draw, and the part of the time that the first half may take."""
+
+LEAST = 200
+"""Answers of each table below which nothing is tried."""
+
+TESTS = 4
+"""Counts for each question: two orders of the tables, the release's delta and one more."""
+
+
+Counts = tuple[Integers, Integers]
+"""Of each interval, how many answers of both tables lie there."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group:
+    """Questions that are answered by the same draws."""
+
+    source: Source
+    questions: tuple[Question, ...]
+    draws: int
+    """Answers of each table that are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one question's answers showed at a delta.
+
+    `draws`: answers of each table. `tested`: those of the second half. `hits`: of the event, in the
+    table that it was chosen for first.
+    """
+
+    question: Question
+    delta: Fraction
+    claimed: float
+    epsilon: float
+    statistic: str
+    draws: int
+    tested: int
+    hits: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Tested:
+    question: Question
+    delta: Fraction
+    swapped: bool
+    event: Event
+
+
+def shown(
+    groups: Sequence[Group], until: float, bits: Bits, miss: Fraction = MISS
+) -> Iterator[Shown]:
+    """Yield what each question showed, at the release's delta and maybe at another one.
+
+    `until`: `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and
+    none for what it does not reach. All limits together hold but for a probability of `miss`.
+    """
+    each = miss / (2 * TESTS * max(1, sum(len(group.questions) for group in groups)))
+    costs = [_seconds(group, bits) for group in groups]
+    for i, group in enumerate(groups):
+        wanted = [cost * one.draws for cost, one in zip(costs[i:], groups[i:], strict=True)]
+        share = max(0.0, until - time.monotonic()) * wanted[0] / sum(wanted)
+        draws = int(min(group.draws, share / costs[i]))
+        if draws >= LEAST:
+            yield from _Trial(group, bits, each).shown(draws, time.monotonic() + share)
+
+
+def _seconds(group: Group, bits: Bits) -> float:
+    """Return about the seconds that an answer of each table takes, looked at from all sides."""
+    n = max(1, min(group.draws // 50, _at_once(group)))
+    begun = time.monotonic()
+    group.source.draw(n, 0, bits())
+    return OVERHEAD * 2 * max(time.monotonic() - begun, 1e-6) / n
+
+
+def _at_once(group: Group) -> int:
+    return max(1, AT_ONCE // len(group.source.features))
+
+
+class _Trial:
+    """The draws of one group: trained on, chosen on, tested on."""
+
+    def __init__(self, group: Group, bits: Bits, each: Fraction) -> None:
+        self._source, self._questions, self._bits = group.source, group.questions, bits
+        self._each, self._at_once = each, _at_once(group)
+
+    def shown(self, draws: int, until: float) -> Iterator[Shown]:
+        """Yield what the questions showed by so many answers, fewer where time is short."""
+        begun, half = time.monotonic(), draws // 2
+        kept = min(half // 2, max(LEAST // 4, KEPT // len(self._source.features)))
+        views = self._views(kept)
+        counts, chosen = self._counts(views, half - kept, begun + FIRST * (until - begun))
+        tests = [
+            test
+            for question, fitted, counted in zip(self._questions, views, counts, strict=True)
+            for test in self._tests(question, fitted, counted)
+        ]
+        # From here on the number of draws is settled.
+        now, first = time.monotonic(), kept + chosen
+        tested = max(LEAST // 2, int(min(draws - half, (until - now) * first / (now - begun))))
+        hits = self._hits(tests, tested)
+        for question in self._questions:
+            own = [
+                (test, hit)
+                for test, hit in zip(tests, hits, strict=True)
+                if test.question is question
+            ]
+            for delta in dict.fromkeys((question.claim.delta, *_others(question, own))):
+                yield self._told(question, delta, own, (first + tested, tested))
+
+    def _drawn(self, n: int) -> Iterator[tuple[Integers, Integers]]:
+        """Yield answers of both tables, n of each in all, drawn with fresh bits every time."""
+        for first in range(0, n, self._at_once):
+            size = min(self._at_once, n - first)
+            one, other = (self._source.draw(size, side, self._bits()) for side in (0, 1))
+            yield one, other
+
+    def _views(self, n: int) -> list[list[View]]:
+        """Return the views of every question, trained on n answers of each table."""
+        drawn = list(self._drawn(n))
+        one, other = (np.concatenate([both[side] for both in drawn], axis=1) for side in (0, 1))
+        return [
+            [View.fit(statistic, one, other) for statistic in statistics(question, one, other)]
+            for question in self._questions
+        ]
+
+    def _counts(
+        self, views: list[list[View]], n: int, until: float
+    ) -> tuple[list[list[Counts]], int]:
+        """Return the counts of every view's intervals, and of how many answers they are."""
+        counts = [
+            [(np.zeros_like(view.order), np.zeros_like(view.order)) for view in fitted]
+            for fitted in views
+        ]
+        drawn = 0
+        for both in self._drawn(n):
+            for fitted, counted in zip(views, counts, strict=True):
+                for view, sides in zip(fitted, counted, strict=True):
+                    for side, answers in zip(sides, both, strict=True):
+                        side += view.counts(answers)
+            drawn += both[0].shape[1]
+            if time.monotonic() > until:
+                break
+        return counts, drawn
+
+    def _tests(
+        self, question: Question, views: list[View], counts: list[Counts]
+    ) -> Iterator[_Tested]:
+        """Yield the events to count: in either order the best at the delta, and where it is most.
+
+        That is where the epsilon that would be shown comes nearest to the claimed one, or most
+        above it.
+        """
+        deltas = question.claim.deltas
+        for swapped in (False, True):
+            best: dict[Fraction, Hopeful] = {}
+            for view, counted in zip(views, counts, strict=True):
+                found = hopefuls(view, counted, deltas, float(self._each), swapped=swapped)
+                for delta, one in zip(deltas, found, strict=True):
+                    if delta not in best or one.epsilon > best[delta].epsilon:
+                        best[delta] = one
+            own = question.claim.delta
+            yield _Tested(question, own, swapped, best.pop(own).event)
+            hoped = {delta: one for delta, one in best.items() if one.epsilon > 0}
+            if hoped:
+                most = max(hoped, key=lambda d: hoped[d].epsilon - question.claim.at(d))
+                yield _Tested(question, most, swapped, hoped[most].event)
+
+    def _hits(self, tests: Sequence[_Tested], n: int) -> list[tuple[int, int]]:
+        """Return the hits of every event among n answers, in the table it was chosen for first."""
+        hits: Integers = np.zeros((len(tests), 2), dtype=np.int64)
+        for both in self._drawn(n):
+            for i, test in enumerate(tests):
+                order = both[::-1] if test.swapped else both
+                hits[i] += [test.event.hits(answers) for answers in order]
+        return [(int(more), int(less)) for more, less in hits.tolist()]
+
+    def _told(
+        self,
+        question: Question,
+        delta: Fraction,
+        own: Sequence[tuple[_Tested, tuple[int, int]]],
+        draws: tuple[int, int],
+    ) -> Shown:
+        """Return the most that any of a question's events shows at a delta."""
+        total, tested = draws
+        bounds = [
+            epsilon_between(
+                least_chance(more, tested, self._each),
+                greatest_chance(less, tested, self._each),
+                delta,
+            )
+            for _, (more, less) in own
+        ]
+        i = int(np.argmax(bounds))
+        test, hits = own[i]
+        claimed = question.claim.at(delta)
+        return Shown(question, delta, claimed, bounds[i], test.event.kind, total, tested, hits)
+
+
+def _others(
+    question: Question, own: Sequence[tuple[_Tested, tuple[int, int]]]
+) -> Iterator[Fraction]:
+    """Yield the deltas beside the release's own that an event was chosen for."""
+    yield from sorted({test.delta for test, _ in own if test.delta != question.claim.delta})
