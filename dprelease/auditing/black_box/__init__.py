@@ -14,7 +14,7 @@ with a scale, a draw, a rounding or a price would show, if it is large enough to
     trained_scores, told_apart         numbers that tables are told apart by
     tried_events     events over such a number, and which is the best
     clopper_pearson  limits of a chance, on the safe side
-    proven_bounds    one half of the draws to choose by, the other to count
+    proven_bounds    some of the draws to choose by, all others to count
 """
 
 from dprelease.auditing.black_box.release_bounds import lower_bounds

@@ -75,6 +75,11 @@ class Question:
     claim: Claim
     style: str = NUMBERS
 
+    @property
+    def deltas(self) -> tuple[Fraction, ...]:
+        """Return where bounds are looked for; few answers say nothing beside the release's own."""
+        return (self.claim.delta,) if self.style == REPETITION else self.claim.deltas
+
 
 def asked(
     features: Sequence[Feature],

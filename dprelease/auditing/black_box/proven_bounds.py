@@ -1,10 +1,10 @@
-"""Lower bounds of epsilon: events chosen on one half of the draws, counted on the other.
+"""Lower bounds of epsilon: events chosen on some of the draws, counted on all others.
 
-The first half says which statistics, which intervals and which event; it may be looked at in any
-way. Then the number of draws of the second half is settled, and only one thing is done with them:
-the hits of the events are counted, one event for each question, order of the tables and delta. Each
+The first quarter says which statistics, which intervals and which event; it may be looked at in any
+way. Then the number of draws that are left is settled, and only one thing is done with them: the
+hits of the events are counted, one event for each question, order of the tables and delta. Each
 count gives two limits (`clopper_pearson`), all of which hold together but for a probability of
-`MISS`: it is shared out evenly over all counts that the whole audit may make, known beforehand.
+`MISS`: it is shared out evenly over all limits that the whole audit may ask for, known beforehand.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ AT_ONCE = 2**20
 KEPT = 2**22
 """Numbers that training holds in memory, of each table."""
 
-OVERHEAD, FIRST = 2.0, 0.6
-"""What an answer costs beyond its draw, and the part of the time that the first half may take."""
+PILOT, BREATH = 0.05, 1.0
+"""Seconds of a draw that tells how long draws take, and of draws between two looks at the clock."""
+
+OVERHEAD, FIRST = 2.0, 0.5
+"""What an answer costs beyond its draw, and the part of the time that choosing may take."""
 
 LEAST = 200
 """Answers of each table below which nothing is tried."""
 
-TESTS = 4
-"""Counts for each question: two orders of the tables, the release's delta and one more."""
+CHOOSING = 4
+"""One of so many answers is there to choose by."""
 
 
 Counts = tuple[Integers, Integers]
@@ -64,8 +67,8 @@ class Group:
 class Shown:
     """What one question's answers showed at a delta.
 
-    `draws`: answers of each table. `tested`: those of the second half. `hits`: of the event, in the
-    table that it was chosen for first.
+    `draws`: answers of each table. `tested`: those that hits were counted among. `hits`: of the
+    event, in the table that it was chosen for first.
     """
 
     question: Question
@@ -94,41 +97,49 @@ def shown(
     `until`: `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and
     none for what it does not reach. All limits together hold but for a probability of `miss`.
     """
-    each = miss / (2 * TESTS * max(1, sum(len(group.questions) for group in groups)))
+    limits = 2 * sum(_events(question) for group in groups for question in group.questions)
+    each = miss / max(1, limits)
+    if until <= time.monotonic():
+        return
     costs = [_seconds(group, bits) for group in groups]
     for i, group in enumerate(groups):
         wanted = [cost * one.draws for cost, one in zip(costs[i:], groups[i:], strict=True)]
         share = max(0.0, until - time.monotonic()) * wanted[0] / sum(wanted)
         draws = int(min(group.draws, share / costs[i]))
         if draws >= LEAST:
-            yield from _Trial(group, bits, each).shown(draws, time.monotonic() + share)
+            yield from _Trial(group, bits, each, costs[i]).shown(draws, time.monotonic() + share)
+
+
+def _events(question: Question) -> int:
+    """Return how many events are counted at most: two orders, at the delta and at one more."""
+    return 2 * min(2, len(question.deltas))
 
 
 def _seconds(group: Group, bits: Bits) -> float:
     """Return about the seconds that an answer of each table takes, looked at from all sides."""
-    n = max(1, min(group.draws // 50, _at_once(group)))
-    begun = time.monotonic()
-    group.source.draw(n, 0, bits())
-    return OVERHEAD * 2 * max(time.monotonic() - begun, 1e-6) / n
-
-
-def _at_once(group: Group) -> int:
-    return max(1, AT_ONCE // len(group.source.features))
+    n, spent = 1, 0.0
+    while spent < PILOT and n <= group.draws:
+        begun = time.monotonic()
+        group.source.draw(n, 0, bits())
+        spent, n = time.monotonic() - begun, 4 * n
+    return OVERHEAD * 2 * max(spent, 1e-6) / (n // 4)
 
 
 class _Trial:
     """The draws of one group: trained on, chosen on, tested on."""
 
-    def __init__(self, group: Group, bits: Bits, each: Fraction) -> None:
+    def __init__(self, group: Group, bits: Bits, each: Fraction, seconds: float) -> None:
         self._source, self._questions, self._bits = group.source, group.questions, bits
-        self._each, self._at_once = each, _at_once(group)
+        self._each = each
+        most = AT_ONCE // len(group.source.features)
+        self._at_once = min(max(1, most), max(LEAST, int(BREATH / seconds)))
 
     def shown(self, draws: int, until: float) -> Iterator[Shown]:
         """Yield what the questions showed by so many answers, fewer where time is short."""
-        begun, half = time.monotonic(), draws // 2
-        kept = min(half // 2, max(LEAST // 4, KEPT // len(self._source.features)))
+        begun, choosing = time.monotonic(), draws // CHOOSING
+        kept = min(choosing // 2, max(LEAST // 8, KEPT // len(self._source.features)))
         views = self._views(kept)
-        counts, chosen = self._counts(views, half - kept, begun + FIRST * (until - begun))
+        counts, chosen = self._counts(views, choosing - kept, begun + FIRST * (until - begun))
         tests = [
             test
             for question, fitted, counted in zip(self._questions, views, counts, strict=True)
@@ -136,7 +147,7 @@ class _Trial:
         ]
         # From here on the number of draws is settled.
         now, first = time.monotonic(), kept + chosen
-        tested = max(LEAST // 2, int(min(draws - half, (until - now) * first / (now - begun))))
+        tested = max(LEAST // 2, int(min(draws - choosing, (until - now) * first / (now - begun))))
         hits = self._hits(tests, tested)
         for question in self._questions:
             own = [
@@ -190,7 +201,7 @@ class _Trial:
         That is where the epsilon that would be shown comes nearest to the claimed one, or most
         above it.
         """
-        deltas = question.claim.deltas
+        deltas = question.deltas
         for swapped in (False, True):
             best: dict[Fraction, Hopeful] = {}
             for view, counted in zip(views, counts, strict=True):

@@ -25,14 +25,14 @@ Profiles = Mapping[str, Profile]
 class Tiled:
     """A few integers n times over, without the memory that they would take."""
 
-    def __init__(self, vector: Integers) -> None:
-        self._cells = len(vector)
+    def __init__(self, vector: Integers, n: int) -> None:
+        self._cells, self._size = len(vector), n * len(vector)
         self._tile = np.resize(vector, CHUNK + 2 * self._cells)
 
     def __getitem__(self, cells: slice) -> Integers:
         """Return the integers of a range of cells."""
-        first = cells.start % self._cells
-        length = cells.stop - cells.start
+        begin, end, _ = cells.indices(self._size)
+        first, length = begin % self._cells, end - begin
         if first + length <= len(self._tile):
             return self._tile[first : first + length]
         return np.resize(np.roll(self._tile[: self._cells], -first), length)
@@ -48,7 +48,7 @@ def tiled_table(
     sizes = {len(vector) for vector in vectors.values()}
     sizes |= {len(profile.starts) - 1 for profile in profiles.values()}
     (cells,) = sizes
-    held = {measurement: Tiled(vector) for measurement, vector in vectors.items()}
+    held = {measurement: Tiled(vector, n) for measurement, vector in vectors.items()}
     chosen = {measurement: _times(profile, n) for measurement, profile in profiles.items()}
     return ExactTable(name, n * cells, held, {**chosen})
 
