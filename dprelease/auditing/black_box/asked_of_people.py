@@ -9,13 +9,12 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.auditing.black_box.asked_of_noise import CHOICES, NUMBERS, Claim, Question, asked
-from dprelease.auditing.black_box.drawn_answers import Feature, Several
+from dprelease.auditing.black_box.drawn_answers import Feature, Several, Stream
 from dprelease.auditing.black_box.proven_bounds import Group
 from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
 from dprelease.auditing.black_box.told_cells import Sides, query_cells
 from dprelease.noise.noise_shares import messages
 from dprelease.noise.noised_records import perturb_records
-from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
 from dprelease.planning.calibration import priced
@@ -44,7 +43,7 @@ class NoisedRecord:
             for c in self.columns
         )
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return how far noised numbers lie from the first record's, or the places answered."""
         exact = tiled_records(self.columns[0].query.name, self.sides[side], n)
         noisy = perturb_records(exact, self.columns, bits)
@@ -111,7 +110,7 @@ class SumsOfParties:
             )
         )
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return how far the sums lie, modulo 2^64, from the first table's true values."""
         empty = {name: np.zeros_like(vector) for name, vector in self.sides[0].items()}
         totals: dict[str, Integers] = {}

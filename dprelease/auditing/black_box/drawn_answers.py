@@ -28,7 +28,10 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.query.measurement import read_at
 from dprelease.schema.release import PRIVATE_KEYS
 
-Bits = Callable[[], BitSource]
+Stream = BitSource
+"""What one run of the noise stage takes its bits from."""
+
+Bits = Callable[[], Stream]
 """Gives a stream of bits for every run of the noise stage, as every release has its own."""
 
 FRESH: Bits = Entropy
@@ -52,7 +55,7 @@ class Source(Protocol):
         """Return what the numbers of an answer are."""
         ...
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return (features, n) numbers of n answers about the first table (0) or the second (1)."""
         ...
 
@@ -79,7 +82,7 @@ class NoisedCells:
             ]
         return tuple(found)
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return how far noised numbers lie from the first table's."""
         vectors = {c.measurement.name: self.sides[side][c.measurement.name] for c in self.columns}
         exact = tiled_table(self.columns[0].query.name, vectors, {}, n)
@@ -115,7 +118,7 @@ class ChosenInCells:
                 ]
         return tuple(found)
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return the chosen candidates: lattice steps, or places of values."""
         exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
         chosen = perturb(exact, self.columns, bits).columns
@@ -156,7 +159,7 @@ class SelectedKeys:
         one = [Feature(name, PRIVATE_KEYS, i, bool(there)) for i, there in enumerate(moved)]
         return (*one, *one)
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return 1 where a key appears, and there its number; else 0. No unit, no key."""
         units = self.units[side]
         there = np.flatnonzero(units > 0)
@@ -187,7 +190,7 @@ class UnderKeys:
         ]
         return (*self.keys.features, *beside)
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return keys and numbers; 0 in place of what is not published."""
         keys = self.keys.draw(n, side, bits)
         number = len(self.keys.units[0])
@@ -211,7 +214,7 @@ class Several:
         """Return the features of all of them."""
         return tuple(feature for source in self.sources for feature in source.features)
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return the numbers of all of them, drawn one after the other."""
         return np.concatenate([source.draw(n, side, bits) for source in self.sources])
 

@@ -13,6 +13,7 @@ import numpy as np
 from dprelease.auditing.black_box.drawn_answers import (
     Bits,
     Feature,
+    Stream,
     choices_of,
     chosen_names,
     differ,
@@ -20,7 +21,6 @@ from dprelease.auditing.black_box.drawn_answers import (
 )
 from dprelease.auditing.black_box.tiled_tables import Known
 from dprelease.noise.noised_answers import answered
-from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.release import PRIVATE_KEYS
@@ -67,12 +67,12 @@ class Answered:
             return differ(one.profiles, other.profiles, measurement, cell)
         return bool(one.vectors[measurement][cell] != other.vectors[measurement][cell])
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return the numbers of n answers; 0 where a key does not appear."""
         rows = [self._row(side, bits) for _ in range(n)]
         return np.stack(rows, axis=1)
 
-    def _row(self, side: int, bits: BitSource) -> Integers:
+    def _row(self, side: int, bits: Stream) -> Integers:
         known = self.sides[side]
         answer = answered(known, self.columns, bits)
         places: Integers = np.arange(known.cells, dtype=np.int64)
@@ -105,7 +105,7 @@ class Releases:
         """Return those of all queries."""
         return tuple(feature for query in self.queries for feature in query.features)
 
-    def draw(self, n: int, side: int, bits: BitSource) -> Integers:
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return the numbers of n releases, each with fresh bits."""
         columns = []
         for _ in range(n):
