@@ -54,7 +54,8 @@ class Stage:
             As `prepare`.
         """
         spec = declaration.spec.model_copy(update={"engine": engine, "duckdb": DuckDBSpec()})
-        bare = replace(declaration, spec=spec, tables=_without_sources(declaration), key=None)
+        bare = replace(declaration, spec=spec, tables=_without_sources(declaration))
+        bare = replace(bare, key=None, audit=None)
         queries, plan = prepare(bare)
         unpaid = replace(bare, spec=spec.model_copy(update={"ledger": None}))
         return cls(unpaid, queries, plan)

@@ -5,15 +5,17 @@ It holds no value of any table, not even of those that were made for it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from dprelease.documents.encoding import digest_of, pieces
+from dprelease.documents.encoding import digest_of, is_canonical, pieces
 from dprelease.documents.schema_part import Part
 from dprelease.schema.load import Declaration
+from dprelease.system.json_text import parsed
 from dprelease.version import __version__
 
 FORMAT = "dprelease-audit/1"
@@ -117,13 +119,54 @@ class Audit(Part):
 def digest_of_declaration(declaration: Declaration) -> str:
     """Return the SHA-256 of all that was declared: every text, every kept file, every variable."""
     kept = {name: file.sha256 for name, (file, _) in declaration.kept.items()}
-    told: dict[str, Any] = {
-        "release": declaration.document.path.name,
-        "texts": declaration.texts,
-        "variables": declaration.variables,
-        "files": kept,
-    }
-    return digest_of(told)
+    name = declaration.document.path.name
+    return _digest(name, declaration.texts, declaration.variables, kept)
+
+
+def digest_of_declared(held: Mapping[str, Any]) -> str:
+    """Return the same of what a manifest holds of its declaration."""
+    kept = {name: file["sha256"] for name, file in held.get("files", {}).items()}
+    return _digest(held["release"], held["texts"], held.get("variables", {}), kept)
+
+
+def _digest(
+    name: str, texts: Mapping[str, str], variables: Mapping[str, str], kept: Mapping[str, str]
+) -> str:
+    told = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
+    return digest_of({"release": name, **told})
+
+
+def named_record(declaration: Declaration) -> dict[str, dict[str, str]]:
+    """Return what a manifest says of the audit that a release names; nothing without one."""
+    if declaration.audit is None:
+        return {}
+    return {"audit": {"file": NAME, "sha256": hashlib.sha256(declaration.audit).hexdigest()}}
+
+
+def parsed_audit(raw: bytes) -> Audit:
+    """Return the outcome that a file holds.
+
+    Raises
+    ------
+    ValueError
+        With words, if it is none, or was changed.
+    """
+    problem = ""
+    try:
+        record = parsed(raw)
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            problem = f"its format is not {FORMAT}"
+        elif not is_canonical(record, raw):
+            problem = "its bytes are not those that were written"
+        elif record.get("digest") != digest_of(record):
+            problem = "its digest does not match"
+        else:
+            return Audit.model_validate(record)
+    except ValidationError:
+        problem = "it does not fit what `dprelease schema audit` prints"
+    except (ValueError, RecursionError):
+        problem = "it is not strict JSON"
+    raise ValueError(problem)
 
 
 def sealed(declaration: Declaration, told: Mapping[str, Any]) -> Audit:

@@ -13,6 +13,7 @@ from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.errors import LedgerError, VerificationError
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
+from dprelease.verification.named_audits import audit_problem, audit_words
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signature_checks import Trusted, check_signature, signers_of_ledger
@@ -74,6 +75,7 @@ def verify(
     if report.rehearsal != rehearsal:
         report.found("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
     check_files(report, record)
+    _check_audit(report, record)
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
     _check_rest(report, record)
@@ -98,6 +100,17 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
     for name in sorted(there.keys() - ours):
         report.found("DP-VERIFY-005", name=name)
     report.checked.append(f"{len(expected)} files have their SHA-256, and there is no other")
+
+
+def _check_audit(report: Report, record: dict[str, Any]) -> None:
+    """Look at the audit that the manifest names, if it names one."""
+    if record["declaration"].get("audit") is None:
+        return
+    problem = audit_problem(record, report.path)
+    if problem:
+        report.found("DP-AUDIT-007", "declaration.audit", problem=problem)
+    elif not report.findings:
+        report.checked.append(audit_words(record, report.path))
 
 
 def _digest_of(path: Path) -> str | None:

@@ -106,7 +106,7 @@ OF_IDS: dict[str, dict[str, Any]] = {
     },
     "both": {
         "q": {
-            "from": "people", "join": {"table": "visits", "on": {"id": "id"}}, "group_by": ["ward", "sex"],
+            "from": "people", "join": {"table": "visits", "on_unit": True}, "group_by": ["ward", "sex"],
             "columns": {"n": {"count": "*"}, "cost": {"sum": "cost"}, "pay": {"sum": "pay"}},
         },
         "v": {"from": "visits", "group_by": ["ward"], "columns": {"cost": {"sum": "cost"}}},
@@ -149,7 +149,7 @@ OF_LOCAL = {
     "gain": {"type": "integer", "lower": -20, "upper": 50, "nulls": 0},
 }
 FEDERATED: dict[str, Any] = {
-    "federated": {"parties": 3, "least": 2},
+    "federated": {"parties": 3, "honest": 2},
     "budget": {"epsilon": 2, "delta": "1e-6"},
 }
 
