@@ -15,6 +15,7 @@ from dprelease.version import __version__
 if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
     from dprelease.accessor.session import Session
+    from dprelease.auditing.ask_audit import audit
     from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.rehearsal.rehearse import rehearse
     from dprelease.release.api import Release, read_release
@@ -32,6 +33,7 @@ __all__ = [
     "Session",
     "__version__",
     "areas",
+    "audit",
     "calibrate",
     "dp",
     "errors",
@@ -50,6 +52,7 @@ __all__ = [
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
+    "audit": "dprelease.auditing.ask_audit",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",

@@ -75,7 +75,7 @@ def parts_of(sizes: Sequence[int], claim: Sensitivity) -> int:
     while at < len(sizes):
         fitting = [move for move in moves if move.shift >= sizes[at]]
         if not fitting:
-            return claim.slots + 1
+            return claim.slots  # the shift of that cell is a breach by itself
         at += max(move.cells for move in fitting)
         parts += 1
     return parts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.audit_record import NAME, digest_of_declared, parsed_audit
+from dprelease.documents.audit_record import NAME, Audit, digest_of_declared, parsed_audit
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 
@@ -19,6 +19,12 @@ def audit_of(record: Mapping[str, Any], folder: Path) -> bytes | None:
         return read_file(folder / NAME, MOST_BYTES)
     except OSError:
         return None
+
+
+def named_audit(record: Mapping[str, Any], folder: Path) -> Audit | None:
+    """Return the audit that a verified release names; None without one."""
+    raw = audit_of(record, folder)
+    return None if raw is None else parsed_audit(raw)
 
 
 def audit_problem(record: Mapping[str, Any], folder: Path) -> str:

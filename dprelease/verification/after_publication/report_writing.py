@@ -18,6 +18,7 @@ from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
 from dprelease.verification.after_publication.written_beside import beside, write_whole
+from dprelease.verification.named_audits import named_audit
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
 
@@ -109,7 +110,7 @@ def page_of_folder(
     return page_of(
         release,
         language=language,
-        checks=Checks(tuple(checked.checked), tuple(checked.notes)),
+        checks=Checks(tuple(checked.checked), tuple(checked.notes), named_audit(record, folder)),
         truth=TruthFiles(folder) if rehearsed else None,
     )
 
