@@ -113,7 +113,7 @@ def _situations(group: Group) -> Iterator[Situation]:
     """Yield the worst units of all measurements by turns, and then those at random."""
     hits = hits_of(group)
     each = [
-        worst_units(query, hits.get((query.name, measurement.name), ()))
+        worst_units(group, query, hits.get((query.name, measurement.name), ()))
         for query in group.queries
         for measurement in query.measurements
     ]

@@ -60,7 +60,7 @@ def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) ->
     told, findings = canaries(*audited, tmp_path / "runs")
     assert findings == []
     assert told.holds
-    assert told.columns == 12  # of two tables, all but truth values and what is computed
+    assert told.columns == 10  # of the table that is asked, all but truth values and computed ones
     assert told.failures >= 3
     assert told.searched >= 6
 
@@ -97,8 +97,22 @@ def leaking(leak: Callable[[Ran], None]) -> Any:
     return mock.patch.object(stage_module, "run", faulty)
 
 
-def _named_file(ran: Ran) -> None:
-    (ran.folder / f"{max(ran.places)}.txt").write_text("")
+def _named_files(ran: Ran) -> None:
+    for place in {*ran.places}:
+        (ran.folder / f"{place}.txt").touch()
+
+
+def _steps(ran: Ran) -> None:
+    for place in ran.places:
+        ran.progress(place)
+
+
+def _log(ran: Ran) -> None:
+    (ran.folder / "log").write_text(" ".join(ran.places))
+
+
+def _bits(ran: Ran) -> None:
+    ran.bits.words(ran.rows)
 
 
 def _file_of_rows(ran: Ran) -> None:
@@ -107,10 +121,10 @@ def _file_of_rows(ran: Ran) -> None:
 
 LEAKS: dict[str, Callable[[Ran], None]] = {
     "a message with the number of rows": lambda ran: ran.progress(f"{ran.rows} rows"),
-    "a bit for each row": lambda ran: ran.bits.words(ran.rows) and None,
+    "a bit for each row": _bits,
     "a file with the number of rows": _file_of_rows,
     "a file for each row": lambda ran: (ran.folder / f"part-{ran.rows}").touch(),
-    "a table of as many rows": lambda ran: print(ran.rows),
+    "a line on the standard output": lambda ran: print(ran.rows),
 }
 
 
@@ -126,8 +140,8 @@ def _error_with_a_value() -> Any:
     """Return a planted fault: an error about a frame quotes its first text."""
 
     def quoting(declared: Any, relation: str, frame: Any = None, before: Any = None) -> Any:
-        missing = [name for name in ("id", "place") if name not in frame.column_names]
-        if declared.table.name == "people" and missing:
+        known = ["id", "place"] if frame is None else frame.column_names
+        if declared.table.name == "people" and not {"id", "place"} <= {*known}:
             texts = [str(value) for name in frame.column_names for value in frame[name].to_pylist()]
             raise DataError("DP-DATA-002", table="people", column=" ".join(texts))
         return find_input(declared, relation, frame, before)
@@ -136,11 +150,9 @@ def _error_with_a_value() -> Any:
 
 
 CANARY_LEAKS: dict[str, Callable[[], Any]] = {
-    "a file named by a key": lambda: leaking(_named_file),
-    "a step that names a value": lambda: leaking(lambda ran: ran.progress(max(ran.places))),
-    "a file with values": lambda: leaking(
-        lambda ran: (ran.folder / "log").write_text(" ".join(ran.places)) and None
-    ),
+    "a file named by a key": lambda: leaking(_named_files),
+    "a step that names a value": lambda: leaking(_steps),
+    "a file with values": lambda: leaking(_log),
     "an error that quotes a value": _error_with_a_value,
 }
 

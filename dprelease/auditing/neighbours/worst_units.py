@@ -10,6 +10,7 @@ from dprelease.auditing.neighbours.situations import NOBODY, Rows, Situation
 from dprelease.auditing.neighbours.stacks import NO_ID
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.resolve import Query
+from dprelease.schema.columns import CategoryColumn
 
 MOST_GROUPS, MOST_ROWS = 40, 40
 """Groups of a unit, and rows in each, that are tried at most."""
@@ -24,14 +25,16 @@ SPELLED = ("{}", "0{}", "+{}", "{}.0", " {}", "{}e0")
 """How one id may be written where ids are numbers stored as texts."""
 
 
-def worst_units(query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
+def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
     """Yield situations in which a unit moves one measurement as far as it can, worst first."""
     if not hits:
         return
-    crowd = (_alone(hits[0].rows), _alone(hits[-1].rows))
+    crowd = _crowd(query.unit, _by_size(hits))
     replaced = query.neighbours is Neighbours.REPLACE
     if query.unit.id is None:
         yield from _rows(hits, crowd, replaced=replaced)
+        if replaced:
+            yield from _changed(group, "a row", _by_size(hits)[0].rows, crowd)
         return
     made = list(_composed(query.unit, hits))
     for words, unit in made:
@@ -42,6 +45,53 @@ def worst_units(query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
     if replaced:
         for (words, one), (_, other) in itertools.permutations(made, 2):
             yield Situation(f"{words}, replaced by another such unit", one, other, crowd)
+        for words, unit in made[:2]:
+            yield from _changed(group, words, unit, crowd)
+
+
+def _changed(group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]) -> Iterator[Situation]:
+    """Yield units that give way to others which differ in one column: they agree in all else."""
+    for table, rows in unit.items():
+        for name in list(rows[0]):
+            values = group.extremes(table, name).usual
+            for first in (0, len(values) // 2):
+                ring = itertools.cycle((*values[first:], *values[:first]))
+                other = [{**row, name: value} for row, value in zip(rows, ring, strict=False)]
+                told = f"{words}, replaced by one that differs in one column"
+                yield Situation(told, unit, {**unit, table: other}, crowd)
+            beside = _beside(group, table, name)
+            if beside:
+                other = [{**row, name: beside.get(row[name], row[name])} for row in rows]
+                told = f"{words}, replaced by one beside it in the same area"
+                yield Situation(told, unit, {**unit, table: other}, crowd)
+
+
+def _beside(group: Group, table: str, name: str) -> dict[object, object]:
+    """Return for each area another one that lies in the same; nothing for what is no area."""
+    column = group.tables[table].columns[name]
+    found: dict[object, object] = {}
+    if isinstance(column, CategoryColumn):
+        lying = list(zip(column.values or (), column.above, strict=False))
+        for (one, above), (other, too) in zip(lying, [*lying[1:], *lying[:1]], strict=True):
+            if above == too:
+                found |= {one: other}
+                found.setdefault(other, one)
+    return found
+
+
+def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
+    """Return others with the largest and the least values of the same groups, in equal numbers.
+
+    Only among others are scores on both sides of a quantile what one unit moves most.
+    """
+    if unit.id is None:
+        same = [hit for hit in ordered if hit.cell == ordered[0].cell]
+        return tuple(_alone(hit.rows) for hit in (same[0], same[-1]) for _ in range(FEW // 2))
+    groups, rows = min(unit.max_groups, 2), min(unit.max_rows_per_group, 4)
+    largest = _by_cell(ordered)
+    least = {cell: held for cell, held in _by_cell(ordered[::-1]).items() if cell in largest}
+    ends = (_unit(largest, groups, rows), _unit({c: least[c] for c in largest}, groups, rows))
+    return tuple(end for end in ends for _ in range(FEW // 3))
 
 
 def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> Iterator[Situation]:
