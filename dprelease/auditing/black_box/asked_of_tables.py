@@ -41,6 +41,9 @@ MOST_CELLS, MOST_CHOSEN = 16, 4
 MOST_NUMBERS = 160
 """Numbers of an answer, about, that a score is over."""
 
+MOST_COLUMNS = 256
+"""Columns of one pair of tables that are asked about."""
+
 Names = frozenset[tuple[str, str]]
 
 
@@ -79,9 +82,9 @@ class TableQuestions:
     ) -> list[QueryCells]:
         """Return the cells of all queries with such columns; of some measurements, if named."""
         columns = [c for c in self.plan.noised if kept(c) and (names is None or _name(c) in names)]
-        queries = {
-            c.query.name: [d for d in columns if d.query.name == c.query.name] for c in columns
-        }
+        queries: dict[str, list[PlannedColumn]] = {}
+        for column in columns[:MOST_COLUMNS]:
+            queries.setdefault(column.query.name, []).append(column)
         room = max(1, MOST_NUMBERS // max(1, len(columns)))
         found = (
             query_cells(sides, held, min(most, room), beside=beside and room > most)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
 from dprelease.auditing.black_box.asked_of_people import of_parties, of_records
 from dprelease.auditing.black_box.asked_of_tables import Asked, TableQuestions
 from dprelease.auditing.black_box.drawn_answers import FRESH, Bits
 from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
-from dprelease.auditing.exact_pairs import exact_sides
+from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
 from dprelease.documents.audit_record import Bounded
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
+from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
 
 Worst = Mapping[tuple[str, str], Pair]
@@ -62,10 +65,11 @@ def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:
             pairs.append((pair, {name}))
     queries = {name for name, _ in worst}
     asked = [query for query in stage.queries if query.name in queries]
-    sides = [
+    found = [
         (exact_sides(stage, pair, [q for q in asked if _reads(q, pair)]), frozenset(names))
         for pair, names in pairs
     ]
+    sides = [(both, names) for both, names in found if _agree(both, plan)]
     if isinstance(plan, FederatedPlan):
         federated = stage.declaration.spec.federated
         least = plan.parties if federated is None else federated.least
@@ -78,6 +82,15 @@ def _reads(query: Query, pair: Pair) -> bool:
     """Return whether a pair has all tables that a query reads."""
     joined = [] if query.join is None else [query.join.declared.table]
     return all(table.name in pair.one for table in (query.declared.table, *joined))
+
+
+def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
+    """Return whether two tables are equal in all invariants: of others nothing is promised."""
+    exact = [c for c in plan.columns if c.measurement.exact and c.query.name in sides[0].tables]
+    return all(
+        np.array_equal(*(side.vector(c.query.name, c.measurement.name) for side in sides))
+        for c in exact
+    )
 
 
 def _records(
