@@ -63,7 +63,8 @@ def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:
             known[0].add(name)
         else:
             pairs.append((pair, {name}))
-    queries = {name for name, _ in worst}
+    exact = {column.query.name for column in plan.columns if column.measurement.exact}
+    queries = {name for name, _ in worst} | exact
     asked = [query for query in stage.queries if query.name in queries]
     found = [
         (exact_sides(stage, pair, [q for q in asked if _reads(q, pair)]), frozenset(names))

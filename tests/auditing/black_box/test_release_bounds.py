@@ -21,6 +21,7 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import PRIVATE_KEYS
 from tests.auditing.black_box.build import streams, with_scale
+from tests.release.families_of_areas import declared
 
 SCHEMA = """\
 table: people
@@ -149,7 +150,9 @@ def test_every_measurement_of_a_release_lies_below_its_claim(tmp_path: Path) -> 
     assert all(one.holds and one.bound <= one.claimed for one in found)
     assert names(found) == {*release.worst, ("", "")}
     own = [one for one in found if one.delta == float(Fraction("1e-4"))]
+    claimed = {(one.query, one.column): one.claimed for one in own if one.draws > 500}
     shown = {(one.query, one.column): one.bound / one.claimed for one in own if one.draws > 5000}
+    assert claimed["by_city", "top.2"] > 1.9 * claimed["by_city", "top.1"]  # it depends on both
     assert shown["by_city", "people"] > 0.5
     assert shown["by_city", "pay"] > 0.2
     whole = [one for one in own if not one.query]
@@ -190,6 +193,25 @@ def test_units_that_give_way_to_others(tmp_path: Path) -> None:
     wrong = release.planted(lambda column: with_scale(column, 0.3))
     broken = [one for one in released_by(release, wrong) if not one.holds]
     assert {("by_city", "people"), ("by_city", "pay"), ("", "")} <= names(broken)
+
+
+def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> None:
+    """Between others the release promises nothing; marginals of one family that agree otherwise."""
+    consistent = "{invariants: [{level: state}], acknowledge: invariants are published exactly}"
+    budget = "epsilon: 4, delta: 1e-4, neighbours: replace"
+    stage = Stage.of(declared(tmp_path, budget=budget, consistent=consistent))
+    person = {"id": 1, "town": "Bern", "sex": "f", "old": False, "age": 3, "pay": 1.0}
+    inside, elsewhere = ({**person, "town": town, "sex": "m"} for town in ("Thun", "Uster"))
+    crowd = [{**person, "id": 2}]
+    found = []
+    for other in (inside, elsewhere):
+        sides = [{"people": pa.Table.from_pylist([one, *crowd])} for one in (person, other)]
+        pair = Pair("a person", sides[0], sides[1], "people")
+        worst = {(c.query.name, c.measurement.name): pair for c in stage.plan.noised}
+        found.append(Put(stage, worst).bounds("invariants"))
+    assert found[0]
+    assert all(one.holds for one in found[0])
+    assert found[1] == []
 
 
 def test_single_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
