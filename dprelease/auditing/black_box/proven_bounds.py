@@ -9,6 +9,7 @@ count gives two limits (`clopper_pearson`), all of which hold together but for a
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,20 +34,23 @@ MISS = Fraction(1, 10**9)
 AT_ONCE = 2**20
 """Numbers that are drawn at once, about."""
 
-KEPT = 2**22
-"""Numbers that training holds in memory, of each table."""
+TRAINED, KEPT = 2**17, 2**22
+"""Answers that training is on, and numbers that it holds in memory, of each table."""
 
-PILOT, BREATH = 0.05, 1.0
-"""Seconds of a draw that tells how long draws take, and of draws between two looks at the clock."""
+PILOT = 0.02
+"""Seconds of a draw that tells how long draws take."""
 
-OVERHEAD, FIRST = 2.0, 0.5
+BREATH, LOOKS = 1.0, 20
+"""Seconds between two looks at the clock at most, and how often it is looked at."""
+
+OVERHEAD, FIRST = 2.0, 0.35
 """What an answer costs beyond its draw, and the part of the time that choosing may take."""
 
 LEAST = 200
 """Answers of each table below which nothing is tried."""
 
-CHOOSING = 4
-"""One of so many answers is there to choose by."""
+CHOOSING, MOST_TIMES = 4, 8.0
+"""One of so many answers is there to choose by; as many times so many are expected at most."""
 
 
 Counts = tuple[Integers, Integers]
@@ -99,15 +103,15 @@ def shown(
     """
     limits = 2 * sum(_events(question) for group in groups for question in group.questions)
     each = miss / max(1, limits)
-    if until <= time.monotonic():
-        return
-    costs = [_seconds(group, bits) for group in groups]
+    wanted = [_seconds(group, bits) * group.draws for group in groups]
     for i, group in enumerate(groups):
-        wanted = [cost * one.draws for cost, one in zip(costs[i:], groups[i:], strict=True)]
-        share = max(0.0, until - time.monotonic()) * wanted[0] / sum(wanted)
-        draws = int(min(group.draws, share / costs[i]))
-        if draws >= LEAST:
-            yield from _Trial(group, bits, each, costs[i]).shown(draws, time.monotonic() + share)
+        left = until - time.monotonic()
+        if left <= 0:
+            return
+        share = left * wanted[i] / sum(wanted[i:])
+        seconds, breath = wanted[i] / group.draws, min(BREATH, share / LOOKS)
+        trial = _Trial(group, bits, each, int(breath / seconds))
+        yield from trial.shown(group.draws, time.monotonic() + share)
 
 
 def _events(question: Question) -> int:
@@ -116,38 +120,45 @@ def _events(question: Question) -> int:
 
 
 def _seconds(group: Group, bits: Bits) -> float:
-    """Return about the seconds that an answer of each table takes, looked at from all sides."""
-    n, spent = 1, 0.0
+    """Return about the seconds of a processor that an answer of each table takes."""
+    group.source.draw(1, 0, bits())  # laws make their tables when they are first drawn from
+    n, spent = 4, 0.0
     while spent < PILOT and n <= group.draws:
-        begun = time.monotonic()
+        begun = time.process_time()
         group.source.draw(n, 0, bits())
-        spent, n = time.monotonic() - begun, 4 * n
+        spent, n = time.process_time() - begun, 4 * n
     return OVERHEAD * 2 * max(spent, 1e-6) / (n // 4)
 
 
 class _Trial:
     """The draws of one group: trained on, chosen on, tested on."""
 
-    def __init__(self, group: Group, bits: Bits, each: Fraction, seconds: float) -> None:
+    def __init__(self, group: Group, bits: Bits, each: Fraction, at_once: int) -> None:
         self._source, self._questions, self._bits = group.source, group.questions, bits
         self._each = each
-        most = AT_ONCE // len(group.source.features)
-        self._at_once = min(max(1, most), max(LEAST, int(BREATH / seconds)))
+        most = max(1, AT_ONCE // len(group.source.features))
+        self._at_once = min(most, max(LEAST, at_once))
 
     def shown(self, draws: int, until: float) -> Iterator[Shown]:
         """Yield what the questions showed by so many answers, fewer where time is short."""
         begun, choosing = time.monotonic(), draws // CHOOSING
-        kept = min(choosing // 2, max(LEAST // 8, KEPT // len(self._source.features)))
-        views = self._views(kept)
-        counts, chosen = self._counts(views, choosing - kept, begun + FIRST * (until - begun))
+        kept = min(choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features)))
+        first = begun + FIRST * (until - begun)
+        views, trained = self._views(kept, first)
+        chosen_from = time.monotonic()
+        counts, chosen = self._counts(views, choosing - kept, first)
+        now = time.monotonic()
+        speed = chosen / max(now - chosen_from, 1e-9)
+        times = min(draws - choosing, max(0.0, until - now) * speed) / max(chosen, 1)
+        times = min(max(times, 1.0), MOST_TIMES)
         tests = [
             test
             for question, fitted, counted in zip(self._questions, views, counts, strict=True)
-            for test in self._tests(question, fitted, counted)
+            for test in self._tests(question, fitted, counted, times)
         ]
         # From here on the number of draws is settled.
-        now, first = time.monotonic(), kept + chosen
-        tested = max(LEAST // 2, int(min(draws - choosing, (until - now) * first / (now - begun))))
+        room = max(0.0, until - time.monotonic()) * speed
+        tested = max(LEAST // 2, int(min(draws - choosing, room)))
         hits = self._hits(tests, tested)
         for question in self._questions:
             own = [
@@ -156,23 +167,29 @@ class _Trial:
                 if test.question is question
             ]
             for delta in dict.fromkeys((question.claim.delta, *_others(question, own))):
-                yield self._told(question, delta, own, (first + tested, tested))
+                yield self._told(question, delta, own, (trained + chosen + tested, tested))
 
-    def _drawn(self, n: int) -> Iterator[tuple[Integers, Integers]]:
-        """Yield answers of both tables, n of each in all, drawn with fresh bits every time."""
+    def _drawn(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
+        """Yield answers of both tables, n of each in all, or those there was time for.
+
+        They are drawn with fresh bits every time.
+        """
         for first in range(0, n, self._at_once):
             size = min(self._at_once, n - first)
             one, other = (self._source.draw(size, side, self._bits()) for side in (0, 1))
             yield one, other
+            if time.monotonic() > until:
+                return
 
-    def _views(self, n: int) -> list[list[View]]:
-        """Return the views of every question, trained on n answers of each table."""
-        drawn = list(self._drawn(n))
+    def _views(self, n: int, until: float) -> tuple[list[list[View]], int]:
+        """Return the views of every question, and on how many answers they were trained."""
+        drawn = list(self._drawn(n, until))
         one, other = (np.concatenate([both[side] for both in drawn], axis=1) for side in (0, 1))
-        return [
+        views = [
             [View.fit(statistic, one, other) for statistic in statistics(question, one, other)]
             for question in self._questions
         ]
+        return views, one.shape[1]
 
     def _counts(
         self, views: list[list[View]], n: int, until: float
@@ -183,37 +200,37 @@ class _Trial:
             for fitted in views
         ]
         drawn = 0
-        for both in self._drawn(n):
+        for both in self._drawn(n, until):
             for fitted, counted in zip(views, counts, strict=True):
                 for view, sides in zip(fitted, counted, strict=True):
                     for side, answers in zip(sides, both, strict=True):
                         side += view.counts(answers)
             drawn += both[0].shape[1]
-            if time.monotonic() > until:
-                break
         return counts, drawn
 
     def _tests(
-        self, question: Question, views: list[View], counts: list[Counts]
+        self, question: Question, views: list[View], counts: list[Counts], times: float
     ) -> Iterator[_Tested]:
         """Yield the events to count: in either order the best at the delta, and where it is most.
 
-        That is where the epsilon that would be shown comes nearest to the claimed one, or most
+        That is where the epsilon to be expected comes nearest to the claimed one, or most
         above it.
         """
         deltas = question.deltas
         for swapped in (False, True):
             best: dict[Fraction, Hopeful] = {}
             for view, counted in zip(views, counts, strict=True):
-                found = hopefuls(view, counted, deltas, float(self._each), swapped=swapped)
+                found = hopefuls(
+                    view, counted, deltas, float(self._each), swapped=swapped, times=times
+                )
                 for delta, one in zip(deltas, found, strict=True):
-                    if delta not in best or one.epsilon > best[delta].epsilon:
+                    if delta not in best or one.promise > best[delta].promise:
                         best[delta] = one
             own = question.claim.delta
             yield _Tested(question, own, swapped, best.pop(own).event)
-            hoped = {delta: one for delta, one in best.items() if one.epsilon > 0}
+            hoped = {delta: one for delta, one in best.items() if one.promise > 0}
             if hoped:
-                most = max(hoped, key=lambda d: hoped[d].epsilon - question.claim.at(d))
+                most = max(hoped, key=lambda d: hoped[d].promise - question.claim.at(d))
                 yield _Tested(question, most, swapped, hoped[most].event)
 
     def _hits(self, tests: Sequence[_Tested], n: int) -> list[tuple[int, int]]:

@@ -87,11 +87,10 @@ def _reads(query: Query, pair: Pair) -> bool:
 
 def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
     """Return whether two tables are equal in all invariants: of others nothing is promised."""
-    exact = [c for c in plan.columns if c.measurement.exact and c.query.name in sides[0].tables]
-    return all(
-        np.array_equal(*(side.vector(c.query.name, c.measurement.name) for side in sides))
-        for c in exact
-    )
+    one, other = sides
+    exact = [c for c in plan.columns if c.measurement.exact and c.query.name in one.tables]
+    named = [(c.query.name, c.measurement.name) for c in exact]
+    return all(np.array_equal(one.vector(*name), other.vector(*name)) for name in named)
 
 
 def _records(

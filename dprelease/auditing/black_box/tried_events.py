@@ -98,9 +98,12 @@ class Event:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hopeful:
-    """An event, and the epsilon at some delta that the draws it was chosen on would show."""
+    """An event, and the epsilon that it may be expected to show at some delta.
 
-    epsilon: float
+    Below 0 where none is to be expected: then the better ones are those that are nearer to it.
+    """
+
+    promise: float
     event: Event
 
 
@@ -111,26 +114,47 @@ def hopefuls(
     miss: float,
     *,
     swapped: bool,
+    times: float = 1.0,
 ) -> list[Hopeful]:
     """Return the best event of a view at each delta, by limits at a miss.
 
     `counts`: of both tables' answers in each interval. `swapped`: the second table is the one that
-    the event is to be more frequent on.
+    the event is to be more frequent on. `times`: as many answers as these there are to be counted.
     """
     more, less = (counts[1], counts[0]) if swapped else counts
     best: list[Hopeful | None] = [None] * len(deltas)
     for kind, places, ends in _families(view, len(more), swapped=swapped):
-        low, high = _limits(more, less, places, ends=ends, miss=miss)
+        hits = [_hits(side[places], ends=ends) for side in (more, less)]
+        draws = max(int(more.sum()), 1)
+        low, high = _limits(times * hits[0], times * hits[1], times * draws, miss)
         for i, delta in enumerate(deltas):
-            with np.errstate(divide="ignore"):
-                epsilons = np.log(np.maximum(low - float(delta), 0.0) / high)
-            at = int(np.argmax(epsilons))
+            promises = _promises(low, high, hits[0] / draws, hits[1] / draws, float(delta))
+            at = int(np.argmax(promises))
             known = best[i]
-            if known is None or float(epsilons[at]) > known.epsilon:
+            if known is None or float(promises[at]) > known.promise:
                 held = np.zeros(len(more), dtype=np.bool_)
                 held[places[: at + 1] if ends else places[at]] = True
-                best[i] = Hopeful(float(epsilons[at]), Event(view, held, kind))
+                best[i] = Hopeful(float(promises[at]), Event(view, held, kind))
     return [found for found in best if found is not None]
+
+
+def _hits(counts: Integers, *, ends: bool) -> Floats:
+    """Return the hits of events that are single intervals, or all up to each."""
+    return (np.cumsum(counts) if ends else counts).astype(np.float64)
+
+
+def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: float) -> Floats:
+    """Return the epsilons that limits show; where they show none, how near chances come to it.
+
+    That is their difference over its error, far below 0: the event of all answers comes nearest to
+    an epsilon of 0, and shows nothing however many are counted.
+    """
+    with np.errstate(divide="ignore"):
+        epsilons = np.log(np.maximum(low - delta, 0.0) / high)
+    error = np.sqrt(one * (1.0 - one) + other * (1.0 - other)) + 1e-6
+    near = 1e-9 * (one - delta - other) / error
+    promises: Floats = np.where(epsilons > 0.0, epsilons, near - 1.0)
+    return promises
 
 
 def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, Integers, bool]]:
@@ -143,17 +167,13 @@ def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, In
     yield own or VALUES, view.order[::-1] if swapped else view.order, True
 
 
-def _limits(
-    more: Integers, less: Integers, places: Integers, *, ends: bool, miss: float
-) -> tuple[Floats, Floats]:
+def _limits(more: Floats, less: Floats, draws: float, miss: float) -> tuple[Floats, Floats]:
     """Return lower limits of the one's chances and upper limits of the other's, as floats.
 
     By them an event is only chosen: what is told of it comes from `clopper_pearson`.
     """
-    hits = [np.cumsum(side[places]) if ends else side[places] for side in (more, less)]
-    draws = [max(int(side.sum()), 1) for side in (more, less)]
-    some = betaincinv(np.maximum(hits[0], 1), draws[0] - hits[0] + 1, miss)
-    low: Floats = np.where(hits[0] > 0, some, 0.0).astype(np.float64)
-    most = betainccinv(hits[1] + 1, np.maximum(draws[1] - hits[1], 1), miss)
-    high: Floats = np.where(hits[1] < draws[1], most, 1.0).astype(np.float64)
+    some = betaincinv(np.maximum(more, 1.0), draws - more + 1.0, miss)
+    low: Floats = np.where(more > 0, some, 0.0).astype(np.float64)
+    most = betainccinv(less + 1.0, np.maximum(draws - less, 1.0), miss)
+    high: Floats = np.where(less < draws, most, 1.0).astype(np.float64)
     return low, np.maximum(high, 1e-300)

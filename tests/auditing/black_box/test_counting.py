@@ -107,8 +107,22 @@ def test_the_best_event_is_chosen_from_either_side() -> None:
     )
     assert more.event.held.tolist()[1:] == [False, True, False]
     assert less.event.held.tolist()[1:] == [True, False, False]
-    assert more.epsilon == pytest.approx(less.epsilon)
-    assert 0.7 * math.log(3) < more.epsilon < math.log(3)
+    assert more.promise == pytest.approx(less.promise)
+    assert 0.7 * math.log(3) < more.promise < math.log(3)
+
+
+def test_where_nothing_is_to_be_expected_the_clearest_difference_is_chosen() -> None:
+    """Not the event of all answers, which is as likely on both tables."""
+    drawn = [np.repeat([0, 1, 2], masses)[None] for masses in ([330, 340, 330], [300, 340, 360])]
+    view = View.fit(Single(0), drawn[0], drawn[1])
+    counts = view.counts(drawn[0]), view.counts(drawn[1])
+    few, many = (
+        hopefuls(view, counts, [Fraction(0)], 1e-9, swapped=True, times=times)[0]
+        for times in (1.0, 1000.0)
+    )
+    assert few.promise < 0 < many.promise
+    assert few.event.held.tolist()[1:] == [False, True, True]
+    assert many.event.held.tolist()[1:] == [False, False, True]
 
 
 def test_a_linear_score_weighs_by_the_inverse_of_the_covariance() -> None:
