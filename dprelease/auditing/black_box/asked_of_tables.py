@@ -167,7 +167,7 @@ class TableQuestions:
     def _of_releases(self, sides: Sides) -> Iterator[Group]:
         """Yield whole releases: all their numbers together, and each drawn by itself."""
         parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
-        told = ("", "", "whole releases")
+        told = "", "", "whole releases"
         if any(choices_of(cells.columns) or cells.selecting for cells in parts):
             source = Several(tuple(everything(cells) for cells in parts))
             question = asked(source.features, None, self._promise, told)
@@ -175,7 +175,8 @@ class TableQuestions:
         drawn = Releases(tuple(answered_cells(cells) for cells in parts), self.bits)
         features = drawn.features
         claim = self._promise
-        questions = [asked(features, None, claim, told, REPETITION)]
+        one_by_one = "", "", "releases one by one"
+        questions = [asked(features, None, claim, one_by_one, REPETITION)]
         for cells in parts:
             questions += self._repeated(features, cells)
         yield from _group(drawn, questions, RELEASES)

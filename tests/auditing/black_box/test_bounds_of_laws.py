@@ -8,7 +8,7 @@ from dprelease.mechanisms import registry
 from dprelease.privacy.unit import Neighbours
 from tests.auditing.black_box.build import cells, of_law, told, with_scale, worst
 
-DRAWS = 60_000
+DRAWS = 40_000
 
 NEAR = {
     "gaussian": 0.4,
