@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dprelease.auditing.reproduced import refuse_folder, write_outcome
 from dprelease.auditing.whole_audit import TIME_LIMIT, audited
-from dprelease.documents.audit_record import Audit
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.release.api import Release, read_release
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.whole_audit import Outcome
-from dprelease.documents.audit_record import NAME, rendered
+from dprelease.documents.audits.audit_record import NAME, rendered
 from dprelease.errors import OutputError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.canaries import canaries
 from dprelease.auditing.whole_runs.twin_runs import twins
-from dprelease.documents.audit_record import (
+from dprelease.documents.audits.audit_record import (
     Audit,
     Bounded,
     Compared,

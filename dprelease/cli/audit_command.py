@@ -15,7 +15,7 @@ from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
-    from dprelease.documents.audit_record import Audit
+    from dprelease.documents.audits.audit_record import Audit
 
 FAILED = 4
 """The exit code where something did not hold."""

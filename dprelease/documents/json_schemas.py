@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from dprelease.documents.audit_record import Audit
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.documents.consistency_schema import ConsistencyRecord
 from dprelease.documents.schema_part import Part
 from dprelease.schema import json_schema

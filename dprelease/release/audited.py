@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from dprelease.documents.audit_record import Audit, digest_of_declaration, parsed_audit
+from dprelease.documents.audits.audit_record import Audit, digest_of_declaration, parsed_audit
 from dprelease.errors import DeclarationError
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file

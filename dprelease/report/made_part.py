@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dprelease.documents.audit_record import Audit
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
 from dprelease.planning.invariant_plans import noised

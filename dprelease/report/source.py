@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dprelease.documents.audit_record import Audit
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.documents.metadata import Metadata, TableMetadata
 
 if TYPE_CHECKING:

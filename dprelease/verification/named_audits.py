@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.audit_record import NAME, Audit, digest_of_declared, parsed_audit
+from dprelease.documents.audits.audit_record import NAME, Audit, digest_of_declared, parsed_audit
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 

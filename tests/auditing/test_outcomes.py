@@ -16,7 +16,7 @@ import dprelease
 from dprelease.auditing import sensitivities
 from dprelease.cli import app
 from dprelease.documents import manifest
-from dprelease.documents.audit_record import (
+from dprelease.documents.audits.audit_record import (
     NAME,
     Audit,
     digest_of,

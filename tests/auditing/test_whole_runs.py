@@ -19,7 +19,7 @@ from dprelease.auditing.sensitivities import groups_of
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.canaries import canaries
 from dprelease.auditing.whole_runs.twin_runs import twins
-from dprelease.documents.audit_record import Found
+from dprelease.documents.audits.audit_record import Found
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import find_input

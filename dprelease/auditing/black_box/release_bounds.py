@@ -13,7 +13,7 @@ from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audit_record import Bounded
+from dprelease.documents.audits.audit_record import Bounded
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.planning.plan import Plan

@@ -19,7 +19,7 @@ from dprelease.auditing.whole_runs.searched import (
     found_in_failure,
     found_in_folder,
 )
-from dprelease.documents.audit_record import Canaries, Found
+from dprelease.documents.audits.audit_record import Canaries, Found
 from dprelease.exports.known import findings as unfit
 from dprelease.exports.told import told_metadata
 from dprelease.numerics.rounding import plain_text

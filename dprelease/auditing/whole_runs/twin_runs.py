@@ -18,7 +18,7 @@ from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.replayed_run import ran
 from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
-from dprelease.documents.audit_record import Found, Twins
+from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 from dprelease.auditing.black_box import asked_of_people, asked_of_tables, lower_bounds
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audit_record import Bounded
+from dprelease.documents.audits.audit_record import Bounded
 from dprelease.noise import noise_shares, noised_records
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.load import read_declaration
