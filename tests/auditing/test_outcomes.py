@@ -102,6 +102,9 @@ def test_a_release_names_its_audit(made: Path, tmp_path: Path) -> None:
     report = dprelease.verify(folder)
     assert report.ok
     assert any("names an audit" in words for words in report.checked)
+    page = dprelease.write_report(folder).read_text(encoding="utf-8")
+    assert "The audit of this declaration" in page
+    assert "100 %" in page
     again = release.run(output=folder, frames={"people": frame}, overwrite=True)
     assert not (again / NAME).exists()
     forged(folder := release.run(
