@@ -8,7 +8,7 @@ with a scale, a draw, a rounding or a price would show, if it is large enough to
     tiled_tables     exact tables of many equal cells: many answers in one call
     drawn_answers    answers about tables, of vectors, choices and keys
     one_by_one       answers drawn call by call, as releases are
-    told_cells       which cells of a pair of tables are drawn
+    asked_cells      which cells of a pair of tables are drawn
     asked_of_noise   a question: numbers of an answer, and what is claimed of them
     asked_of_tables, asked_of_people   the questions of a release
     trained_scores, told_apart         numbers that tables are told apart by

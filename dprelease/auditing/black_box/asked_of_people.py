@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from dprelease.auditing.black_box.asked_cells import Sides, query_cells
 from dprelease.auditing.black_box.asked_of_noise import CHOICES, NUMBERS, Claim, Question, asked
 from dprelease.auditing.black_box.drawn_answers import Feature, Several, Stream
 from dprelease.auditing.black_box.proven_bounds import Group
 from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
-from dprelease.auditing.black_box.told_cells import Sides, query_cells
 from dprelease.noise.noise_shares import messages
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.lattice import Integers

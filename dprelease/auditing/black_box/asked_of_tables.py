@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dprelease.auditing.black_box.asked_cells import QueryCells, Sides, distance, query_cells
 from dprelease.auditing.black_box.asked_of_noise import (
     CHOICES,
     REPETITION,
@@ -28,7 +29,6 @@ from dprelease.auditing.black_box.drawn_answers import (
 from dprelease.auditing.black_box.one_by_one import Answered, Releases
 from dprelease.auditing.black_box.proven_bounds import Group
 from dprelease.auditing.black_box.tiled_tables import Known
-from dprelease.auditing.black_box.told_cells import QueryCells, Sides, distance, query_cells
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.query.aggregates.frequent import Frequent
 
