@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
     from dprelease.accessor.labelled_answers import labelled
     from dprelease.accessor.session import Session
+    from dprelease.auditing.ask_audit import audit
     from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.rehearsal.rehearse import rehearse
     from dprelease.release.api import Release, read_release
@@ -33,6 +34,7 @@ __all__ = [
     "Session",
     "__version__",
     "areas",
+    "audit",
     "calibrate",
     "dp",
     "errors",
@@ -52,6 +54,7 @@ __all__ = [
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.session",
+    "audit": "dprelease.auditing.ask_audit",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",

@@ -23,6 +23,7 @@ from dprelease.cli import rehearsal_command as rehearsal
 from dprelease.cli import report_command as reports
 from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
+from dprelease.cli.audits import audit_command as auditing
 from dprelease.cli.process_setup import whole_process
 from dprelease.cli.reporting import ShownGroup, reporting, say
 from dprelease.version import __version__
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "plan": releases.plan,
     "rehearse": rehearsal.rehearse,
     "attack": attacking.attack,
+    "audit": auditing.audit,
     "profile": confidential.profile,
     "run": releases.run,
     "verify": releases.verify,

@@ -169,6 +169,9 @@ def run(
     variables: Set = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="Publish with it the audit.json of an audit of it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
@@ -184,10 +187,11 @@ def run(
             words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
+        from dprelease.release.audited import audited_by
         from dprelease.release.key import signed_by
         from dprelease.release.runs.pipeline import run as publish
 
-        declaration = signed_by(declaration, key_of(key, passphrase_file))
+        declaration = signed_by(audited_by(declaration, audit), key_of(key, passphrase_file))
         spec = declaration.spec
         steps = len(spec.tables_asked) + len(spec.records) + len(spec.formats_beside) + 1
         with progress_bar(steps) as progress:

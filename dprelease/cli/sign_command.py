@@ -13,7 +13,10 @@ from dprelease.errors.printable import one_line
 
 
 def sign(
-    folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    folder: Annotated[
+        Path,
+        typer.Argument(help="The folder of a release, or audit.json.", show_default=False),
+    ],
     key: Annotated[Path, typer.Option(help=KEY, show_default=False)],
     passphrase_file: PassphraseFile = None,
     overwrite: Annotated[
@@ -21,15 +24,20 @@ def sign(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a release, and write an SSH signature of its manifest beside it."""
+    """Verify a release, or an audit, and write an SSH signature of its manifest beside it."""
     with reporting(as_json):
         from dprelease.documents.manifest import SIGNATURE
-        from dprelease.signatures.sshsig import MANIFESTS, fingerprint
-        from dprelease.verification.after_publication.signing import sign as sign_release
+        from dprelease.signatures.sshsig import fingerprint
+        from dprelease.verification.after_publication import signing as signing_of
 
         signing = key_of(key, passphrase_file)
         assert signing is not None  # one was named
-        made = sign_release(folder, signing, overwrite=overwrite)
+        if folder.is_file():
+            made = signing_of.sign_audit(folder, signing, overwrite=overwrite)
+            written = folder.with_name(folder.name + signing_of.ENDING)
+        else:
+            made = signing_of.sign(folder, signing, overwrite=overwrite)
+            written = folder / SIGNATURE
         name = fingerprint(made.public)
-        answer = {"signature": str(folder / SIGNATURE), "key": name, "namespace": MANIFESTS}
-        respond(as_json, answer, one_line(f"Signed {folder} with {name} in {SIGNATURE}."))
+        answer = {"signature": str(written), "key": name, "namespace": made.namespace}
+        respond(as_json, answer, one_line(f"Signed {folder} with {name} in {written.name}."))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.documents.consistency_schema import ConsistencyRecord
 from dprelease.documents.schema_part import Part
 from dprelease.schema import json_schema
@@ -34,10 +35,18 @@ class KeptRecord(Part):
     size: int
 
 
+class NamedAudit(Part):
+    """The outcome of an audit of the declaration, which stands beside the manifest."""
+
+    file: Literal["audit.json"]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 class DeclarationRecord(Part):
     """Every text that the release was declared with, and its digest; the values of variables.
 
-    `files`: those that are no texts; a copy of each is in the folder `declaration`.
+    `files`: those that are no texts; a copy of each is in the folder `declaration`. `audit`: one
+    that the release names.
     """
 
     release: str
@@ -45,6 +54,7 @@ class DeclarationRecord(Part):
     sha256: dict[str, str]
     variables: dict[str, str] = Field(default_factory=dict)
     files: dict[str, KeptRecord] = Field(default_factory=dict)
+    audit: NamedAudit | None = None
 
 
 class AboutRecord(Part):
@@ -316,6 +326,7 @@ def forms() -> dict[str, type[BaseModel]]:
         "federated_manifest": FederatedManifest,
         "rehearsal_manifest": RehearsalManifest,
         "attack": AttackOutcome,
+        "audit": Audit,
     }
 
 

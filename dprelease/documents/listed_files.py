@@ -1,4 +1,4 @@
-"""The files that a manifest lists: of tables, formats, declared lists, a rehearsal's truth."""
+"""The files that a manifest lists: of tables, formats, declared lists, truths, an audit."""
 
 from __future__ import annotations
 
@@ -23,4 +23,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
         KeptFile(str(kept["sha256"]), 0, str(kept["form"]))
         for kept in record["declaration"].get("files", {}).values()
     ]
-    return {**dict(truth_files(record)), **{kept.copy: kept.sha256 for kept in lists}, **listed}
+    audit = record["declaration"].get("audit")
+    named = {} if audit is None else {str(audit["file"]): audit["sha256"]}
+    copies = {kept.copy: kept.sha256 for kept in lists}
+    return {**dict(truth_files(record)), **copies, **named, **listed}

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dprelease.documents.audits.audit_record import named_record
 from dprelease.documents.computed_columns import computed_and_joined
 from dprelease.documents.described import metadata_of
 from dprelease.documents.encoding import digest_of, pieces
@@ -150,6 +151,7 @@ def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str
             "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
             **({"variables": declaration.variables} if declaration.variables else {}),
             **kept_records(declaration),
+            **named_record(declaration),
         },
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
     }

@@ -11,6 +11,7 @@ from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
 from dprelease.errors.template import Template
 from dprelease.errors.words import attack_words as attack
+from dprelease.errors.words import audit_words as audit
 from dprelease.errors.words import budget_words as budget
 from dprelease.errors.words import consistent_words as consistent
 from dprelease.errors.words import data_words as data
@@ -130,6 +131,7 @@ class DeclarationError(DpReleaseError):
         | export.DECLARED
         | rehearsal.ASKED
         | attack.ASKED
+        | audit.NAMED
     )
     exit_code = EXIT_INPUT
 
@@ -137,7 +139,14 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query.TEMPLATES | join.ASKED | consistent.ASKED | areas.TEMPLATES | local.TEMPLATES
+    templates = (
+        query.TEMPLATES
+        | join.ASKED
+        | consistent.ASKED
+        | areas.TEMPLATES
+        | local.TEMPLATES
+        | audit.ASKED
+    )
     exit_code = EXIT_INPUT
 
 
@@ -158,7 +167,12 @@ class OutputError(DpReleaseError):
     """The release can't be written where the release file says."""
 
     templates = (
-        output.TEMPLATES | export.WRITTEN | rehearsal.WRITTEN | profile.TEMPLATES | report.TEMPLATES
+        output.TEMPLATES
+        | export.WRITTEN
+        | rehearsal.WRITTEN
+        | profile.TEMPLATES
+        | report.TEMPLATES
+        | audit.WRITTEN
     )
     exit_code = EXIT_INPUT
 
@@ -182,7 +196,7 @@ class LedgerError(DpReleaseError):
 class VerificationError(DpReleaseError):
     """A release on disk is not what its manifest says."""
 
-    templates = verification.TEMPLATES | attack.FOUND
+    templates = verification.TEMPLATES | attack.FOUND | audit.FOUND
     exit_code = EXIT_VERIFICATION
 
 

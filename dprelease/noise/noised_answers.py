@@ -48,7 +48,7 @@ def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSourc
         return Answer(_noisy(engine, query, columns, bits), tuple(columns))
     (selecting,) = (column for column in columns if column.measurement.name == PRIVATE_KEYS)
     partitions = engine.partitions(query)
-    selected, numbers = _selected(partitions, selecting, bits)
+    selected, numbers = selected_keys(partitions, selecting, bits)
     space = query.private.among(partitions.names[i] for i in np.flatnonzero(selected).tolist())
     place = {name: i for i, name in enumerate(partitions.names)}
     order = [place[str(text)] for text in space.keys[0].values]
@@ -73,7 +73,7 @@ def _noisy(
     return perturb(engine.run(query), columns, bits)
 
 
-def _selected(
+def selected_keys(
     partitions: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
     """Return which partitions are selected, and their noised numbers of units if these decide."""

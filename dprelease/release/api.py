@@ -58,6 +58,7 @@ class Release:
         engine: str | None = None,
         party: int | None = None,
         key: str | Path | SigningKey | None = None,
+        audit: str | Path | None = None,
     ) -> Path:
         """Publish the release and return its folder.
 
@@ -65,7 +66,8 @@ class Release:
         the name in `source: {frame: name}`. `engine`: duckdb or spark, not the declared one.
         `party`: the number of the party whose messages these are, of a federated release. `key`
         signs the manifest, and the entries of a ledger that has signers: an Ed25519 key of OpenSSH,
-        or what `signing_key` returns.
+        or what `signing_key` returns. `audit`: the file audit.json of an audit of this release,
+        which is published with it.
 
         Raises
         ------
@@ -73,6 +75,7 @@ class Release:
             Any of the tree; nothing is published then.
         """
         from dprelease.exact.engines import refuse_unknown_frames
+        from dprelease.release.audited import audited_by
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.key import signed_by
         from dprelease.release.party import as_party
@@ -83,6 +86,7 @@ class Release:
         refuse_unknown_frames((declared.table for declared in known), given)
         target = None if output is None else Path(output)
         declaration = signed_by(as_party(on_engine(self.declaration, engine), party), key)
+        declaration = audited_by(declaration, audit)
         return run(declaration, output=target, overwrite=overwrite, frames=frames)
 
 

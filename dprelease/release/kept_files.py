@@ -6,6 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from dprelease.documents.audits.audit_record import NAME
 from dprelease.errors import DeclarationError, Place
 from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile
@@ -15,6 +16,8 @@ from dprelease.system.files import OPEN, PIECE, refuse_others
 def keep_files(declaration: Declaration, folder: Path) -> None:
     """Copy into a release's folder what its declaration was read from, besides texts.
 
+    And the outcome of the audit that it names.
+
     Raises
     ------
     DeclarationError
@@ -22,6 +25,8 @@ def keep_files(declaration: Declaration, folder: Path) -> None:
     OSError
         If a copy can't be written.
     """
+    if declaration.audit is not None:
+        (folder / NAME).write_bytes(declaration.audit)
     for name, (file, path) in declaration.kept.items():
         copy = folder / file.copy
         copy.parent.mkdir(exist_ok=True)

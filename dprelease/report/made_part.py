@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
 from dprelease.planning.invariant_plans import noised
@@ -41,6 +42,7 @@ class Made:
     families: list[tuple[Markup, list[Markup]]]
     checked: list[Markup] | None
     notes: list[Markup]
+    audit: Rows | None
 
 
 def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Made:
@@ -66,6 +68,7 @@ def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Ma
         ],
         checked=None if checks is None else [names.name(one, LONGEST) for one in checks.checked],
         notes=[] if checks is None else [names.name(one, LONGEST) for one in checks.notes],
+        audit=None if checks is None or checks.audit is None else _audit(told, checks.audit),
     )
 
 
@@ -184,6 +187,29 @@ def _noise(told: Told, laws: Laws) -> Rows:
         )
     heads = _heads(told, "noise", "parameters", "for", "counts", "sensitivity", "margin")
     return Rows(words.say("made.noise"), heads, _limited(told, rows))
+
+
+def _audit(told: Told, audit: Audit) -> Rows:
+    """Return how near invented neighbours came to each claim, and what draws showed of it."""
+    words, names = told.words, told.names
+    bounds: dict[tuple[str, str], float] = {}
+    for bound in audit.black_box or ():
+        name = (bound.query, bound.column)
+        bounds[name] = max(bound.bound, bounds.get(name, 0.0))
+    rows = []
+    for one in audit.sensitivities:
+        least = bounds.get((one.query, one.column))
+        rows.append(
+            told.cells(
+                names.name(f"{one.query}.{one.column}"),
+                names.name(one.claimed, LONGEST),
+                words.number(one.pairs),
+                f"{words.number(three(100 * one.ratio))} %",
+                "" if least is None else words.number(three(least)),
+            )
+        )
+    heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")
+    return Rows(words.say("made.audit"), heads, _limited(told, rows))
 
 
 def _added_to(told: Told, columns: Sequence[PlannedColumn]) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dprelease.documents.audits.audit_record import Audit
 from dprelease.documents.metadata import Metadata, TableMetadata
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ class Truth(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What a verification has checked, in words, and what it saw and did not check."""
+    """What a verification has checked, in words, and what it saw and did not check.
+
+    `audit`: the outcome of the one that the release names, which was checked too.
+    """
 
     checked: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    audit: Audit | None = None

@@ -78,6 +78,8 @@ class Declaration:
     """Which party runs it, of a federated release; all of them have the same texts."""
     key: SigningKey | None = None
     """What signs its manifest, and the entries of a ledger that has signers."""
+    audit: bytes | None = field(default=None, repr=False)
+    """The outcome of an audit of it, which is published with the release that names it."""
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
     """Files that are no texts, by their path as in `texts`: what they are, and where they lie."""
 

@@ -16,7 +16,8 @@ from dprelease.signatures.wire import Reader, string
 
 MANIFESTS = "dprelease-manifest"
 ENTRIES = "dprelease-ledger"
-"""Namespaces: of manifests, and of entries of ledgers."""
+AUDITS = "dprelease-audit"
+"""Namespaces: of manifests, of entries of ledgers, and of outcomes of audits."""
 
 ED25519 = b"ssh-ed25519"
 MAGIC, VERSION = b"SSHSIG", 1

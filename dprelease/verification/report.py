@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
 from dprelease.tables.field_notes import says
+from dprelease.verification.named_audits import audit_of
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
@@ -112,9 +113,10 @@ def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
     """
     held = record["declaration"]
     kept = manifest.kept_files(record)
-    return declaration_from_texts(
+    declared = declaration_from_texts(
         held["texts"], held["release"], held.get("variables"), kept, folder
     )
+    return replace(declared, audit=audit_of(record, folder))
 
 
 def is_written(

@@ -14,6 +14,7 @@ from dprelease.errors import LedgerError, VerificationError
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
+from dprelease.verification.named_audits import audit_problem, audit_words
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signature_checks import Trusted, check_signature, signers_of_ledger
@@ -81,6 +82,7 @@ def verify(
     if report.rehearsal != rehearsal:
         report.found("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
     check_files(report, record)
+    _check_audit(report, record)
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
     _check_rest(report, record)
@@ -110,6 +112,17 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
         amount(len(expected), "file has its", "files have their")
         + " SHA-256, and there is no other"
     )
+
+
+def _check_audit(report: Report, record: dict[str, Any]) -> None:
+    """Look at the audit that the manifest names, if it names one."""
+    if record["declaration"].get("audit") is None:
+        return
+    problem = audit_problem(record, report.path)
+    if problem:
+        report.found("DP-AUDIT-007", "declaration.audit", problem=problem)
+    elif not report.findings:
+        report.checked.append(audit_words(record, report.path))
 
 
 def _digest_of(path: Path) -> str | None:

@@ -25,6 +25,7 @@ from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
 from dprelease.verification.after_publication.written_beside import beside, write_whole
+from dprelease.verification.named_audits import named_audit
 from dprelease.verification.report import declared_again
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
@@ -110,7 +111,7 @@ def page_of_folder(
     if language is not None and language not in known:
         listed = ", ".join(known)
         raise OutputError("DP-REPORT-003", language=language, known=listed)
-    checks = Checks(tuple(checked.checked), tuple(checked.notes))
+    checks = Checks(tuple(checked.checked), tuple(checked.notes), named_audit(told, folder))
     if told["format"] == LOCAL:
         from dprelease.report.other_models.record_page import page_of_records
 

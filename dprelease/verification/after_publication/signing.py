@@ -9,9 +9,13 @@ from tempfile import mkstemp
 
 from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
+from dprelease.release.audited import read_audit
 from dprelease.signatures.keys import SigningKey
-from dprelease.signatures.sshsig import MANIFESTS, Signature
+from dprelease.signatures.sshsig import AUDITS, MANIFESTS, Signature
 from dprelease.verification.verify import verify
+
+ENDING = ".sig"
+"""What follows the name of an audit's file in that of its signature."""
 
 
 def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
@@ -46,7 +50,29 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     return signature
 
 
-def _write(path: Path, text: bytes) -> None:
+def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
+    """Write the signature of an audit's outcome beside its file, and return it.
+
+    Raises
+    ------
+    DeclarationError
+        DP-AUDIT-003 for what is no outcome of an audit, as it was written.
+    SignatureError
+        As `sign`.
+    """
+    place = Path(path)
+    target = place.with_name(place.name + ENDING)
+    if os.path.lexists(target) and not overwrite:
+        raise SignatureError("DP-SIGN-010", name=place.name)
+    outcome, _ = read_audit(place)
+    signature = key.sign(outcome, AUDITS)
+    if not signature.holds(outcome):
+        raise VerificationError("DP-VERIFY-016", by="this key")
+    _write(target, signature.armored(), place)
+    return signature
+
+
+def _write(path: Path, text: bytes, signed: Path | None = None) -> None:
     """Write a file by a rename, so that no half of it is ever there."""
     reason = ""
     try:
@@ -56,7 +82,8 @@ def _write(path: Path, text: bytes) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(name, (path.parent / "manifest.json").stat().st_mode & 0o777)
+            beside = signed or path.parent / "manifest.json"
+            os.chmod(name, beside.stat().st_mode & 0o777)
             os.replace(name, path)
         except BaseException:
             with suppress(OSError):

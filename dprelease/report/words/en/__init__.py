@@ -225,6 +225,16 @@ SENTENCES: dict[str, str] = {
     ),
     "made.checks.held": "held",
     "made.checks.notes": "Seen, and not checked:",
+    "made.audit": "The audit of this declaration",
+    "made.audit.lead": (
+        "Before it was published, the release was put to the test on invented tables that differ "
+        "in one unit (<code>dprelease audit</code>): how much of what is claimed any pair used, "
+        "and which ε many draws of its noise show at least. All of it held; the file audit.json "
+        "tells more."
+    ),
+    "made.head.pairs": "Pairs",
+    "made.head.used": "Used at most",
+    "made.head.least": "ε at least",
     "made.checks.later": (
         "This page is a file of the release itself, so it can’t tell how checks of the release "
         "end. Anybody can make them: {command}"

@@ -1,0 +1,125 @@
+"""Which cells of a pair of tables are drawn: those in which the tables differ, and some others.
+
+An event over some cells is an event over the whole answer: a bound that it shows holds for all of
+it. Cells in which the tables agree tell nothing by themselves, as each has noise of its own; they
+are there for the case that it has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.auditing.black_box.drawn_answers import choices_of, vectors_of
+from dprelease.auditing.black_box.tiled_tables import Profiles, cells_of, changed
+from dprelease.auditing.exact_pairs import Side
+from dprelease.numerics.lattice import Integers
+from dprelease.planning.plan import PlannedColumn
+from dprelease.schema.release import PRIVATE_KEYS
+
+APART = 4
+"""Cells all over the table that are drawn beside those in which the tables differ."""
+
+Sides = tuple[Side, Side]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class QueryCells:
+    """What the noise stage takes of one query, in some cells of two tables.
+
+    `columns`: all that noise protects. `cells`: places in the whole table.
+    """
+
+    columns: tuple[PlannedColumn, ...]
+    cells: Integers
+    vectors: tuple[dict[str, Integers], dict[str, Integers]]
+    profiles: tuple[Profiles, Profiles]
+    names: tuple[str, ...]
+    units: tuple[Integers, Integers] | None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the query."""
+        return self.columns[0].query.name
+
+    @property
+    def selecting(self) -> PlannedColumn | None:
+        """Return the column that selects keys that are not public."""
+        found = [c for c in self.columns if c.measurement.name == PRIVATE_KEYS]
+        return found[0] if found else None
+
+
+def query_cells(
+    sides: Sides, columns: Sequence[PlannedColumn], most: int, *, beside: bool
+) -> QueryCells | None:
+    """Return up to `most` cells in which two tables differ; None if there are none.
+
+    `columns`: all planned columns of one query. `beside`: with some cells in which they agree.
+    """
+    name = columns[0].query.name
+    kept = tuple(c for c in columns if not c.measurement.exact)
+    size = sides[0].tables[name].size
+    moved = _moved(sides, kept, size)[:most]
+    if not len(moved):
+        return None
+    cells = np.unique(np.concatenate((moved, _beside(moved, size)))) if beside else np.sort(moved)
+    vectors = [
+        {c.measurement.name: side.vector(name, c.measurement.name)[cells] for c in vectors_of(kept)}
+        for side in sides
+    ]
+    profiles = [
+        {
+            c.measurement.name: cells_of(side.profile(name, c.measurement.name), cells.tolist())
+            for c in choices_of(kept)
+        }
+        for side in sides
+    ]
+    query = sides[0].queries[name]
+    names: tuple[str, ...] = ()
+    units = None
+    if query.private is not None:
+        names = tuple(str(query.keys.keys[0].values[cell]) for cell in cells.tolist())
+        units = sides[0].units[name][cells], sides[1].units[name][cells]
+    return QueryCells(
+        kept, cells, (vectors[0], vectors[1]), (profiles[0], profiles[1]), names, units
+    )
+
+
+def _moved(sides: Sides, columns: Sequence[PlannedColumn], size: int) -> Integers:
+    """Return the cells in which two tables differ, those first that differ most."""
+    name = columns[0].query.name
+    far = np.zeros(size)
+    for column in columns:
+        own, law = column.measurement.name, column.mechanism
+        if column.measurement.is_choice:
+            far[changed(*(side.profile(name, own) for side in sides))] += 1.0 / law.scale
+        else:
+            one, other = (side.vector(name, own).astype(np.float64) for side in sides)
+            far += np.abs(one - other) / law.scale
+    order = np.argsort(-far, kind="stable")
+    return order[far[order] > 0].astype(np.int64)
+
+
+def _beside(moved: Integers, size: int) -> Integers:
+    """Return some other cells: next to the first that differs, and all over the table."""
+    near = moved[0] + np.array([-1, 1])
+    near = near[(near >= 0) & (near < size)]
+    return np.concatenate((near, np.linspace(0, size - 1, min(size, APART)).astype(np.int64)))
+
+
+def distance(sides: Sides, columns: Sequence[PlannedColumn]) -> float:
+    """Return about how well two tables are told apart: shifts over scales, squared, added up."""
+    total = 0.0
+    for column in columns:
+        name, own = column.query.name, column.measurement.name
+        if column.measurement.exact:
+            continue
+        if column.measurement.is_choice:
+            moved = len(changed(*(side.profile(name, own) for side in sides)))
+            total += moved / column.mechanism.scale**2
+        else:
+            one, other = (side.vector(name, own).astype(np.float64) for side in sides)
+            total += float(np.sum((one - other) ** 2)) / column.mechanism.scale**2
+    return total

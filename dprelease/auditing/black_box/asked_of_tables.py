@@ -1,0 +1,253 @@
+"""The questions about noised tables: each measurement where it moves most, and all together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dprelease.auditing.black_box.asked_cells import QueryCells, Sides, distance, query_cells
+from dprelease.auditing.black_box.asked_of_noise import (
+    CHOICES,
+    REPETITION,
+    Claim,
+    Question,
+    asked,
+)
+from dprelease.auditing.black_box.drawn_answers import (
+    Bits,
+    ChosenInCells,
+    Feature,
+    NoisedCells,
+    SelectedKeys,
+    Several,
+    Source,
+    UnderKeys,
+    choices_of,
+    vectors_of,
+)
+from dprelease.auditing.black_box.one_by_one import Answered, Releases
+from dprelease.auditing.black_box.proven_bounds import Group
+from dprelease.auditing.black_box.tiled_tables import Known
+from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.query.aggregates.frequent import Frequent
+
+DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
+"""Answers of each table that are wanted: of noised vectors, of choices, of whole releases."""
+
+MOST_CELLS, MOST_CHOSEN = 16, 4
+"""Cells in which the tables differ that are drawn of a query, and of one that chooses in them."""
+
+MOST_NUMBERS = 160
+"""Numbers of an answer, about, that a score is over."""
+
+MOST_COLUMNS = 256
+"""Columns of one pair of tables that are asked about."""
+
+Names = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Asked:
+    """A pair of tables, and the measurements that it is asked about."""
+
+    sides: Sides
+    measurements: Names
+
+
+@dataclass(frozen=True, eq=False)
+class TableQuestions:
+    """The questions about a release of tables."""
+
+    plan: Plan
+    bits: Bits
+
+    def groups(self, pairs: Sequence[Asked]) -> Iterator[Group]:
+        """Yield the questions of every pair, and for one of them those about whole releases."""
+        whole = max(pairs, key=lambda one: distance(one.sides, self.plan.noised), default=None)
+        for one in pairs:
+            yield from self._of_vectors(one, whole=one is whole)
+            yield from self._of_choices(one)
+        if whole is not None:
+            yield from self._of_releases(whole.sides)
+
+    def _cells(
+        self,
+        sides: Sides,
+        names: Names | None,
+        kept: Callable[[PlannedColumn], bool],
+        most: int,
+        *,
+        beside: bool = False,
+    ) -> list[QueryCells]:
+        """Return the cells of all queries with such columns; of some measurements, if named."""
+        columns = [c for c in self.plan.noised if kept(c) and (names is None or _name(c) in names)]
+        queries: dict[str, list[PlannedColumn]] = {}
+        for column in columns[:MOST_COLUMNS]:
+            queries.setdefault(column.query.name, []).append(column)
+        room = max(1, MOST_NUMBERS // max(1, len(columns)))
+        found = (
+            query_cells(sides, held, min(most, room), beside=beside and room > most)
+            for held in queries.values()
+            if held[0].query.name in sides[0].tables
+        )
+        return [cells for cells in found if cells is not None]
+
+    def _claim(self, columns: Sequence[PlannedColumn]) -> Claim:
+        return Claim.of([column.priced for column in columns], self.plan.guarantee.delta)
+
+    @cached_property
+    def _promise(self) -> Claim:
+        """What the release promises."""
+        promise = self.plan.guarantee
+        priced = [column.priced for column in self.plan.noised]
+        return Claim.of(priced, promise.delta, promise.epsilon)
+
+    def _of_vectors(self, one: Asked, *, whole: bool) -> Iterator[Group]:
+        names = None if whole else one.measurements
+        parts = self._cells(one.sides, names, is_vector, MOST_CELLS, beside=True)
+        source = Several(tuple(noised(cells) for cells in parts))
+        columns = [column for cells in parts for column in vectors_of(cells.columns)]
+        questions = [
+            asked(source.features, frozenset({_name(c)}), self._claim([c]), _told(c))
+            for c in columns
+            if _name(c) in one.measurements
+        ]
+        if whole and len(columns) > 1:
+            told = ("", "", "all noised numbers")
+            questions.append(asked(source.features, None, self._claim(columns), told))
+        yield from _group(source, questions, DRAWS)
+
+    def _of_choices(self, one: Asked) -> Iterator[Group]:
+        def wanted(column: PlannedColumn) -> bool:
+            return not column.measurement.is_vector
+
+        names = frozenset(
+            _name(part)
+            for column in self.plan.noised
+            if _name(column) in one.measurements and wanted(column)
+            for part in self._with_lower_ranks(column)
+        )
+        for cells in self._cells(one.sides, names, wanted, MOST_CHOSEN):
+            own = [c for c in cells.columns if _name(c) in one.measurements]
+            if choices_of(cells.columns):
+                yield from self._chosen(cells, own)
+            if cells.selecting is not None:
+                yield from self._selected(cells, cells.selecting)
+
+    def _chosen(self, cells: QueryCells, own: Sequence[PlannedColumn]) -> Iterator[Group]:
+        source = chosen(cells)
+        questions = []
+        for column in choices_of(own):
+            ranks = self._with_lower_ranks(column)
+            names = frozenset(map(_name, ranks))
+            claim = self._claim(ranks)
+            questions.append(asked(source.features, names, claim, _told(column), CHOICES))
+        yield from _group(source, questions, CHOSEN)
+
+    def _selected(self, cells: QueryCells, column: PlannedColumn) -> Iterator[Group]:
+        source = keys_of(cells, column)
+        question = asked(source.features, None, self._claim([column]), _told(column), CHOICES)
+        yield from _group(source, [question], DRAWS)
+
+    def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
+        """Return a choice with those that it depends on: what they took is not open to it."""
+        wanted = column.measurement.aggregate
+        if not isinstance(wanted, Frequent):
+            return [column]
+        lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank + 1)}
+        kind = column.measurement.mechanism, column.measurement.own
+        return [
+            other
+            for other in self.plan.of_query(column.query.name)
+            if other.measurement.aggregate in lower
+            and (other.measurement.mechanism, other.measurement.own) == kind
+        ]
+
+    def _of_releases(self, sides: Sides) -> Iterator[Group]:
+        """Yield whole releases: all their numbers together, and each drawn by itself."""
+        parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
+        told = "", "", "whole releases"
+        if any(choices_of(cells.columns) or cells.selecting for cells in parts):
+            source = Several(tuple(everything(cells) for cells in parts))
+            question = asked(source.features, None, self._promise, told)
+            yield from _group(source, [question], CHOSEN)
+        drawn = Releases(tuple(answered_cells(cells) for cells in parts), self.bits)
+        features = drawn.features
+        claim = self._promise
+        one_by_one = "", "", "releases one by one"
+        questions = [asked(features, None, claim, one_by_one, REPETITION)]
+        for cells in parts:
+            questions += self._repeated(features, cells)
+        yield from _group(drawn, questions, RELEASES)
+
+    def _repeated(
+        self, features: Sequence[Feature], cells: QueryCells
+    ) -> Iterator[Question | None]:
+        """Yield each measurement of a query by itself; beside its keys, if these are not public."""
+        keys = [] if cells.selecting is None else [cells.selecting]
+        for column in cells.columns:
+            if column is not cells.selecting:
+                beside = [*keys, *self._with_lower_ranks(column)]
+                names = frozenset(map(_name, beside))
+                yield asked(features, names, self._claim(beside), _told(column), REPETITION)
+
+
+def is_vector(column: PlannedColumn) -> bool:
+    """Return whether noise is added to it."""
+    return column.measurement.is_vector
+
+
+def _name(column: PlannedColumn) -> tuple[str, str]:
+    return column.query.name, column.measurement.name
+
+
+def _told(column: PlannedColumn) -> tuple[str, str, str]:
+    return (*_name(column), column.mechanism.name)
+
+
+def _group(source: Source, questions: Sequence[Question | None], draws: int) -> Iterator[Group]:
+    held = tuple(question for question in questions if question is not None)
+    if held:
+        yield Group(source, held, draws)
+
+
+def noised(cells: QueryCells) -> NoisedCells:
+    """Return what draws the noised vectors of some cells."""
+    places = tuple(cells.cells.tolist())
+    return NoisedCells(vectors_of(cells.columns), places, cells.vectors)
+
+
+def chosen(cells: QueryCells) -> ChosenInCells:
+    """Return what draws the choices in some cells."""
+    places = tuple(cells.cells.tolist())
+    return ChosenInCells(choices_of(cells.columns), places, cells.profiles)
+
+
+def keys_of(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
+    """Return what draws which of some keys appear."""
+    if cells.units is None:
+        raise TypeError("public keys are not selected")
+    return SelectedKeys(selecting, cells.units)
+
+
+def everything(cells: QueryCells) -> Source:
+    """Return what draws all that is published of some cells."""
+    parts: list[Source] = []
+    if vectors_of(cells.columns):
+        parts.append(noised(cells))
+    if choices_of(cells.columns):
+        parts.append(chosen(cells))
+    if cells.selecting is None:
+        return Several(tuple(parts))
+    return UnderKeys(keys_of(cells, cells.selecting), tuple(parts))
+
+
+def answered_cells(cells: QueryCells) -> Answered:
+    """Return what answers about some cells as a release does."""
+    number = len(cells.cells)
+    known: list[Known] = []
+    for side in (0, 1):
+        units = None if cells.units is None else cells.units[side]
+        known.append(Known(cells.vectors[side], cells.profiles[side], number, cells.names, units))
+    return Answered(cells.columns, (known[0], known[1]))

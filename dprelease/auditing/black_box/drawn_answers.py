@@ -1,0 +1,229 @@
+"""Answers about two neighbouring tables, drawn by the code that releases are drawn by.
+
+A source gives n answers at once, each as a column of whole numbers: how far its noised numbers lie
+from the first table's true ones, or what was chosen. Of a vector some cells are enough: all in
+which the tables differ, as far as they go, and some in which they don't. What shows a loss in a
+part of an answer shows it in the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dprelease.auditing.black_box.tiled_tables import (
+    Profiles,
+    cells_of,
+    tiled_partitions,
+    tiled_table,
+)
+from dprelease.noise.noised_answers import selected_keys
+from dprelease.noise.noised_vectors import perturb
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.numerics.lattice import Integers
+from dprelease.planning.plan import PlannedColumn
+from dprelease.query.measurement import read_at
+from dprelease.schema.release import PRIVATE_KEYS
+
+Stream = BitSource
+"""What one run of the noise stage takes its bits from."""
+
+Bits = Callable[[], Stream]
+"""Gives a stream of bits for every run of the noise stage, as every release has its own."""
+
+FRESH: Bits = Entropy
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A number of an answer: its measurement and cell, and whether the tables differ there."""
+
+    query: str
+    column: str
+    cell: int
+    moved: bool
+
+
+class Source(Protocol):
+    """What draws answers."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return what the numbers of an answer are."""
+        ...
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return (features, n) numbers of n answers about the first table (0) or the second (1)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NoisedCells:
+    """Some cells of the vectors of one query, of which the columns are given."""
+
+    columns: tuple[PlannedColumn, ...]
+    cells: tuple[int, ...]
+    sides: tuple[Mapping[str, Integers], Mapping[str, Integers]]
+    """True integers of these cells, by measurement."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return a feature for each measurement and cell."""
+        found = []
+        for column in self.columns:
+            name = column.measurement.name
+            one, other = (side[name] for side in self.sides)
+            found += [
+                Feature(column.query.name, name, cell, bool(one[i] != other[i]))
+                for i, cell in enumerate(self.cells)
+            ]
+        return tuple(found)
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return how far noised numbers lie from the first table's."""
+        vectors = {c.measurement.name: self.sides[side][c.measurement.name] for c in self.columns}
+        exact = tiled_table(self.columns[0].query.name, vectors, {}, n)
+        noised = perturb(exact, self.columns, bits).columns
+        parts = []
+        for column in self.columns:
+            name = column.measurement.name
+            drawn = noised[name].reshape(n, len(self.cells)).T
+            parts.append(drawn - self.sides[0][name][:, None])
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenInCells:
+    """What is chosen in some cells of one query, of which the columns are given."""
+
+    columns: tuple[PlannedColumn, ...]
+    cells: tuple[int, ...]
+    sides: tuple[Profiles, Profiles]
+    """How often each candidate occurs in these cells, by measurement."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return a feature for each choice and cell."""
+        found = []
+        for column in self.columns:
+            name = column.measurement.name
+            moved = [differ(*self.sides, name, i) for i in range(len(self.cells))]
+            for _ in chosen_names(column):
+                found += [
+                    Feature(column.query.name, name, cell, moved[i])
+                    for i, cell in enumerate(self.cells)
+                ]
+        return tuple(found)
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return the chosen candidates: lattice steps, or places of values."""
+        exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
+        chosen = perturb(exact, self.columns, bits).columns
+        names = [name for column in self.columns for name in chosen_names(column)]
+        return np.concatenate([chosen[name].reshape(n, len(self.cells)).T for name in names])
+
+
+def chosen_names(column: PlannedColumn) -> list[str]:
+    """Return the names that the noise stage gives what it chooses for a measurement."""
+    name = column.measurement.name
+    if not column.measurement.aggregate.paid_together:
+        return [name]
+    parts = [c.at for c in column.query.columns if c.parts[0] == column.measurement]
+    return [read_at(name, at) for at in sorted({at for at in parts if at is not None})]
+
+
+def differ(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
+    """Return whether two tables differ in what occurs in a cell."""
+    both = [cells_of(side[name], [cell]) for side in (one, other)]
+    return not all(
+        np.array_equal(a, b)
+        for a, b in ((both[0].values, both[1].values), (both[0].counts, both[1].counts))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedKeys:
+    """Which keys that are not public appear, and their noised numbers if these are published."""
+
+    column: PlannedColumn
+    units: tuple[Integers, Integers]
+    """How many units have each key, in both tables."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return two features of each key: whether it appears, and its number."""
+        name, moved = self.column.query.name, self.units[0] != self.units[1]
+        one = [Feature(name, PRIVATE_KEYS, i, bool(there)) for i, there in enumerate(moved)]
+        return (*one, *one)
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return 1 where a key appears, and there its number; else 0. No unit, no key."""
+        units = self.units[side]
+        there = np.flatnonzero(units > 0)
+        drawn: Integers = np.zeros((2, len(units), n), dtype=np.int64)
+        flags, numbers = selected_keys(tiled_partitions(units[there], n), self.column, bits)
+        drawn[0, there] = flags.reshape(n, len(there)).T
+        if numbers is not None:
+            drawn[1, there] = np.where(flags, numbers, 0).reshape(n, len(there)).T
+        return drawn.reshape(2 * len(units), n)
+
+
+@dataclass(frozen=True, eq=False)
+class UnderKeys:
+    """What is published of keys that appear: the numbers of all others are not there."""
+
+    keys: SelectedKeys
+    inner: tuple[Source, ...]
+    """Of the same cells, in the same order: as many numbers of each measurement as keys."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return those of the keys, then of what stands beside them."""
+        moved = self.keys.units[0] != self.keys.units[1]
+        beside = [
+            Feature(f.query, f.column, f.cell, bool(f.moved or moved[i % len(moved)]))
+            for source in self.inner
+            for i, f in enumerate(source.features)
+        ]
+        return (*self.keys.features, *beside)
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return keys and numbers; 0 in place of what is not published."""
+        keys = self.keys.draw(n, side, bits)
+        number = len(self.keys.units[0])
+        appears = keys[:number]
+        parts = [keys]
+        for source in self.inner:
+            drawn = source.draw(n, side, bits)
+            drawn *= np.tile(appears, (len(drawn) // number, 1))
+            parts.append(drawn)
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Several sources as one: an answer is all of theirs."""
+
+    sources: tuple[Source, ...]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return the features of all of them."""
+        return tuple(feature for source in self.sources for feature in source.features)
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return the numbers of all of them, drawn one after the other."""
+        return np.concatenate([source.draw(n, side, bits) for source in self.sources])
+
+
+def vectors_of(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+    """Return the columns that noise is added to."""
+    return tuple(c for c in columns if c.measurement.is_vector and not c.measurement.exact)
+
+
+def choices_of(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+    """Return the columns of which a candidate is chosen in each cell."""
+    return tuple(c for c in columns if c.measurement.is_choice)

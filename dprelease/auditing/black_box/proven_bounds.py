@@ -1,0 +1,272 @@
+"""Lower bounds of epsilon: events chosen on some of the draws, counted on all others.
+
+The first quarter says which statistics, which intervals and which event; it may be looked at in any
+way. Then the number of draws that are left is settled, and only one thing is done with them: the
+hits of the events are counted, one event for each question, order of the tables and delta. Each
+count gives two limits (`clopper_pearson`), all of which hold together but for a probability of
+`MISS`: it is shared out evenly over all limits that the whole audit may ask for, known beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.auditing.black_box.asked_of_noise import Question
+from dprelease.auditing.black_box.clopper_pearson import (
+    epsilon_between,
+    greatest_chance,
+    least_chance,
+)
+from dprelease.auditing.black_box.drawn_answers import Bits, Source
+from dprelease.auditing.black_box.told_apart import statistics
+from dprelease.auditing.black_box.tried_events import Event, Hopeful, View, hopefuls
+from dprelease.numerics.lattice import Integers
+
+MISS = Fraction(1, 10**9)
+"""Probability, at most, that any limit of an audit is wrong."""
+
+AT_ONCE = 2**20
+"""Numbers that are drawn at once, about."""
+
+TRAINED, KEPT = 2**17, 2**22
+"""Answers that training is on, and numbers that it holds in memory, of each table."""
+
+PILOT = 0.02
+"""Seconds of a draw that tells how long draws take."""
+
+BREATH, LOOKS = 1.0, 20
+"""Seconds between two looks at the clock at most, and how often it is looked at."""
+
+OVERHEAD, FIRST = 2.0, 0.35
+"""What an answer costs beyond its draw, and the part of the time that choosing may take."""
+
+LEAST = 200
+"""Answers of each table below which nothing is tried."""
+
+CHOOSING, MOST_TIMES = 4, 8.0
+"""One of so many answers is there to choose by; as many times so many are expected at most."""
+
+
+Counts = tuple[Integers, Integers]
+"""Of each interval, how many answers of both tables lie there."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group:
+    """Questions that are answered by the same draws."""
+
+    source: Source
+    questions: tuple[Question, ...]
+    draws: int
+    """Answers of each table that are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one question's answers showed at a delta.
+
+    `draws`: answers of each table. `tested`: those that hits were counted among. `hits`: of the
+    event, in the table that it was chosen for first.
+    """
+
+    question: Question
+    delta: Fraction
+    claimed: float
+    epsilon: float
+    statistic: str
+    draws: int
+    tested: int
+    hits: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Tested:
+    question: Question
+    delta: Fraction
+    swapped: bool
+    event: Event
+
+
+def shown(
+    groups: Sequence[Group], until: float, bits: Bits, miss: Fraction = MISS
+) -> Iterator[Shown]:
+    """Yield what each question showed, at the release's delta and maybe at another one.
+
+    `until`: `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and
+    none for what it does not reach. All limits together hold but for a probability of `miss`.
+    """
+    limits = 2 * sum(_events(question) for group in groups for question in group.questions)
+    each = miss / max(1, limits)
+    wanted = [_seconds(group, bits) * group.draws for group in groups]
+    for i, group in enumerate(groups):
+        left = until - time.monotonic()
+        if left <= 0:
+            return
+        share = left * wanted[i] / sum(wanted[i:])
+        seconds, breath = wanted[i] / group.draws, min(BREATH, share / LOOKS)
+        trial = _Trial(group, bits, each, int(breath / seconds))
+        yield from trial.shown(group.draws, time.monotonic() + share)
+
+
+def _events(question: Question) -> int:
+    """Return how many events are counted at most: two orders, at the delta and at one more."""
+    return 2 * min(2, len(question.deltas))
+
+
+def _seconds(group: Group, bits: Bits) -> float:
+    """Return about the seconds of a processor that an answer of each table takes."""
+    group.source.draw(1, 0, bits())  # laws make their tables when they are first drawn from
+    n, spent = 4, 0.0
+    while spent < PILOT and n <= group.draws:
+        begun = time.process_time()
+        group.source.draw(n, 0, bits())
+        spent, n = time.process_time() - begun, 4 * n
+    return OVERHEAD * 2 * max(spent, 1e-6) / (n // 4)
+
+
+class _Trial:
+    """The draws of one group: trained on, chosen on, tested on."""
+
+    def __init__(self, group: Group, bits: Bits, each: Fraction, at_once: int) -> None:
+        self._source, self._questions, self._bits = group.source, group.questions, bits
+        self._each = each
+        most = max(1, AT_ONCE // len(group.source.features))
+        self._at_once = min(most, max(LEAST, at_once))
+
+    def shown(self, draws: int, until: float) -> Iterator[Shown]:
+        """Yield what the questions showed by so many answers, fewer where time is short."""
+        begun, choosing = time.monotonic(), draws // CHOOSING
+        kept = min(choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features)))
+        first = begun + FIRST * (until - begun)
+        views, trained = self._views(kept, first)
+        chosen_from = time.monotonic()
+        counts, chosen = self._counts(views, choosing - kept, first)
+        now = time.monotonic()
+        speed = chosen / max(now - chosen_from, 1e-9)
+        times = min(draws - choosing, max(0.0, until - now) * speed) / max(chosen, 1)
+        times = min(max(times, 1.0), MOST_TIMES)
+        tests = [
+            test
+            for question, fitted, counted in zip(self._questions, views, counts, strict=True)
+            for test in self._tests(question, fitted, counted, times)
+        ]
+        # From here on the number of draws is settled.
+        room = max(0.0, until - time.monotonic()) * speed
+        tested = max(LEAST // 2, int(min(draws - choosing, room)))
+        hits = self._hits(tests, tested)
+        for question in self._questions:
+            own = [
+                (test, hit)
+                for test, hit in zip(tests, hits, strict=True)
+                if test.question is question
+            ]
+            for delta in dict.fromkeys((question.claim.delta, *_others(question, own))):
+                yield self._told(question, delta, own, (trained + chosen + tested, tested))
+
+    def _drawn(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
+        """Yield answers of both tables, n of each in all, or those there was time for.
+
+        They are drawn with fresh bits every time.
+        """
+        for first in range(0, n, self._at_once):
+            size = min(self._at_once, n - first)
+            one, other = (self._source.draw(size, side, self._bits()) for side in (0, 1))
+            yield one, other
+            if time.monotonic() > until:
+                return
+
+    def _views(self, n: int, until: float) -> tuple[list[list[View]], int]:
+        """Return the views of every question, and on how many answers they were trained."""
+        drawn = list(self._drawn(n, until))
+        one, other = (np.concatenate([both[side] for both in drawn], axis=1) for side in (0, 1))
+        views = [
+            [View.fit(statistic, one, other) for statistic in statistics(question, one, other)]
+            for question in self._questions
+        ]
+        return views, one.shape[1]
+
+    def _counts(
+        self, views: list[list[View]], n: int, until: float
+    ) -> tuple[list[list[Counts]], int]:
+        """Return the counts of every view's intervals, and of how many answers they are."""
+        counts = [
+            [(np.zeros_like(view.order), np.zeros_like(view.order)) for view in fitted]
+            for fitted in views
+        ]
+        drawn = 0
+        for both in self._drawn(n, until):
+            for fitted, counted in zip(views, counts, strict=True):
+                for view, sides in zip(fitted, counted, strict=True):
+                    for side, answers in zip(sides, both, strict=True):
+                        side += view.counts(answers)
+            drawn += both[0].shape[1]
+        return counts, drawn
+
+    def _tests(
+        self, question: Question, views: list[View], counts: list[Counts], times: float
+    ) -> Iterator[_Tested]:
+        """Yield the events to count: in either order the best at the delta, and where it is most.
+
+        That is where the epsilon to be expected comes nearest to the claimed one, or most
+        above it.
+        """
+        deltas = question.deltas
+        for swapped in (False, True):
+            best: dict[Fraction, Hopeful] = {}
+            for view, counted in zip(views, counts, strict=True):
+                found = hopefuls(
+                    view, counted, deltas, float(self._each), swapped=swapped, times=times
+                )
+                for delta, one in zip(deltas, found, strict=True):
+                    if delta not in best or one.promise > best[delta].promise:
+                        best[delta] = one
+            own = question.claim.delta
+            yield _Tested(question, own, swapped, best.pop(own).event)
+            hoped = {delta: one for delta, one in best.items() if one.promise > 0}
+            if hoped:
+                most = max(hoped, key=lambda d: hoped[d].promise - question.claim.at(d))
+                yield _Tested(question, most, swapped, hoped[most].event)
+
+    def _hits(self, tests: Sequence[_Tested], n: int) -> list[tuple[int, int]]:
+        """Return the hits of every event among n answers, in the table it was chosen for first."""
+        hits: Integers = np.zeros((len(tests), 2), dtype=np.int64)
+        for both in self._drawn(n):
+            for i, test in enumerate(tests):
+                order = both[::-1] if test.swapped else both
+                hits[i] += [test.event.hits(answers) for answers in order]
+        return [(int(more), int(less)) for more, less in hits.tolist()]
+
+    def _told(
+        self,
+        question: Question,
+        delta: Fraction,
+        own: Sequence[tuple[_Tested, tuple[int, int]]],
+        draws: tuple[int, int],
+    ) -> Shown:
+        """Return the most that any of a question's events shows at a delta."""
+        total, tested = draws
+        bounds = [
+            epsilon_between(
+                least_chance(more, tested, self._each),
+                greatest_chance(less, tested, self._each),
+                delta,
+            )
+            for _, (more, less) in own
+        ]
+        i = int(np.argmax(bounds))
+        test, hits = own[i]
+        claimed = question.claim.at(delta)
+        return Shown(question, delta, claimed, bounds[i], test.event.kind, total, tested, hits)
+
+
+def _others(
+    question: Question, own: Sequence[tuple[_Tested, tuple[int, int]]]
+) -> Iterator[Fraction]:
+    """Yield the deltas beside the release's own that an event was chosen for."""
+    yield from sorted({test.delta for test, _ in own if test.delta != question.claim.delta})

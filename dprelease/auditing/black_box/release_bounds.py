@@ -1,0 +1,122 @@
+"""Lower bounds of epsilon for the measurements of a release, and for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from dprelease.auditing.black_box.asked_of_people import of_parties, of_records
+from dprelease.auditing.black_box.asked_of_tables import Asked, TableQuestions
+from dprelease.auditing.black_box.drawn_answers import FRESH, Bits
+from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
+from dprelease.auditing.exact_pairs import Side, exact_sides
+from dprelease.auditing.pairs import Pair
+from dprelease.auditing.stage import Stage
+from dprelease.documents.audits.audit_record import Bounded
+from dprelease.planning.federated_plan import FederatedPlan
+from dprelease.planning.local_plan import LocalPlan
+from dprelease.planning.plan import Plan
+from dprelease.query.resolve import Query
+
+Worst = Mapping[tuple[str, str], Pair]
+
+
+def lower_bounds(
+    stage: Stage,
+    worst: Worst,
+    until: float,
+    progress: Callable[[str], None] = lambda _step: None,
+    bits: Bits = FRESH,
+) -> list[Bounded]:
+    """Return lower bounds of epsilon, all of which hold together at a confidence of 1 - 1e-9.
+
+    Parameters
+    ----------
+    worst
+        The pair of tables that moved a measurement most, by names of query and measurement.
+    until
+        `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and what
+        it does not reach has no bound.
+    bits
+        What gives every run of the noise stage its bits.
+
+    Raises
+    ------
+    DataError
+        As `Stage.engines`.
+    """
+    groups = list(_groups(stage, worst, bits))
+    progress(f"black box: {sum(len(group.questions) for group in groups)} questions")
+    return [_bounded(one) for one in shown(groups, until, bits)]
+
+
+def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:
+    plan = stage.plan
+    if isinstance(plan, LocalPlan):
+        yield from of_records(plan, [_records(stage, name, pair) for name, pair in worst.items()])
+        return
+    pairs: list[tuple[Pair, set[tuple[str, str]]]] = []
+    for name, pair in worst.items():
+        known = [names for other, names in pairs if other == pair]
+        if known:
+            known[0].add(name)
+        else:
+            pairs.append((pair, {name}))
+    exact = {column.query.name for column in plan.columns if column.measurement.exact}
+    queries = {name for name, _ in worst} | exact
+    asked = [query for query in stage.queries if query.name in queries]
+    found = [
+        (exact_sides(stage, pair, [q for q in asked if _reads(q, pair)]), frozenset(names))
+        for pair, names in pairs
+    ]
+    sides = [(both, names) for both, names in found if _agree(both, plan)]
+    if isinstance(plan, FederatedPlan):
+        federated = stage.declaration.spec.federated
+        least = plan.parties if federated is None else federated.least
+        yield from of_parties(plan, [both for both, _ in sides], least)
+        return
+    yield from TableQuestions(plan, bits).groups([Asked(both, names) for both, names in sides])
+
+
+def _reads(query: Query, pair: Pair) -> bool:
+    """Return whether a pair has all tables that a query reads."""
+    joined = [] if query.join is None else [query.join.declared.table]
+    return all(table.name in pair.one for table in (query.declared.table, *joined))
+
+
+def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
+    """Return whether two tables are equal in all invariants: of others nothing is promised."""
+    one, other = sides
+    exact = [c for c in plan.columns if c.measurement.exact and c.query.name in one.tables]
+    named = [(c.query.name, c.measurement.name) for c in exact]
+    return all(np.array_equal(one.vector(*name), other.vector(*name)) for name in named)
+
+
+def _records(
+    stage: Stage, name: tuple[str, str], pair: Pair
+) -> tuple[str, str, dict[str, int], dict[str, int]]:
+    """Return the values of two single records, by column."""
+    (part,) = (part for part in stage.records if part.name == name[0])
+    sides = []
+    for tables in pair.sides:
+        exact = stage.exact_records(part, tables)
+        sides.append({c.name: int(exact.vector(c.name)[0]) for c in part.columns})
+    return *name, sides[0], sides[1]
+
+
+def _bounded(one: Shown) -> Bounded:
+    question = one.question
+    return Bounded(
+        query=question.query,
+        column=question.column,
+        mechanism=question.mechanism,
+        draws=one.draws,
+        tested=one.tested,
+        hits=list(one.hits),
+        claimed=one.claimed,
+        delta=float(one.delta),
+        bound=one.epsilon,
+        statistic=one.statistic,
+        holds=one.epsilon <= one.claimed,
+    )

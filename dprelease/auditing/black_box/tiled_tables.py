@@ -1,0 +1,136 @@
+"""Exact tables of many equal answers: one call of the noise stage draws all of them.
+
+Cells of a vector get noise independently of each other, and so do cells in which something is
+chosen: a table of n times the same cells has n answers drawn by the code that draws one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from dprelease.exact.results.partitions import Partitions
+from dprelease.exact.results.true_records import ExactRecords
+from dprelease.exact.results.true_table import ExactTable, Profile
+from dprelease.numerics.lattice import CHUNK, Integers
+from dprelease.query.resolve import Query
+
+Profiles = Mapping[str, Profile]
+"""How often each candidate occurs in each cell, by measurement."""
+
+
+class Tiled:
+    """A few integers n times over, without the memory that they would take."""
+
+    def __init__(self, vector: Integers, n: int) -> None:
+        self._cells, self._size = len(vector), n * len(vector)
+        self._tile = np.resize(vector, CHUNK + 2 * self._cells)
+
+    def __getitem__(self, cells: slice) -> Integers:
+        """Return the integers of a range of cells."""
+        begin, end, _ = cells.indices(self._size)
+        first, length = begin % self._cells, end - begin
+        if first + length <= len(self._tile):
+            return self._tile[first : first + length]
+        return np.resize(np.roll(self._tile[: self._cells], -first), length)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("true aggregates can't be pickled or copied")
+
+
+def tiled_table(
+    name: str, vectors: Mapping[str, Integers], profiles: Profiles, n: int
+) -> ExactTable:
+    """Return the exact table of n times the same cells."""
+    sizes = {len(vector) for vector in vectors.values()}
+    sizes |= {len(profile.starts) - 1 for profile in profiles.values()}
+    (cells,) = sizes
+    held = {measurement: Tiled(vector, n) for measurement, vector in vectors.items()}
+    chosen = {measurement: _times(profile, n) for measurement, profile in profiles.items()}
+    return ExactTable(name, n * cells, held, {**chosen})
+
+
+def _times(profile: Profile, n: int) -> Profile:
+    """Return the profile of n times the same cells."""
+    pairs = len(profile.values)
+    starts = np.concatenate(
+        [(profile.starts[:-1] + np.arange(n)[:, None] * pairs).ravel(), [n * pairs]]
+    )
+    return Profile(starts, np.tile(profile.values, n), np.tile(profile.counts, n))
+
+
+def cells_of(profile: Profile, cells: Sequence[int]) -> Profile:
+    """Return the profile of some cells."""
+    parts = [np.arange(profile.starts[cell], profile.starts[cell + 1]) for cell in cells]
+    sizes = [len(part) for part in parts]
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    places = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    return Profile(starts, profile.values[places], profile.counts[places])
+
+
+def tiled_partitions(units: Integers, n: int) -> Partitions:
+    """Return n times the same partitions, without names: to be selected, they need none."""
+    return Partitions([], np.tile(units, n))
+
+
+def tiled_records(name: str, values: Mapping[str, int], n: int) -> ExactRecords:
+    """Return n times the same record."""
+    held = {column: np.full(n, value, dtype=np.int64) for column, value in values.items()}
+    return ExactRecords(name, n, held)
+
+
+def some_cells(
+    name: str, vectors: Mapping[str, Integers], profiles: Profiles, cells: Integers
+) -> ExactTable:
+    """Return the exact table of some cells, in the given order."""
+    held = {measurement: vector[cells] for measurement, vector in vectors.items()}
+    chosen = {
+        measurement: cells_of(profile, cells.tolist()) for measurement, profile in profiles.items()
+    }
+    return ExactTable(name, len(cells), held, {**chosen})
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """An engine that knows what it finds: some cells of one query, and their keys if not public.
+
+    `names`: of the keys, one for each cell, and `units` their numbers of units.
+    """
+
+    vectors: Mapping[str, Integers]
+    profiles: Profiles
+    cells: int
+    names: tuple[str, ...] = ()
+    units: Integers | None = None
+
+    def compile(self, query: Query) -> object:
+        """Return nothing: there is no statement."""
+        return None
+
+    def run(self, query: Query) -> ExactTable:
+        """Return the exact integers of the cells, or of those whose keys were selected."""
+        places: Integers = np.arange(self.cells, dtype=np.int64)
+        if query.private is not None:
+            (key,) = query.keys.keys
+            place = {name: i for i, name in enumerate(self.names)}
+            places = np.array([place[str(name)] for name in key.values], dtype=np.int64)
+        return some_cells(query.name, self.vectors, self.profiles, places)
+
+    def partitions(self, query: Query) -> Partitions:
+        """Return the keys that some unit has."""
+        units = np.zeros(0, dtype=np.int64) if self.units is None else self.units
+        there = np.flatnonzero(units > 0)
+        return Partitions([self.names[i] for i in there.tolist()], units[there])
+
+
+def changed(one: Profile, other: Profile) -> Integers:
+    """Return the cells in which values occur that do not occur as often in the other profile."""
+    rows = [
+        np.stack((np.repeat(np.arange(len(p.starts) - 1), np.diff(p.starts)), p.values, p.counts))
+        for p in (one, other)
+    ]
+    found, times = np.unique(np.concatenate(rows, axis=1), axis=1, return_counts=True)
+    return np.unique(found[0][times == 1]).astype(np.int64)

@@ -1,0 +1,179 @@
+"""Events by which two tables may be told apart, and which of them tells most.
+
+A view is a number that is computed of each answer, and intervals of that number. Events are unions
+of its intervals: all above or all below some edge, one alone, or those in which one table's answers
+were the more frequent ones. Both are settled on draws that take part in nothing else, so that which
+event is tested afterwards is no function of the draws that it is tested on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from scipy.special import betainccinv, betaincinv
+
+from dprelease.numerics.lattice import Flags, Floats, Integers
+
+MOST_VALUES = 512
+"""Different values up to which each is an interval of its own."""
+
+EVEN, DOUBLINGS = 192, 24
+"""Intervals of equal shares, and how often the outermost are halved."""
+
+THRESHOLD, VALUES = "threshold", "values"
+
+
+class Statistic(Protocol):
+    """A number of every answer."""
+
+    @property
+    def kind(self) -> str:
+        """Return what it is, in a word."""
+        ...
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) numbers of (features, n) answers."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """A statistic and the edges of its intervals, the k-th of which begins at the edge before it.
+
+    `order`: the intervals, those first that the first table's answers had the larger share of.
+    """
+
+    statistic: Statistic
+    edges: Floats
+    order: Integers
+
+    @classmethod
+    def fit(cls, statistic: Statistic, one: Integers, other: Integers) -> View:
+        """Return the view of a statistic whose intervals fit these answers of both tables."""
+        both = statistic(one), statistic(other)
+        edges = _edges(np.concatenate(both))
+        counts = [_counts(values, edges) for values in both]
+        ratios = (counts[0] + 0.5) / (counts[1] + 0.5)
+        return cls(statistic, edges, np.argsort(-ratios, kind="stable"))
+
+    def counts(self, drawn: Integers) -> Integers:
+        """Return how many of (features, n) answers lie in each interval."""
+        return _counts(self.statistic(drawn), self.edges)
+
+
+def _counts(values: Floats, edges: Floats) -> Integers:
+    places = np.searchsorted(edges, values, side="right")
+    return np.bincount(places, minlength=len(edges) + 1).astype(np.int64)
+
+
+def _edges(values: Floats) -> Floats:
+    """Return the values, if they are few; else quantiles, and the ends of frequent values."""
+    found = np.unique(values)
+    if len(found) <= MOST_VALUES:
+        return found
+    ordered, n = np.sort(values), len(values)
+    outer = 0.5 ** np.arange(8, DOUBLINGS)
+    parts = np.concatenate((np.linspace(0.0, 1.0, EVEN), outer, 1.0 - outer))
+    picked = np.sort(ordered[np.minimum((parts * n).astype(np.int64), n - 1)])
+    frequent = np.unique(picked[1:][picked[1:] == picked[:-1]])
+    return np.unique(np.concatenate((picked, np.nextafter(frequent, np.inf))))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Event:
+    """Answers whose statistic lies in one of some intervals."""
+
+    view: View
+    held: Flags
+    kind: str
+
+    def hits(self, drawn: Integers) -> int:
+        """Return how many of (features, n) answers it is true of."""
+        return int(self.view.counts(drawn)[self.held].sum())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hopeful:
+    """An event, and the epsilon that it may be expected to show at some delta.
+
+    Below 0 where none is to be expected: then the better ones are those that are nearer to it.
+    """
+
+    promise: float
+    event: Event
+
+
+def hopefuls(
+    view: View,
+    counts: tuple[Integers, Integers],
+    deltas: Sequence[Fraction],
+    miss: float,
+    *,
+    swapped: bool,
+    times: float = 1.0,
+) -> list[Hopeful]:
+    """Return the best event of a view at each delta, by limits at a miss.
+
+    `counts`: of both tables' answers in each interval. `swapped`: the second table is the one that
+    the event is to be more frequent on. `times`: as many answers as these there are to be counted.
+    """
+    more, less = (counts[1], counts[0]) if swapped else counts
+    best: list[Hopeful | None] = [None] * len(deltas)
+    for kind, places, ends in _families(view, len(more), swapped=swapped):
+        hits = [_hits(side[places], ends=ends) for side in (more, less)]
+        draws = max(int(more.sum()), 1)
+        low, high = _limits(times * hits[0], times * hits[1], times * draws, miss)
+        for i, delta in enumerate(deltas):
+            promises = _promises(low, high, hits[0] / draws, hits[1] / draws, float(delta))
+            at = int(np.argmax(promises))
+            known = best[i]
+            if known is None or float(promises[at]) > known.promise:
+                held = np.zeros(len(more), dtype=np.bool_)
+                held[places[: at + 1] if ends else places[at]] = True
+                best[i] = Hopeful(float(promises[at]), Event(view, held, kind))
+    return [found for found in best if found is not None]
+
+
+def _hits(counts: Integers, *, ends: bool) -> Floats:
+    """Return the hits of events that are single intervals, or all up to each."""
+    return (np.cumsum(counts) if ends else counts).astype(np.float64)
+
+
+def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: float) -> Floats:
+    """Return the epsilons that limits show; where they show none, how near chances come to it.
+
+    That is their difference over its error, far below 0: the event of all answers comes nearest to
+    an epsilon of 0, and shows nothing however many are counted.
+    """
+    with np.errstate(divide="ignore"):
+        epsilons = np.log(np.maximum(low - delta, 0.0) / high)
+    error = np.sqrt(one * (1.0 - one) + other * (1.0 - other)) + 1e-6
+    near = 1e-9 * (one - delta - other) / error
+    promises: Floats = np.where(epsilons > 0.0, epsilons, near - 1.0)
+    return promises
+
+
+def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, Integers, bool]]:
+    """Yield a kind, an order of intervals, and whether events are its beginnings or its members."""
+    ascending: Integers = np.arange(size, dtype=np.int64)
+    own = view.statistic.kind
+    yield own or THRESHOLD, ascending, True
+    yield own or THRESHOLD, ascending[::-1], True
+    yield own or VALUES, ascending, False
+    yield own or VALUES, view.order[::-1] if swapped else view.order, True
+
+
+def _limits(more: Floats, less: Floats, draws: float, miss: float) -> tuple[Floats, Floats]:
+    """Return lower limits of the one's chances and upper limits of the other's, as floats.
+
+    By them an event is only chosen: what is told of it comes from `clopper_pearson`.
+    """
+    some = betaincinv(np.maximum(more, 1.0), draws - more + 1.0, miss)
+    low: Floats = np.where(more > 0, some, 0.0).astype(np.float64)
+    most = betainccinv(less + 1.0, np.maximum(draws - less, 1.0), miss)
+    high: Floats = np.where(less < draws, most, 1.0).astype(np.float64)
+    return low, np.maximum(high, 1e-300)

@@ -1,0 +1,112 @@
+"""By how much each cell moved between the two sides of a stack, or of a pair by itself.
+
+Of a choice it is how far the scores of two candidates moved apart, which its price is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from dprelease.auditing.exact_pairs import Found
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import Integers
+from dprelease.planning.quantile_target import Target, rows_inside
+from dprelease.query.aggregates.aggregate import Aggregate, narrowed
+from dprelease.query.aggregates.frequent import Frequent
+from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.aggregates.tree_of_counts import Tree
+
+Changes = dict[int, list[int]]
+"""By pair, how far each cell moved that did, lattice steps or points of score."""
+
+
+def changes_of(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
+    """Return how far both sides lie apart, by pair; `law` is that of the measurement."""
+    if not aggregate.is_choice:
+        return _vectors(one, other)
+    return CHOICES[type(aggregate)](aggregate, law, one, other)
+
+
+def _vectors(one: Found, other: Found) -> Changes:
+    pair = np.concatenate((one.pair, other.pair))
+    cell = np.concatenate((one.cell, other.cell))
+    moved = np.concatenate((one.value, -other.value))
+    order = np.lexsort((cell, pair))
+    pair, cell, moved = pair[order], cell[order], moved[order]
+    first = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(cell, prepend=-1) != 0))
+    sums = np.add.reduceat(moved, first) if len(first) else moved
+    changes: Changes = {}
+    for at, by in zip(pair[first].tolist(), sums.tolist(), strict=True):
+        if by:
+            changes.setdefault(at, []).append(by)
+    return changes
+
+
+Cells = Iterator[tuple[int, Integers, Integers, Integers]]
+
+
+def _touched(one: Found, other: Found) -> Cells:
+    """Yield pair, candidates, and how often each occurs on both sides, of cells that differ."""
+    by_cell: dict[tuple[int, int], dict[int, list[int]]] = {}
+    for side, found in enumerate((one, other)):
+        entries = zip(
+            found.pair.tolist(), found.cell.tolist(), found.candidate.tolist(),
+            found.value.tolist(), strict=True,
+        )  # fmt: skip
+        for pair, cell, candidate, value in entries:
+            held = by_cell.setdefault((pair, cell), {}).setdefault(candidate, [0, 0])
+            held[side] += value
+    for (pair, _), of_cell in by_cell.items():
+        if any(counts[0] != counts[1] for counts in of_cell.values()):
+            candidates = np.array(sorted(of_cell), dtype=np.int64)
+            both = np.array([of_cell[c] for c in candidates.tolist()], dtype=np.int64)
+            yield pair, candidates, both[:, 0], both[:, 1]
+
+
+def _frequent(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
+    changes: Changes = {}
+    for pair, candidates, left, right in _touched(one, other):
+        apart = left - right
+        rest = [] if len(candidates) == aggregate.candidates else [0]
+        every = [*apart.tolist(), *rest]
+        changes.setdefault(pair, []).append(max(every) - min(every))
+    return changes
+
+
+def _quantile(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
+    quantile = narrowed(aggregate, Quantile)
+    target = Target.of(quantile, rows_inside(quantile, law))
+    changes: Changes = {}
+    for pair, candidates, left, right in _touched(one, other):
+        # Scores change at values that occur and behind them, and nowhere else.
+        at = np.unique(np.concatenate(([0], candidates, candidates + 1)))
+        at = at[at < quantile.candidates]
+        apart = _scores(target, at, candidates, left) - _scores(target, at, candidates, right)
+        changes.setdefault(pair, []).append(int(apart.max() - apart.min()))
+    return changes
+
+
+def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers) -> Integers:
+    upto = np.concatenate(([0], np.cumsum(counts)))
+    below = upto[np.searchsorted(candidates, at, side="left")]
+    held = upto[np.searchsorted(candidates, at, side="right")]
+    return target.scores(below, held, int(upto[-1]))
+
+
+def _tree(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
+    levels = narrowed(aggregate, Tree).levels
+    changes: Changes = {}
+    for pair, candidates, left, right in _touched(one, other):
+        for level in range(1, levels + 1):
+            nodes = candidates >> (levels - level)
+            apart = np.bincount(nodes - nodes[0], weights=left - right).astype(np.int64)
+            changes.setdefault(pair, []).extend(apart[apart != 0].tolist())
+    return changes
+
+
+Choice = Callable[[Aggregate, Randomizer, Found, Found], Changes]
+
+CHOICES: dict[type[Aggregate], Choice] = {Frequent: _frequent, Quantile: _quantile, Tree: _tree}
+"""How far scores, or counts of a tree's nodes, moved apart, by aggregate."""

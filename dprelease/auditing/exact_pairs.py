@@ -1,0 +1,186 @@
+"""The exact integers of both tables of a pair: what noise would be added to, or choose by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dprelease.auditing.pairs import Pair, Tables
+from dprelease.auditing.stage import Stage
+from dprelease.exact.answering import Answering
+from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
+from dprelease.numerics.lattice import Integers
+from dprelease.query.resolve import Query
+from dprelease.schema.release import PRIVATE_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What the engine found of one set of tables, by the name of the query.
+
+    `queries`: over all keys that occur on either side, where they are not public. `tables`: as
+    noise gets them. `units`: of queries with such keys, how many units each has.
+    """
+
+    queries: Mapping[str, Query]
+    tables: Mapping[str, ExactTable]
+    units: Mapping[str, Integers]
+
+    def vector(self, query: str, measurement: str) -> Integers:
+        """Return the (cells,) integers of a measurement that is a vector, lattice steps."""
+        if measurement == PRIVATE_KEYS:
+            return self.units[query]
+        return self.tables[query].vector(measurement)
+
+    def profile(self, query: str, measurement: str) -> Profile:
+        """Return how often each candidate of a choice occurs in each cell."""
+        profile = self.tables[query].profile(measurement)
+        return profile.pairs() if isinstance(profile, DenseProfile) else profile
+
+
+def exact_sides(
+    stage: Stage, pair: Pair, queries: Sequence[Query] | None = None
+) -> tuple[Side, Side]:
+    """Return the exact integers of both tables, over the same cells.
+
+    `queries`: some of the stage's; all by default. Raises as `Stage.engines`.
+    """
+    asked = stage.queries if queries is None else tuple(queries)
+    found = [_partitions(stage, asked, tables) for tables in pair.sides]
+    keys = {name: sorted({*found[0][name], *found[1][name]}) for name in found[0]}
+    spaced = [_over(query, keys) for query in asked]
+    sides = []
+    for tables, units in zip(pair.sides, found, strict=True):
+        with stage.engines(asked, tables) as engines:
+            held = {query.name: engines[query.name].run(query) for query in spaced}
+        numbers = {q.name: _units(q, units[q.name]) for q in spaced if q.private is not None}
+        sides.append(Side({query.name: query for query in spaced}, held, numbers))
+    return sides[0], sides[1]
+
+
+def _partitions(
+    stage: Stage, queries: Sequence[Query], tables: Tables
+) -> dict[str, dict[str, int]]:
+    """Return the keys that occur and are not public, with their units, by query."""
+    asked = [query for query in queries if query.private is not None]
+    if not asked:
+        return {}
+    with stage.engines(asked, tables) as engines:
+        return {query.name: _of(engines[query.name], query) for query in asked}
+
+
+def _of(engine: Answering, query: Query) -> dict[str, int]:
+    found = engine.partitions(query)
+    return dict(zip(found.names, found.units.tolist(), strict=True))
+
+
+def _over(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
+    if query.private is None:
+        return query
+    return replace(query, keys=query.private.among(keys[query.name]))
+
+
+def _units(query: Query, units: Mapping[str, int]) -> Integers:
+    (key,) = query.keys.keys
+    return np.array([units.get(str(name), 0) for name in key.values], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a stack found of one measurement: entries of cells that hold something.
+
+    `pair`, `cell`, `candidate`, `value`: one for each entry. `candidate` is 0 for vectors; of
+    choices `value` is how often a candidate occurs.
+    """
+
+    pair: Integers
+    cell: Integers
+    candidate: Integers
+    value: Integers
+
+
+Codes = dict[tuple[str, tuple[str, ...]], int]
+"""Numbers of keys that are not public, by query and values: the same for both sides of a stack."""
+
+
+def found_in_stack(
+    stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes
+) -> dict[tuple[str, str], Found]:
+    """Return what every measurement of stacked queries finds, by names; raises as `engines`."""
+    found: dict[tuple[str, str], Found] = {}
+    with stage.engines(queries, tables) as engines:
+        for query in queries:
+            engine = engines[query.name]
+            if query.private is None:
+                exact, place = engine.run(query), _public_places(query)
+            else:
+                units = _of(engine, query)
+                query = replace(query, keys=query.private.among(units))
+                exact, place = engine.run(query), _private_places(query, codes)
+                found[query.name, PRIVATE_KEYS] = _placed(_units(query, units), place)
+            for measurement in query.measurements:
+                name = (query.name, measurement.name)
+                if measurement.is_choice:
+                    found[name] = _profile_placed(exact.profile(measurement.name), place)
+                elif measurement.is_vector and measurement.name != PRIVATE_KEYS:
+                    found[name] = _placed(exact.vector(measurement.name), place)
+    return found
+
+
+Place = Callable[[Integers], tuple[Integers, Integers]]
+"""From places in a vector to numbers of pairs and of cells."""
+
+
+def _public_places(query: Query) -> Place:
+    cells = query.keys.size // query.keys.keys[0].size
+    return lambda at: (at // cells, at % cells)
+
+
+def _private_places(query: Query, codes: Codes) -> Place:
+    pairs, cells = list[int](), list[int]()
+    assert query.private is not None
+    for name in query.keys.keys[0].values:
+        pair, *rest = query.private.values(str(name))
+        pairs.append(int(pair))
+        cells.append(codes.setdefault((query.name, tuple(rest)), len(codes)))
+    numbers = np.array([pairs, cells], dtype=np.int64).reshape(2, len(pairs))
+    return lambda at: (numbers[0][at], numbers[1][at])
+
+
+def _placed(vector: Integers, place: Place) -> Found:
+    at = np.flatnonzero(vector)
+    pair, cell = place(at)
+    return Found(pair, cell, np.zeros_like(at), vector[at])
+
+
+def _profile_placed(profile: Profile | DenseProfile, place: Place) -> Found:
+    profile = profile.pairs() if isinstance(profile, DenseProfile) else profile
+    at = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
+    pair, cell = place(at)
+    return Found(pair, cell, profile.values, profile.counts)
+
+
+def found_of_pair(
+    stage: Stage, pair: Pair, queries: Sequence[Query]
+) -> tuple[dict[tuple[str, str], Found], dict[tuple[str, str], Found]]:
+    """Return what every measurement finds on either side of one pair; raises as `exact_sides`."""
+    one, other = exact_sides(stage, pair, queries)
+    return _found_of_side(one), _found_of_side(other)
+
+
+def _found_of_side(side: Side) -> dict[tuple[str, str], Found]:
+    found: dict[tuple[str, str], Found] = {}
+
+    def place(at: Integers) -> tuple[Integers, Integers]:
+        return np.zeros_like(at), at
+
+    for query in side.queries.values():
+        for measurement in query.measurements:
+            name = (query.name, measurement.name)
+            if measurement.is_choice:
+                found[name] = _profile_placed(side.profile(*name), place)
+            else:
+                found[name] = _placed(side.vector(*name), place)
+    return found

@@ -1,0 +1,35 @@
+"""Invented public tables, which rows about people meet; the same on both sides of a pair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dprelease.auditing.neighbours.counting_rows import ROWS, Group
+from dprelease.auditing.neighbours.situations import Situation
+from dprelease.auditing.neighbours.stacks import lone
+from dprelease.rehearsal.meeting import met_keys
+from dprelease.rehearsal.people import invented_public
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def public_tables(group: Group) -> Group:
+    """Return the group with a table for each public one that its queries join."""
+    joined = {
+        query.join.declared.table.name: query.join.declared.table
+        for query in group.queries
+        if query.join is not None and not query.join.by_unit
+    }
+    if not joined:
+        return group
+    people = {
+        name: [row for unit in group.invented(ROWS) for row in unit[name]] for name in group.tables
+    }
+    known = lone(group.tables, Situation("", people), {}).one
+    made: dict[str, pa.Table] = {}
+    for name, table in joined.items():
+        keys = met_keys(group.queries, known, name)
+        made[name] = invented_public(table, keys, group.draws, group.literals)
+    return replace(group, public=made)

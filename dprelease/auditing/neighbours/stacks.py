@@ -1,0 +1,152 @@
+"""Many pairs in one table: each with a number, which is a key of its own in every query.
+
+A stack is asked by the statements of the release, with one more key. So thousands of pairs cost two
+runs of the engine. What the number of the pair might hide, as that one unit changes what is kept of
+another, pairs by themselves show (`exact_pairs.exact_sides`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dprelease.auditing.neighbours.situations import Row, Rows, Situation
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, stored
+from dprelease.auditing.pairs import Pair, Tables
+from dprelease.query.grouping.group_keys import Key, KeySpace
+from dprelease.query.grouping.private_keys import PrivateKeys
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import Column, IntegerColumn, TextColumn, is_stored
+from dprelease.schema.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PAIR = "dp_pair"
+"""The column with the number of the pair."""
+
+MEMBERS = 64
+"""Ids that each pair has for its own."""
+
+OTHER = MEMBERS - 1
+"""Among these, that of the unit which another gives way to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row with the pair it is of, and its unit's id, or nothing where rows are units."""
+
+    pair: int
+    member: int
+    spelled: str
+    row: Row
+
+
+def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
+    """Return the queries with the number of the pair as their first key."""
+    spaces: dict[int, KeySpace] = {}
+    number = IntegerColumn(type="integer", lower=0, upper=pairs - 1)
+    key = Key(PAIR, "integer", range(pairs))
+    asked = []
+    for query in queries:
+        finest = query.finest
+        if finest is not None:  # one of all tables of a family, which the engine knows them by
+            finest = spaces.setdefault(id(finest), KeySpace((key, *finest.keys)))
+        private = query.private
+        if private is not None:
+            private = PrivateKeys(((PAIR, "integer"), *private.columns))
+        declared = replace(query.declared, table=_numbered(query.declared.table, number))
+        keys = query.keys if private is not None else KeySpace((key, *query.keys.keys))
+        asked.append(
+            replace(
+                query,
+                declared=declared,
+                keys=keys,
+                finest=finest,
+                private=private,
+                view=_numbered(query.table, number),
+            )
+        )
+    return tuple(asked)
+
+
+def _numbered(table: Table, number: IntegerColumn) -> Table:
+    return table.model_copy(update={"columns": {PAIR: number, **table.columns}})
+
+
+def stack(
+    tables: Mapping[str, Table], situations: Sequence[Situation], *, first: bool, way: str
+) -> dict[str, pa.Table]:
+    """Return one side of all situations, each pair with its number, by table.
+
+    `first`: the side that has the unit. `tables`: those about people, as declared.
+    """
+    made = {}
+    for name, table in tables.items():
+        held = list(_held(situations, name, first=first))
+        numbers = [one.pair for one in held]
+        made[name] = _table(table, held, way).add_column(0, PAIR, [numbers_of(numbers)])
+    return made
+
+
+def numbers_of(numbers: Sequence[int]) -> pa.Array:
+    """Return whole numbers as a column."""
+    import pyarrow as pa
+
+    return pa.array(numbers, pa.int64())
+
+
+def lone(
+    tables: Mapping[str, Table],
+    situation: Situation,
+    public: Tables,
+    ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
+) -> Pair:
+    """Return a situation as a pair of whole tables, each stored in its own way."""
+    sides = []
+    for first, way in zip((True, False), ways, strict=True):
+        held = {name: list(_held([situation], name, first=first)) for name in tables}
+        sides.append({**public, **{n: _table(tables[n], rows, way) for n, rows in held.items()}})
+    words = situation.words if ways[0] == ways[1] else f"{situation.words}, stored {ways[0]}"
+    return Pair(words, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
+
+
+def _held(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[Held]:
+    for pair, one in enumerate(situations):
+        units: list[tuple[int, Rows]] = [*enumerate(one.crowd, 1)]
+        units.insert(len(units) // 2, (0, one.one) if first else (OTHER, one.other))
+        for member, rows in units:
+            for i, row in enumerate(rows.get(table, ())):
+                spelled = one.spelled[i % len(one.spelled)] if member == 0 else "{}"
+                yield Held(pair, member, spelled, row)
+
+
+def _table(table: Table, held: Sequence[Held], way: str) -> pa.Table:
+    import pyarrow as pa
+
+    arrays: dict[str, pa.Array] = {}
+    for name, column in table.columns.items():
+        if not is_stored(column):
+            continue
+        if name == table.unit.id:
+            ids = [_id(column, one, way) for one in held]
+            arrays[name] = stored(ids, name, column, way, is_id=True)
+        else:
+            arrays[name] = stored([one.row.get(name) for one in held], name, column, way)
+    return pa.table(arrays) if arrays else pa.table({"dp_row": pa.nulls(len(held))})
+
+
+NO_ID = "no id"
+"""Stands in a row for an id that is missing."""
+
+
+def _id(column: Column, held: Held, way: str) -> object:
+    if held.row.get(NO_ID):
+        return None
+    number = held.pair * MEMBERS + held.member + 1
+    if isinstance(column, TextColumn):
+        return f"person {number:010}"
+    low = getattr(column, "lower", None) or 0
+    number += max(low, 0)
+    return number if held.spelled == "{}" or way != "as texts" else held.spelled.format(number)

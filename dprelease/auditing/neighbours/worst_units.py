@@ -1,0 +1,175 @@
+"""Units that move most: composed of rows that count, up to the bounds and beyond them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from dprelease.auditing.neighbours.counting_rows import Group, Hit
+from dprelease.auditing.neighbours.situations import NOBODY, Rows, Situation
+from dprelease.auditing.neighbours.stacks import NO_ID
+from dprelease.privacy.unit import Neighbours, PrivacyUnit
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import CategoryColumn
+
+MOST_GROUPS, MOST_ROWS = 40, 40
+"""Groups of a unit, and rows in each, that are tried at most."""
+
+BEYOND = 3
+"""By how many a unit goes beyond its bounds."""
+
+FEW = 12
+"""Rows of which all pairs are tried, where each row is a unit."""
+
+SPELLED = ("{}", "0{}", "+{}", "{}.0", " {}", "{}e0")
+"""How one id may be written where ids are numbers stored as texts."""
+
+
+def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
+    """Yield situations in which a unit moves one measurement as far as it can, worst first."""
+    if not hits:
+        return
+    crowd = _crowd(query.unit, _by_size(hits))
+    replaced = query.neighbours is Neighbours.REPLACE
+    if query.unit.id is None:
+        yield from _rows(hits, crowd, replaced=replaced)
+        if replaced:
+            yield from _changed(group, "a row", _by_size(hits)[0].rows, crowd)
+        return
+    made = list(_composed(query.unit, hits))
+    for words, unit in made:
+        yield Situation(words, unit, NOBODY, crowd)
+    words, unit = made[0]
+    yield Situation(f"{words}, its id spelled in several ways", unit, NOBODY, crowd, SPELLED)
+    yield Situation("a unit without an id", _without_id(unit), NOBODY, crowd)
+    if replaced:
+        for (words, one), (_, other) in itertools.permutations(made, 2):
+            yield Situation(f"{words}, replaced by another such unit", one, other, crowd)
+        for words, unit in made[:2]:
+            yield from _changed(group, words, unit, crowd)
+
+
+def _changed(group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]) -> Iterator[Situation]:
+    """Yield units that give way to others which differ in one column: they agree in all else."""
+    for table, rows in unit.items():
+        for name in list(rows[0]):
+            values = group.extremes(table, name).usual
+            for first in (0, len(values) // 2):
+                ring = itertools.cycle((*values[first:], *values[:first]))
+                other = [{**row, name: value} for row, value in zip(rows, ring, strict=False)]
+                told = f"{words}, replaced by one that differs in one column"
+                yield Situation(told, unit, {**unit, table: other}, crowd)
+            beside = _beside(group, table, name)
+            if beside:
+                other = [{**row, name: beside.get(row[name], row[name])} for row in rows]
+                told = f"{words}, replaced by one beside it in the same area"
+                yield Situation(told, unit, {**unit, table: other}, crowd)
+
+
+def _beside(group: Group, table: str, name: str) -> dict[object, object]:
+    """Return for each area another one that lies in the same; nothing for what is no area."""
+    column = group.tables[table].columns[name]
+    found: dict[object, object] = {}
+    if isinstance(column, CategoryColumn):
+        lying = list(zip(column.values or (), column.above, strict=False))
+        for (one, above), (other, too) in zip(lying, [*lying[1:], *lying[:1]], strict=True):
+            if above == too:
+                found |= {one: other}
+                found.setdefault(other, one)
+    return found
+
+
+def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
+    """Return others with the largest and the least values of the same groups, in equal numbers.
+
+    Only among others are scores on both sides of a quantile what one unit moves most.
+    """
+    if unit.id is None:
+        same = [hit for hit in ordered if hit.cell == ordered[0].cell]
+        return tuple(_alone(hit.rows) for hit in (same[0], same[-1]) for _ in range(FEW // 2))
+    groups, rows = min(unit.max_groups, 2), min(unit.max_rows_per_group, 4)
+    largest = _by_cell(ordered)
+    least = {cell: held for cell, held in _by_cell(ordered[::-1]).items() if cell in largest}
+    ends = (_unit(largest, groups, rows), _unit({c: least[c] for c in largest}, groups, rows))
+    return tuple(end for end in ends for _ in range(FEW // 3))
+
+
+def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> Iterator[Situation]:
+    ordered = _by_size(hits)
+    ends = (*ordered[:FEW], *ordered[-FEW:])
+    for hit in ends:
+        yield Situation("a row with a value at or beyond a bound", hit.rows, NOBODY, crowd)
+    if replaced:
+        same = [hit for hit in ordered if hit.cell == ordered[0].cell]
+        for one, other in itertools.permutations((*same[:4], *same[-4:], *ends[:4], *ends[-4:]), 2):
+            words = "in the same group" if one.cell == other.cell else "in another group"
+            yield Situation(f"a row replaced by one {words}", one.rows, other.rows, crowd)
+
+
+def _composed(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Rows]]:
+    """Yield units by how they use their bounds."""
+    groups, rows = min(unit.max_groups, MOST_GROUPS), min(unit.max_rows_per_group, MOST_ROWS)
+    largest, least = _by_cell(_by_size(hits)), _by_cell(_by_size(hits)[::-1])
+    beside = dict(sorted(largest.items()))
+    places = (("the largest values", largest), ("the least values", least))
+    for words, cells in places:
+        yield f"a unit with {words} in most groups", _unit(cells, groups, rows)
+        more = _unit(cells, groups + BEYOND, rows + BEYOND)
+        yield f"a unit with {words} in more groups and rows than count", more
+    yield "a unit in groups beside each other", _unit(beside, groups, rows)
+    last = dict(reversed(beside.items()))
+    yield "a unit in the last groups", _unit(last, groups + BEYOND, rows)
+    yield "a unit with all rows in one group", _unit(largest, 1, (rows + BEYOND) * 2)
+    mixed = {cell: (*held, *least[cell]) for cell, held in largest.items()}
+    yield "a unit with the largest and the least values", _unit(mixed, groups, rows + BEYOND)
+
+
+def _by_size(hits: Sequence[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda hit: -hit.value)
+
+
+def _by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
+    cells: dict[int, tuple[Hit, ...]] = {}
+    for hit in hits:
+        cells[hit.cell] = (*cells.get(hit.cell, ()), hit)[:MOST_ROWS]
+    return cells
+
+
+def _unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
+    """Return the rows of a unit: of each cell its first hits, again and again."""
+    made: dict[str, list[dict[str, object]]] = {}
+    for held in itertools.islice(cells.values(), groups):
+        best = [hit for hit in held if hit.value == held[0].value] or held
+        several = itertools.cycle(best if len(held) < 2 or rows < 2 else (*best, *held))
+        for hit in itertools.islice(several, rows):
+            for table, own in hit.rows.items():
+                made.setdefault(table, []).extend(dict(row) for row in own)
+    return made
+
+
+def _alone(rows: Rows) -> Rows:
+    return {table: [*own] for table, own in rows.items()}
+
+
+def _without_id(unit: Rows) -> Rows:
+    return {table: [{**row, NO_ID: True} for row in own] for table, own in unit.items()}
+
+
+def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Situation]:
+    """Yield situations of rows at random, some odd."""
+    by_id = any(query.unit.id is not None for query in queries)
+    replaced = any(query.neighbours is Neighbours.REPLACE for query in queries)
+    rows = iter(group.invented(n * (16 if by_id else 4)))
+    sizes = group.draws.whole(2 * n, 1, 7).tolist() if by_id else [1] * (2 * n)
+    for i in range(n):
+        one = _together(itertools.islice(rows, sizes[2 * i]))
+        other = _together(itertools.islice(rows, sizes[2 * i + 1])) if replaced else NOBODY
+        yield Situation("a unit at random", one, other, tuple(itertools.islice(rows, 1)))
+
+
+def _together(several: Iterator[Rows]) -> Rows:
+    made: dict[str, list[object]] = {}
+    for rows in several:
+        for table, own in rows.items():
+            made.setdefault(table, []).extend(own)
+    return made  # type: ignore[return-value]

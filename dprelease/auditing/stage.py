@@ -1,0 +1,138 @@
+"""What a release is audited on: its declaration without a source, and engines over invented tables.
+
+A `Stage` is a declaration of which no table has its own source any more, nor its own folders,
+ledger or key. Everything in this folder that opens an engine or runs a release asks the stage for
+it, so there is no argument by which it could reach a declared source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from dprelease.auditing.pairs import Tables
+from dprelease.errors import RunState
+from dprelease.exact.answering import Answering
+from dprelease.exact.engines import open_engine, open_engines
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
+from dprelease.query.resolve import Query
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import Declaration, Declared
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.engine_settings import DuckDBSpec
+from dprelease.schema.table import Source
+
+if TYPE_CHECKING:
+    from dprelease.exact.results.true_records import ExactRecords
+    from dprelease.planning.local_plan import LocalPlan
+    from dprelease.query.local_records import Records
+
+OWNER = "audit"
+"""Of invented tables whose declaration names none."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A release as it is audited: declaration, queries and plan, none of which has a source."""
+
+    declaration: Declaration
+    queries: tuple[Query, ...]
+    plan: Plan
+
+    @classmethod
+    def of(cls, declaration: Declaration, engine: str = DEFAULT_ENGINE) -> Stage:
+        """Return the stage of a release, whose noise is that of the release.
+
+        Raises
+        ------
+        QueryError, BudgetError, Findings
+            As `prepare`.
+        """
+        spec = declaration.spec.model_copy(update={"engine": engine, "duckdb": DuckDBSpec()})
+        bare = replace(declaration, spec=spec, tables=_without_sources(declaration))
+        bare = replace(bare, key=None, audit=None)
+        queries, plan = prepare(bare)
+        unpaid = replace(bare, spec=spec.model_copy(update={"ledger": None}))
+        return cls(unpaid, queries, plan)
+
+    @property
+    def records(self) -> tuple[Records, ...]:
+        """Return the records of a release of single ones; nothing of any other."""
+        local = self.declaration.spec.mode == "local"
+        return cast("LocalPlan", self.plan).records if local else ()
+
+    @contextmanager
+    def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, Answering]]:
+        """Yield the engine of each query over invented tables; raises as `open_engines`.
+
+        Raises
+        ------
+        TypeError
+            For a query of a declaration that has its sources.
+        """
+        for query in queries:
+            joined = [] if query.join is None else [query.join.declared]
+            if any(one.table.source is not None for one in [query.declared, *joined]):
+                raise TypeError("an audit asks invented tables alone")
+        with open_engines(queries, tables, self.declaration.spec) as engines:
+            yield engines
+
+    def exact_records(self, part: Records, tables: Tables) -> ExactRecords:
+        """Return what single records say, as their engine finds it; raises as `engines`."""
+        if part.declared.table.source is not None:
+            raise TypeError("an audit asks invented tables alone")
+        with open_engine(part.declared, tables[part.declared.table.name]) as engine:
+            engine.compile_records(part)
+            return engine.records(part)
+
+    def publish(
+        self,
+        folder: Path,
+        tables: Tables,
+        bits: BitSource,
+        *,
+        files: Mapping[str, Source] | None = None,
+        ledger: Path | None = None,
+        formats: tuple[str, ...] | None = None,
+        progress: Callable[[str], None] = lambda _step: None,
+        state: RunState | None = None,
+    ) -> Path:
+        """Run the whole release about invented people and return its folder.
+
+        `files`: sources that were written of `tables`, by table, in place of frames. `ledger`: one
+        that was opened for this. `formats`: of publication, in place of the declared ones. Raises
+        as `pipeline.run`.
+        """
+        written = files or {}
+        spec, bare = self.declaration.spec, self.declaration
+        more = {"ledger": None if ledger is None else str(ledger)}
+        spec = spec.model_copy(update=more if formats is None else {**more, "formats": formats})
+        placed = {
+            name: replace(
+                declared, table=declared.table.model_copy(update={"source": written.get(name)})
+            )
+            for name, declared in bare.tables.items()
+        }
+        frames = {name: table for name, table in tables.items() if name not in written}
+        return run(
+            replace(bare, spec=spec, tables=placed),
+            output=folder,
+            bits=bits,
+            frames=frames,
+            progress=progress,
+            state=state,
+        )
+
+
+def _without_sources(declaration: Declaration) -> dict[str, Declared]:
+    """Return tables that have no source, and an owner, as a ledger asks for."""
+    bare = {}
+    for name, declared in declaration.tables.items():
+        changed = {"source": None, "owner": declared.table.owner or OWNER}
+        bare[name] = replace(declared, table=declared.table.model_copy(update=changed))
+    return bare

@@ -1,0 +1,1 @@
+"""Whole runs about invented people: on twins with the same bits, and with canaries."""

@@ -1,0 +1,204 @@
+"""Values that stand nowhere else, planted in every column, and looked for everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.situations import Situation
+from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.pairs import Tables
+from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs.replayed_run import Ran, ran
+from dprelease.auditing.whole_runs.searched import (
+    Canary,
+    found_in,
+    found_in_failure,
+    found_in_folder,
+)
+from dprelease.documents.audits.audit_record import Canaries, Found
+from dprelease.exports.known import findings as unfit
+from dprelease.exports.told import told_metadata
+from dprelease.numerics.rounding import plain_text
+from dprelease.planning.families.family_plan import families_of
+from dprelease.release.accounts import account_of, open_account
+from dprelease.release.charging import charges_of
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CutColumn,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    TimestampColumn,
+    is_stored,
+)
+from dprelease.schema.release_parts.format_names import FORMATS
+from dprelease.schema.table import Source, Table
+from dprelease.verification.verify import verify
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_NUMBER = 918273645001
+"""Of whole numbers: with so many digits none is met by chance."""
+
+ROWS = 3
+"""Rows that a canary stands in."""
+
+
+def planted(tables: Mapping[str, Table]) -> list[Canary]:
+    """Return a value for every stored column that holds more than true and false."""
+    found = list[Canary]()
+    for table, declared in tables.items():
+        for name, column in declared.columns.items():
+            if is_stored(column) and not isinstance(column, BooleanColumn | CutColumn):
+                found.append(Canary(table, name, _value(column, len(found))))
+    return found
+
+
+def _value(column: object, number: int) -> object:
+    if isinstance(column, IntegerColumn):
+        return FIRST_NUMBER + 1009 * number
+    if isinstance(column, NumberColumn):
+        return float(FIRST_NUMBER + 1009 * number) + 0.5
+    if isinstance(column, DateColumn):
+        return date(1793, 1 + number % 12, 1 + number % 28)
+    if isinstance(column, TimestampColumn):
+        return datetime(1793, 1 + number % 12, 1 + number % 28, 3, 4, 5)
+    return f"Kanarie-{number:03}-qzx{FIRST_NUMBER + number:x}"
+
+
+def canaries(stage: Stage, groups: Sequence[Group], folder: Path) -> tuple[Canaries, list[Found]]:
+    """Publish in every format and fail in several ways with canaries; return what was found."""
+    tables = {name: table for group in groups for name, table in group.tables.items()}
+    every = planted(tables)
+    rows = _with_canaries(groups, every)
+    public = {name: table for group in groups for name, table in group.public.items()}
+    whole: Tables = {**public, **rows}
+    places = list(_published(stage, whole, every, folder / "published"))
+    failures = 0
+    for words, broken, files in _broken(whole, tables, folder):
+        run = ran(stage, broken, folder / f"failed-{failures}", "canaries", files=files)
+        places += [(words, canary) for canary in _said(run, every)]
+        failures += run.failure is not None
+    findings = [
+        Found(
+            check="canaries", query="", column=f"{canary.table}.{canary.column}",
+            claimed="no value of the data but in noised answers", seen=f"it stands in {where}",
+            pair="",
+        )
+        for where, canary in dict.fromkeys((_safe(where, every), one) for where, one in places)
+    ]  # fmt: skip
+    searched = sum(1 for path in folder.rglob("*") if path.is_file())
+    told = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
+    return told, findings
+
+
+def _safe(where: str, every: Sequence[Canary]) -> str:
+    """Return a place, or that it is a name which holds a canary itself."""
+    return "the name of a file" if any(found_in(where.encode(), every)) else where
+
+
+def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str, pa.Table]:
+    """Return tables of usual rows, some of which hold the canary of each column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    made: dict[str, pa.Table] = {}
+    for group in groups:
+        crowd = tuple(group.invented(60))
+        for name, table in lone(group.tables, Situation("", {}, {}, crowd), {}).one.items():
+            for canary in (one for one in every if one.table == name):
+                at = table.column_names.index(canary.column)
+                field = table.schema.field(at)
+                place = pa.array([i % 20 == len(canary.column) % 20 for i in range(len(table))])
+                held = pc.if_else(place, pa.scalar(canary.value, field.type), table.column(at))
+                table = table.set_column(at, field, held)
+            made[name] = table
+    return made
+
+
+def _published(
+    stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
+) -> Iterator[tuple[str, Canary]]:
+    """Yield where a canary stands in what a run with a ledger writes and says, or its check."""
+    folder.mkdir(parents=True)
+    ledger = _opened(stage, folder / "ledger.db")
+    run = ran(stage, tables, folder / "release", "canaries", ledger=ledger, formats=_formats(stage))
+    yield from (("what the run says", canary) for canary in _said(run, every))
+    yield from found_in_folder(folder, every)
+    if run.failure is None:
+        said = str(verify(run.folder, ledger=ledger).to_json()).encode()
+        yield from (("what `verify` says", canary) for canary in found_in(said, every))
+
+
+def _said(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
+    yield from found_in("\n".join(run.said).encode(), every)
+    if run.failure is not None:
+        yield from found_in_failure(run.failure, every)
+
+
+def _formats(stage: Stage) -> tuple[str, ...] | None:
+    """Return all formats of publication that can be had of the release, here."""
+    spec = stage.declaration.spec
+    if spec.mode == "local" or spec.federated is not None:
+        return None
+    families = families_of(spec, stage.plan.columns)
+    metadata = told_metadata(stage.declaration, stage.queries, families)
+    place = stage.declaration.place("formats")
+    return tuple(name for name in FORMATS if not _unfit(name, metadata, place))
+
+
+def _unfit(name: str, metadata: object, place: object) -> bool:
+    return bool(unfit((name,), metadata, place, place))  # type: ignore[arg-type]
+
+
+def _opened(stage: Stage, path: Path) -> Path | None:
+    """Open a ledger that has what the release costs; None where it takes none."""
+    spec = stage.declaration.spec
+    if spec.federated is not None:
+        return None
+    budget = spec.budget
+    amounts = [None if x is None else plain_text(x) for x in (budget.epsilon, budget.rho)]
+    for charge in charges_of(stage.queries, stage.plan):
+        unit = None if charge.unit == "each row" else charge.unit
+        names = tuple(name for name, _ in charge.exactly)
+        account = account_of(
+            charge.table, unit, charge.neighbours, amounts[0], plain_text(budget.delta), amounts[1],
+            invariants=names,
+        )  # fmt: skip
+        open_account(path, account, None, None)
+    return path
+
+
+def _broken(
+    whole: Tables, tables: Mapping[str, Table], folder: Path
+) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
+    """Yield what runs fail on: a missing column, types that do not serve, broken files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    name = next(iter(tables))
+    table = whole[name]
+    for at in (0, len(table.column_names) - 1):
+        yield "an error of a column that is missing", {**whole, name: table.remove_column(at)}, None
+    lists = {
+        n: pa.array([[str(x)] for x in table.column(n).to_pylist()]) for n in table.column_names
+    }
+    yield "an error of types that do not serve", {**whole, name: pa.table(lists)}, None
+    broken = folder / "broken"
+    broken.mkdir(parents=True)
+    texts = pa.table({n: table[n].cast(pa.string()) for n in table.column_names})
+    csv.write_csv(texts, broken / "t.csv")
+    raw = (broken / "t.csv").read_bytes()
+    (broken / "t.csv").write_bytes(raw + b'"Kanarie,never closed\n' + raw)
+    pq.write_table(table, broken / "t.parquet")
+    packed = (broken / "t.parquet").read_bytes()
+    (broken / "t.parquet").write_bytes(packed[: len(packed) // 2] + packed[-200:])
+    for ending in ("csv", "parquet"):
+        source = Source.model_validate({"path": str((broken / f"t.{ending}").absolute())})
+        yield f"an error of a broken file ({ending})", whole, {name: source}

@@ -1,0 +1,171 @@
+"""Whole runs on both tables of a pair, with the same bits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.auditing.changes import changes_of
+from dprelease.auditing.exact_pairs import found_of_pair
+from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.situations import NOBODY, Situation
+from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
+from dprelease.auditing.pairs import Pair, Tables
+from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs.replayed_run import ran
+from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
+from dprelease.documents.audits.audit_record import Found, Twins
+from dprelease.schema.table import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OTHERS = MEMBERS - 4
+"""Other units that are there in a whole run."""
+
+FRAMES, PARQUET, CSV = "frames", "Parquet", "CSV"
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A pair of whole tables, and how the run gets them; `silent`: no exact integer differs."""
+
+    pair: Pair
+    by: str = FRAMES
+    silent: bool = False
+
+
+def twins(
+    stage: Stage,
+    groups: Sequence[Group],
+    worst: Sequence[tuple[Group, Situation]],
+    folder: Path,
+    until: float,
+) -> tuple[Twins, list[Found], bool]:
+    """Run the release on twins; return what came of it, what was found, and whether that is all."""
+    findings: list[Found] = []
+    runs, silent, files, complete = 0, 0, 0, True
+    for number, twin in enumerate(_twins(stage, groups, worst)):
+        if runs and time.monotonic() > until:
+            complete = False
+            break
+        place = folder / f"twin-{number}"
+        sides = []
+        for name, tables in zip(("one", "other"), twin.pair.sides, strict=True):
+            sources = _written(tables, twin.by, place / f"source-{name}")
+            sides.append(ran(stage, tables, place / name, f"twin {number}", files=sources))
+        runs, silent = runs + 2, silent + 2 * twin.silent
+        files += sum(1 for path in sides[0].folder.rglob("*") if path.is_file())
+        findings += [
+            Found(
+                check="twins", query="", column="", claimed="the same on neighbours",
+                seen=f"{what} differs, by {twin.by}", pair=twin.pair.words,
+            )
+            for what in twin_differences(stage, sides[0], sides[1], silent=twin.silent)
+        ]  # fmt: skip
+    told = Twins(
+        runs=runs, silent=silent, files=files, compared=COMPARED, excepted=excepted(stage),
+        holds=not findings,
+    )  # fmt: skip
+    return told, findings, complete
+
+
+def _twins(
+    stage: Stage, groups: Sequence[Group], worst: Sequence[tuple[Group, Situation]]
+) -> Iterator[Twin]:
+    """Yield twins: those who count nowhere first, then those that move most."""
+    base: dict[str, pa.Table] = {}
+    for group in groups:
+        base |= {**group.public}
+        base |= lone(group.tables, _crowded(group, Situation("", NOBODY)), {}).other
+    for group in groups:
+        for ways in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
+            nobody = _crowded(group, Situation("a unit that counts nowhere", _nowhere(group)))
+            pair = _whole(group, nobody, base, ways)
+            if _moves_nothing(stage, group, pair):
+                yield Twin(pair, silent=True)
+    for by, (group, situation) in zip((FRAMES, PARQUET, CSV), worst, strict=False):
+        yield Twin(_whole(group, _crowded(group, situation), base), by)
+
+
+def _whole(
+    group: Group,
+    situation: Situation,
+    base: Mapping[str, pa.Table],
+    ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
+) -> Pair:
+    """Return a pair with all tables of the release."""
+    pair = lone(group.tables, situation, group.public, ways)
+    return replace(pair, one={**base, **pair.one}, other={**base, **pair.other})
+
+
+def _crowded(group: Group, situation: Situation) -> Situation:
+    """Return a situation among as many others as a pair has ids for; all of usual values."""
+    usual = [
+        {
+            table: [{name: _usual(group, table, name, value) for name, value in row.items()}]
+            for table, (row,) in unit.items()
+        }
+        for unit in group.invented(OTHERS)
+    ]
+    return replace(situation, crowd=tuple(usual))
+
+
+def _usual(group: Group, table: str, column: str, value: object) -> object:
+    tried = group.extremes(table, column)
+    return value if value in tried.usual else tried.usual[0]
+
+
+def _nowhere(group: Group) -> dict[str, list[dict[str, object]]]:
+    """Return rows that no query counts: without an id, or without any value at all."""
+    return {name: [{NO_ID: True}, {NO_ID: True}] for name in group.tables}
+
+
+def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool:
+    if not group.queries:
+        return False  # each record is published, whatever it says
+    one, other = found_of_pair(stage, pair, group.queries)
+    laws = {(c.query.name, c.measurement.name): c for c in stage.plan.columns}
+    return not any(
+        changes_of(laws[name].measurement.aggregate, laws[name].mechanism, one[name], other[name])
+        for name in one
+    )
+
+
+def _written(tables: Tables, by: str, folder: Path) -> dict[str, Source] | None:
+    """Write tables as files, and return their sources; None for frames."""
+    if by == FRAMES:
+        return None
+    folder.mkdir(parents=True)
+    sources = {}
+    for name, table in tables.items():
+        path = folder / f"{name}.{by.lower()}"
+        if by == CSV:
+            _write_csv(table, path)
+        else:
+            _write_parquet(table, path)
+        sources[name] = Source.model_validate({"path": str(path.absolute())})
+    return sources
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path)
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    texts = {
+        name: table[name].cast(pa.string())
+        if not pa.types.is_timestamp(table.schema.field(name).type)
+        else table[name].cast(pa.timestamp("s")).cast(pa.string())
+        for name in table.column_names
+    }
+    csv.write_csv(pa.table(texts), path)

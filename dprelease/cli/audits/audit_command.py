@@ -1,0 +1,122 @@
+"""`dprelease audit`: a release put to the test, on neighbouring tables of invented rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprelease.cli.releases import ReleaseFile, Set, _known_engine
+from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
+from dprelease.cli.shown.shown_tables import table
+from dprelease.errors.printable import one_line
+from dprelease.schema.release_parts.engine_names import ENGINES
+
+if TYPE_CHECKING:
+    from dprelease.documents.audits.audit_record import Audit
+
+FAILED = 4
+"""The exit code where something did not hold."""
+
+
+def audit(
+    release: ReleaseFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write audit.json, and what reproduces each finding, to this folder."),
+    ] = None,
+    query: Annotated[
+        list[str] | None, typer.Option("--query", help="Audit this query alone; repeat it.")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds after which nothing more is begun.", min=1, max=86400)
+    ] = 240,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="What reads the invented rows, in place of the declared one.",
+            metavar=f"[{'|'.join(ENGINES)}]",
+            callback=_known_engine,
+        ),
+    ] = None,
+    draws: Annotated[
+        bool,
+        typer.Option(
+            "--draws/--no-draws", help="Also draw answers by the million, as a black box."
+        ),
+    ] = True,
+    variables: Set = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put a release to the test on invented neighbouring tables; opens no declared source."""
+    with reporting(as_json):
+        from dprelease.auditing.reproduced import refuse_folder, write_outcome
+        from dprelease.auditing.whole_audit import audited
+        from dprelease.errors import Findings
+        from dprelease.planning.declaration_findings import declared
+        from dprelease.schema.release_parts.variables import assignments
+
+        declaration = declared(release, assignments(variables))
+        if output is not None:
+            refuse_folder(output)
+        with progress_bar(4) as progress:
+            outcome = audited(
+                declaration, engine=engine, names=query or (), time_limit=time_limit,
+                draws=draws, progress=progress,
+            )  # fmt: skip
+        written = (
+            "" if output is None else f"Written to {one_line(str(write_outcome(outcome, output)))}."
+        )
+        if as_json:
+            say(json.dumps(json.loads(outcome.audit.model_dump_json()), indent=2))
+            raise typer.Exit(0 if outcome.audit.holds else FAILED)
+        words = [*audit_words(outcome.audit, wide=wide), *filter(None, [written])]
+        respond(False, None, "\n\n".join(words))
+        if not outcome.audit.holds:
+            fail(Findings(outcome.errors), as_json)
+
+
+def audit_words(told: Audit, *, wide: bool) -> list[str]:
+    """Return what an audit found, for people."""
+    heads = ("column", "claimed", "pairs", "used", "by")
+    rows: list[tuple[str, ...]] = [heads]
+    for one in told.sensitivities:
+        used = f"{100 * one.ratio:.4g} %"
+        rows.append((f"{one.query}.{one.column}", one.claimed, f"{one.pairs:,}", used, one.worst))
+    words = ["The most that neighbours moved each measurement by, in parts of what is claimed:"]
+    words.append(table(rows, wide=wide, more=("by",)))
+    if told.twins is not None:
+        words.append(
+            f"Twin runs: {told.twins.runs} whole runs, {told.twins.silent} of them equal to the "
+            f"byte; {_held(told.twins.holds)}."
+        )
+        words += [f"Excepted: {one_line(what)}." for what in told.twins.excepted]
+    if told.canaries is not None:
+        words.append(
+            f"Canaries: of {told.canaries.columns} columns, in {told.canaries.searched} files and "
+            f"{told.canaries.failures} failures; {_held(told.canaries.holds)}."
+        )
+    if told.black_box:
+        words.append(_bounded_words(told, wide=wide))
+    if not told.complete:
+        words.append("The time was up before all was tried.")
+    if told.holds:
+        words.append("All held.")
+    return words
+
+
+def _held(holds: bool) -> str:
+    return "all held" if holds else "something did not hold"
+
+
+def _bounded_words(told: Audit, *, wide: bool) -> str:
+    rows: list[tuple[str, ...]] = [("column", "claimed", "at least", "delta", "draws", "told by")]
+    for one in told.black_box or ():
+        name = f"{one.query}.{one.column}" if one.query else "the release"
+        figures = f"{one.claimed:.4g}", f"{one.bound:.4g}", f"{one.delta:.3g}", f"{one.draws:,}"
+        rows.append((name, *figures, one.statistic))
+    heading = "Epsilon as it is claimed, and what many draws show it to be at least:"
+    return f"{heading}\n\n{table(rows, wide=wide, more=('told by',))}"

@@ -1,0 +1,193 @@
+"""The outcome of an audit: what was compared with what was claimed, and how near it came.
+
+It holds no value of any table, not even of those that were made for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from dprelease.documents.encoding import digest_of, is_canonical, pieces
+from dprelease.documents.schema_part import Part
+from dprelease.schema.load import Declaration
+from dprelease.system.json_text import parsed
+from dprelease.version import __version__
+
+FORMAT = "dprelease-audit/1"
+NAME = "audit.json"
+"""Of the outcome, in the folder of an audit and in that of a release that names one."""
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Compared(Part):
+    """One measurement: the most that neighbours moved it by, in parts of what is claimed.
+
+    `ratio`: of the largest shift, the L1 or L2 norm or the number of parts of a change, whichever
+    came nearest to its claim. `worst`: what the unit of that pair was like, in words.
+    """
+
+    query: str
+    column: str
+    claimed: str
+    pairs: int
+    ratio: float
+    worst: str
+    holds: bool
+
+
+class Twins(Part):
+    """Whole runs on neighbours with the same bits; `silent` ones have to be equal to the byte."""
+
+    runs: int
+    silent: int
+    files: int
+    compared: list[str]
+    excepted: list[str]
+    holds: bool
+
+
+class Canaries(Part):
+    """Values that stand nowhere else, planted in columns, and where they were looked for."""
+
+    columns: int
+    searched: int
+    failures: int
+    holds: bool
+
+
+class Bounded(Part):
+    """A lower bound of epsilon of one measurement from many draws, at a delta.
+
+    `claimed`: the epsilon that the plan claims of it at `delta`. `statistic`: what told the two
+    tables apart best. Both names are empty for the release as a whole. `draws`: answers of each
+    table. `tested`: those of them that hits were counted among, and `hits`: of the event that was
+    chosen on the others, first in the table where it is the more frequent one.
+    """
+
+    query: str
+    column: str
+    mechanism: str
+    draws: int
+    tested: int
+    hits: list[int]
+    claimed: float
+    delta: float
+    bound: float
+    statistic: str
+    holds: bool
+
+
+class Found(Part):
+    """What did not hold: which measurement or file, what was claimed, what was seen."""
+
+    check: Literal["sensitivity", "twins", "canaries", "black box"]
+    query: str
+    column: str
+    claimed: str
+    seen: str
+    pair: str
+
+
+class Audit(Part):
+    """The outcome of an audit."""
+
+    format: Literal["dprelease-audit/1"]
+    version: str
+    title: str
+    declaration: Digest
+    engine: str
+    queries: list[str]
+    """Those that were audited; all of the release where `whole`."""
+    whole: bool
+    complete: bool
+    """Whether nothing was left out for want of time."""
+    holds: bool
+    sensitivities: list[Compared]
+    twins: Twins | None
+    canaries: Canaries | None
+    black_box: list[Bounded] | None
+    findings: list[Found]
+    digest: Digest
+
+
+def digest_of_declaration(declaration: Declaration) -> str:
+    """Return the SHA-256 of all that was declared: every text, every kept file, every variable."""
+    kept = {name: file.sha256 for name, (file, _) in declaration.kept.items()}
+    name = declaration.document.path.name
+    return _digest(name, declaration.texts, declaration.variables, kept)
+
+
+def digest_of_declared(held: Mapping[str, Any]) -> str:
+    """Return the same of what a manifest holds of its declaration."""
+    kept = {name: file["sha256"] for name, file in held.get("files", {}).items()}
+    return _digest(held["release"], held["texts"], held.get("variables", {}), kept)
+
+
+def _digest(
+    name: str, texts: Mapping[str, str], variables: Mapping[str, str], kept: Mapping[str, str]
+) -> str:
+    told = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
+    return digest_of({"release": name, **told})
+
+
+def named_record(declaration: Declaration) -> dict[str, dict[str, str]]:
+    """Return what a manifest says of the audit that a release names; nothing without one."""
+    if declaration.audit is None:
+        return {}
+    return {"audit": {"file": NAME, "sha256": hashlib.sha256(declaration.audit).hexdigest()}}
+
+
+def parsed_audit(raw: bytes) -> Audit:
+    """Return the outcome that a file holds.
+
+    Raises
+    ------
+    ValueError
+        With words, if it is none, or was changed.
+    """
+    problem = ""
+    try:
+        record = parsed(raw)
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            problem = f"its format is not {FORMAT}"
+        elif not is_canonical(record, raw):
+            problem = "its bytes are not those that were written"
+        elif record.get("digest") != digest_of(record):
+            problem = "its digest does not match"
+        else:
+            return Audit.model_validate(record)
+    except ValidationError:
+        problem = "it does not fit what `dprelease schema audit` prints"
+    except (ValueError, RecursionError):
+        problem = "it is not strict JSON"
+    raise ValueError(problem)
+
+
+def sealed(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
+    """Return the outcome with what it is of, and with its digest."""
+    record = {
+        "format": FORMAT,
+        "version": __version__,
+        "title": declaration.spec.title,
+        "declaration": digest_of_declaration(declaration),
+        **told,
+    }
+    draft = Audit.model_validate({**record, "digest": "0" * 64})
+    return draft.model_copy(update={"digest": digest_of(plain(draft))})
+
+
+def plain(audit: Audit) -> dict[str, Any]:
+    """Return an outcome as JSON values."""
+    told: dict[str, Any] = json.loads(audit.model_dump_json())
+    return told
+
+
+def rendered(audit: Audit) -> bytes:
+    """Return the one encoding of an outcome."""
+    return b"".join(pieces(plain(audit)))

@@ -1,0 +1,56 @@
+"""The audit that a release names: in its folder, of its own declaration, with nothing found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents.audits.audit_record import NAME, Audit, digest_of_declared, parsed_audit
+from dprelease.system.files import read_file
+from dprelease.system.json_text import MOST_BYTES
+
+
+def audit_of(record: Mapping[str, Any], folder: Path) -> bytes | None:
+    """Return the bytes of the audit that a manifest names; None if it names none, or none is."""
+    if record["declaration"].get("audit") is None:
+        return None
+    try:
+        return read_file(folder / NAME, MOST_BYTES)
+    except OSError:
+        return None
+
+
+def named_audit(record: Mapping[str, Any], folder: Path) -> Audit | None:
+    """Return the audit that a verified release names; None without one."""
+    raw = audit_of(record, folder)
+    return None if raw is None else parsed_audit(raw)
+
+
+def audit_problem(record: Mapping[str, Any], folder: Path) -> str:
+    """Return why the audit that a manifest names says nothing for it; nothing if all is well.
+
+    The digest of its file is looked at with those of all files.
+    """
+    raw = audit_of(record, folder)
+    if raw is None:
+        return ""  # its file is missing: that is told already
+    try:
+        audit = parsed_audit(raw)
+    except ValueError as problem:
+        return str(problem)
+    if audit.declaration != digest_of_declared(record["declaration"]):
+        return "it is of another declaration"
+    if not (audit.holds and audit.whole and audit.complete):
+        return "it was not whole, or found what does not hold"
+    return ""
+
+
+def audit_words(record: Mapping[str, Any], folder: Path) -> str:
+    """Return what the named audit compared, in words."""
+    audit = parsed_audit(audit_of(record, folder) or b"")
+    pairs = sum(one.pairs for one in audit.sensitivities)
+    return (
+        f"it names an audit of this declaration by dprelease {audit.version}, in which all held: "
+        f"{len(audit.sensitivities)} measurements on {pairs:,} pairs of neighbours"
+    )

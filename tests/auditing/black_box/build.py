@@ -1,0 +1,113 @@
+"""Small questions to the black box: what is planned, what is drawn, and what is claimed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dprelease.auditing.black_box.asked_of_noise import NUMBERS, Claim, asked
+from dprelease.auditing.black_box.drawn_answers import Bits, NoisedCells, Source
+from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.plan import PlannedColumn, make_plan
+from dprelease.privacy.unit import Neighbours
+from dprelease.query.resolve import Query
+from dprelease.schema.release import BudgetSpec
+from tests.exact.build import ask, declare
+from tests.replay import Keyed
+
+COLUMNS: dict[str, Any] = {
+    "k": {"type": "category", "values": ["a", "b", "c", "d"]},
+    "c": {"type": "category", "values": ["x", "y", "z"]},
+    "id": {"type": "integer"},
+    "n": {"type": "integer", "lower": 0, "upper": 8},
+}
+SHAPES = {"asymmetric_laplace": {"k": "1.5"}}
+"""What has to be declared."""
+
+FAR = float("inf")
+
+
+def streams(key: str) -> Bits:
+    """Return what gives streams that are the same in every run, each another one."""
+    numbers: Iterator[int] = iter(range(10**9))
+
+    def fresh() -> BitSource:
+        return Keyed(f"{key} {next(numbers)}")
+
+    return fresh
+
+
+def planned(
+    columns: dict[str, Any],
+    *,
+    epsilon: str = "1",
+    delta: str = "0",
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    by: Sequence[str] = ("k",),
+    rows: int = 1,
+    **more: Any,
+) -> tuple[Query, tuple[PlannedColumn, ...]]:
+    """Return one query and its planned columns."""
+    unit = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": rows}}
+    table = declare(COLUMNS, **(unit if rows > 1 else {}))
+    query = ask(table, columns, list(by), neighbours=neighbours, **more)
+    budget = BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(delta), neighbours=neighbours)
+    return query, make_plan([query], budget).columns
+
+
+def of_law(name: str, **more: Any) -> PlannedColumn:
+    """Return a count with the noise of one law."""
+    mechanism = {"name": name, **SHAPES.get(name, {})}
+    return planned({"n": {"count": "*", "mechanism": mechanism}}, **more)[1][0]
+
+
+def told(
+    source: Source,
+    columns: Sequence[PlannedColumn],
+    delta: str,
+    draws: int,
+    key: str,
+    style: str = NUMBERS,
+    epsilon: float | None = None,
+) -> list[Shown]:
+    """Return what all of a source's numbers show beside what is claimed of these columns."""
+    claim = Claim.of([column.priced for column in columns], Fraction(delta), epsilon)
+    question = asked(source.features, None, claim, ("q", "n", "law"), style)
+    assert question is not None
+    return list(shown([Group(source, (question,), draws)], FAR, streams(key)))
+
+
+def cells(
+    columns: Sequence[PlannedColumn], one: dict[str, list[int]], other: dict[str, list[int]]
+) -> NoisedCells:
+    """Return what draws some cells of vectors, given the true integers of both tables."""
+    sides = [{n: np.array(v, dtype=np.int64) for n, v in side.items()} for side in (one, other)]
+    places = tuple(range(len(next(iter(one.values())))))
+    return NoisedCells(tuple(columns), places, (sides[0], sides[1]))
+
+
+def worst(column: PlannedColumn) -> NoisedCells:
+    """Return the cells of a measurement that a unit moves as far as is claimed, and one more."""
+    sensitivity = column.measurement.sensitivity
+    move = max(sensitivity.moves, key=lambda one: one.shift * one.cells)
+    signs = [1 - 2 * (i % 2) for i in range(move.cells)]
+    name = column.measurement.name
+    one = [sign * move.shift for sign in signs]
+    return cells([column], {name: [*one, 0]}, {name: [0] * (len(one) + 1)})
+
+
+def with_scale(column: PlannedColumn, factor: float) -> PlannedColumn:
+    """Return a column whose noise has another scale than its price is of."""
+    return replace(
+        column, mechanism=replace(column.mechanism, scale=column.mechanism.scale * factor)
+    )
+
+
+def broken(found: list[Shown]) -> bool:
+    """Return whether a claim is shown to be false."""
+    return any(one.epsilon > one.claimed for one in found)

@@ -1,0 +1,118 @@
+"""Choices and selected keys: below their claim as they are, above it where one is planted too sure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprelease.auditing.black_box.asked_of_noise import CHOICES
+from dprelease.auditing.black_box.drawn_answers import ChosenInCells, SelectedKeys, Source
+from dprelease.auditing.black_box.proven_bounds import Shown
+from dprelease.exact.results.true_table import Profile
+from dprelease.mechanisms.partition_selection import PartitionSelection
+from dprelease.noise import noised_answers, quantile_tree
+from dprelease.planning.plan import PlannedColumn
+from tests.auditing.black_box.build import broken, planned, told, with_scale
+
+DRAWS = 40_000
+
+# Choices: one of a few values, quantiles, quantiles of a tree.
+
+
+def profile(*held: list[int]) -> Profile:
+    """Return how often each value occurs in each cell."""
+    pairs = [np.unique(np.array(values, dtype=np.int64), return_counts=True) for values in held]
+    at = [np.full(len(values), i) for i, (values, _) in enumerate(pairs)]
+    return Profile.of(
+        np.concatenate(at).astype(np.int64),
+        np.concatenate([values for values, _ in pairs]),
+        np.concatenate([counts for _, counts in pairs]).astype(np.int64),
+        len(held),
+    )
+
+
+CHOICES_ASKED: dict[str, tuple[dict[str, Any], list[int], list[int]]] = {
+    "mode": ({"mode": "c"}, [0, 0, 1, 1], [0, 0, 1]),
+    "exponential": ({"mode": "c", "mechanism": "exponential"}, [0, 0, 1, 1], [0, 0, 1]),
+    "top": ({"top_k": "c", "k": 2}, [0, 0, 1, 1], [0, 0, 1]),
+    "median": ({"median": "n"}, [1, 1, 1, 7, 7, 7], [1, 1, 1, 7, 7]),
+    "largest": ({"max": "n"}, [1, 1, 1, 8], [1, 1, 1]),
+}
+QUANTILES = {f"q{i}": {"quantile": {"of": "n", "at": f"0.{i}"}} for i in range(1, 10)}
+
+
+def choice(name: str) -> tuple[tuple[PlannedColumn, ...], ChosenInCells]:
+    asked, one, other = CHOICES_ASKED.get(name, (None, [8], []))
+    _, columns = planned(QUANTILES if asked is None else {"x": asked}, epsilon="2")
+    held = [c for c in columns if c.measurement.is_choice]
+    sides = [{c.measurement.name: profile(rows) for c in held} for rows in (one, other)]
+    return tuple(held), ChosenInCells(tuple(held), (0,), (sides[0], sides[1]))
+
+
+def shown(
+    columns: tuple[PlannedColumn, ...], source: Source, key: str, draws: int = 10_000
+) -> list[Shown]:
+    return told(source, columns, "0", draws, key, CHOICES)
+
+
+@pytest.mark.parametrize("name", [*CHOICES_ASKED, "tree"])
+def test_choices_lie_below_their_claim_and_choices_that_are_too_sure_are_found(name: str) -> None:
+    columns, source = choice(name)
+    sound = shown(columns, source, name)
+    assert not broken(sound)
+    assert sound[0].epsilon > 0.05 * sound[0].claimed or name == "largest"
+    sure = tuple(with_scale(column, 0.1) for column in columns)
+    wrong = ChosenInCells(sure, source.cells, source.sides)
+    assert broken(shown(columns, wrong, name))
+
+
+def test_one_draw_for_both_halves_of_a_node_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise between the halves, the larger one is told."""
+    columns, _ = choice("tree")
+    asked = {c.measurement.name: profile([0, 8, 8]) for c in columns}
+    other = {c.measurement.name: profile([0, 8]) for c in columns}
+    source = ChosenInCells(columns, (0,), (asked, other))
+    assert not broken(shown(columns, source, "tree"))
+    monkeypatch.setattr(quantile_tree, "sample", lambda law, n, bits: np.full(n, 3))
+    assert broken(shown(columns, source, "tree"))
+
+
+# Keys that are not public.
+
+
+def keys(mechanism: str | None) -> PlannedColumn:
+    private = True if mechanism is None else {"mechanism": mechanism}
+    _, columns = planned({"n": {"count": "*"}}, delta="0.001", private_keys=private)
+    (column,) = (c for c in columns if c.measurement.name == "private_keys")
+    return column
+
+
+def selected(
+    column: PlannedColumn, one: list[int], other: list[int], drawn: PlannedColumn | None = None
+) -> list[Shown]:
+    """Return what keys show beside a column's claim, drawn as another column is if one is given."""
+    source = SelectedKeys(drawn or column, (np.array(one), np.array(other)))
+    return told(source, [column], "0.001", DRAWS, "keys", CHOICES)
+
+
+@pytest.mark.parametrize("mechanism", [None, "truncated_laplace"])
+def test_sound_selections_are_not_accused(mechanism: str | None) -> None:
+    column = keys(mechanism)
+    for units in (1, 6, 40):
+        assert not broken(selected(column, [units, 30], [units - 1, 30]))
+
+
+def test_keys_that_are_told_too_early_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded = keys("truncated_laplace")
+    least = noised_answers.threshold(bounded.mechanism)  # type: ignore[arg-type]
+    monkeypatch.setattr(noised_answers, "threshold", lambda law: least - 5)
+    assert broken(selected(bounded, [1, 30], [0, 30]))
+    optimal = keys(None)
+    early = replace(optimal, mechanism=replace(optimal.mechanism, delta=0.02))
+    assert isinstance(early.mechanism, PartitionSelection)
+    assert broken(selected(optimal, [1, 30], [0, 30], early))
+    monkeypatch.setattr(PartitionSelection, "selected", lambda _law, units, _bits: units > 20)
+    assert broken(selected(optimal, [21, 30], [20, 30]))

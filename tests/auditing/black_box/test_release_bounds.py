@@ -1,0 +1,265 @@
+"""Whole releases put to the test: tables, choices, keys, single records, parties; and their faults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dprelease.auditing.black_box import asked_of_people, asked_of_tables, lower_bounds
+from dprelease.auditing.pairs import Pair
+from dprelease.auditing.stage import Stage
+from dprelease.documents.audits.audit_record import Bounded
+from dprelease.noise import noise_shares, noised_records
+from dprelease.planning.plan import PlannedColumn
+from dprelease.schema.load import read_declaration
+from dprelease.schema.release import PRIVATE_KEYS
+from tests.auditing.black_box.build import streams, with_scale
+from tests.release.families_of_areas import declared
+
+SCHEMA = """\
+table: people
+source: nowhere.csv
+{unit}
+columns:
+  person: {{type: integer, lower: 0, upper: 9}}
+  city: {{type: category, values: [Bern, Oslo, Rome], nulls: Bern, others: Rome}}
+  area: {{type: integer, lower: 0, upper: 99, nulls: 0}}
+  pay: {{type: integer, lower: 0, upper: 20, nulls: 0}}
+"""
+UNIT = "privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 1}"
+TABLES = """\
+title: People
+tables: [people.yaml]
+budget: {epsilon: 6, delta: 1e-4, neighbours: add_remove}
+mechanism: discrete_laplace
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns:
+      people: {count: "*"}
+      pay: {sum: pay, mechanism: discrete_gaussian}
+      top: {top_k: area, k: 2}
+      mid: {median: pay}
+  areas:
+    from: people
+    group_by: [area]
+    private_keys: true
+    columns:
+      people: {count: "*"}
+output: out
+"""
+REPLACED = """\
+title: People
+tables: [people.yaml]
+budget: {epsilon: 2, neighbours: replace}
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns:
+      people: {count: "*"}
+      pay: {sum: pay}
+output: out
+"""
+RECORDS = """\
+title: People
+tables: [people.yaml]
+mode: local
+budget: {epsilon: 3, neighbours: replace}
+records: {people: {from: people, columns: {city: {}, pay: {mechanism: laplace}}}}
+output: out
+"""
+PARTIES = """\
+title: People
+tables: [people.yaml]
+federated: {parties: 3, honest: 2}
+budget: {epsilon: 2}
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns:
+      people: {count: "*"}
+output: out
+"""
+
+ONE = [(1, "Bern", 7, 20), (1, "Rome", 8, 20), (2, "Bern", 7, 3), (3, "Oslo", 8, 9)]
+OTHERS = {"add_remove": ONE[2:], "replace": [(1, "Oslo", 3, 0), (1, "Rome", 4, 0), *ONE[2:]]}
+
+
+def table(rows: list[tuple[int, str, int, int]]) -> pa.Table:
+    columns = dict(zip(("person", "city", "area", "pay"), zip(*rows, strict=True), strict=True))
+    return pa.table({name: list(values) for name, values in columns.items()})
+
+
+@dataclass(frozen=True)
+class Put:
+    """A release that is put to the test."""
+
+    stage: Stage
+    worst: dict[tuple[str, str], Pair]
+
+    def bounds(self, key: str, seconds: float = 1e9) -> list[Bounded]:
+        until = time.monotonic() + seconds
+        return lower_bounds(self.stage, self.worst, until, bits=streams(key))
+
+    def planted(self, change: Callable[[PlannedColumn], PlannedColumn]) -> Put:
+        """Return the release whose plan says other things of its columns than it promises."""
+        columns = tuple(map(change, self.stage.plan.columns))
+        return replace(
+            self, stage=replace(self.stage, plan=replace(self.stage.plan, columns=columns))
+        )
+
+
+def put(folder: Path, release: str, unit: str = UNIT) -> Put:
+    (folder / "people.yaml").write_text(SCHEMA.format(unit=unit))
+    (folder / "release.yaml").write_text(release)
+    stage = Stage.of(read_declaration(folder / "release.yaml"))
+    rows, others = ONE, OTHERS[stage.plan.guarantee.neighbours.value]
+    if not unit:  # every row is one
+        others = ONE[1:]
+    if stage.records:
+        rows, others = ONE[:1], OTHERS["replace"][:1]
+    pair = Pair("a unit", {"people": table(rows)}, {"people": table(others)}, "people")
+    return Put(stage, {(c.query.name, c.measurement.name): pair for c in stage.plan.noised})
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked_of_tables, "DRAWS", 40_000)
+    monkeypatch.setattr(asked_of_tables, "CHOSEN", 4_000)
+    monkeypatch.setattr(asked_of_tables, "RELEASES", 400)
+    monkeypatch.setattr(asked_of_people, "DRAWS", 40_000)
+
+
+def names(found: list[Bounded]) -> set[tuple[str, str]]:
+    return {(one.query, one.column) for one in found}
+
+
+def test_every_measurement_of_a_release_lies_below_its_claim(tmp_path: Path) -> None:
+    release = put(tmp_path, TABLES)
+    found = release.bounds("tables")
+    assert all(one.holds and one.bound <= one.claimed for one in found)
+    assert names(found) == {*release.worst, ("", "")}
+    own = [one for one in found if one.delta == float(Fraction("1e-4"))]
+    claimed = {(one.query, one.column): one.claimed for one in own if one.draws > 500}
+    shown = {(one.query, one.column): one.bound / one.claimed for one in own if one.draws > 5000}
+    assert claimed["by_city", "top.2"] > 1.9 * claimed["by_city", "top.1"]  # it depends on both
+    assert shown["by_city", "people"] > 0.5
+    assert shown["by_city", "pay"] > 0.2
+    whole = [one for one in own if not one.query]
+    assert {one.mechanism for one in whole} == {
+        "all noised numbers",
+        "whole releases",
+        "releases one by one",
+    }
+    assert max(one.bound for one in whole) > 0.3 * whole[0].claimed
+    assert ("areas", PRIVATE_KEYS) in names(found)
+
+
+def test_columns_with_too_little_noise_are_named(tmp_path: Path) -> None:
+    release = put(tmp_path, TABLES)
+    scales = {"pay": 0.3, "top.1": 0.02, "mid": 0.05}
+
+    def change(planned: PlannedColumn) -> PlannedColumn:
+        return with_scale(planned, scales.get(planned.measurement.name, 1.0))
+
+    found = [one for one in released_by(release, release.planted(change)) if not one.holds]
+    assert {("by_city", column) for column in scales} <= names(found)
+    assert not names(found) & {("by_city", "people"), ("areas", PRIVATE_KEYS)}
+
+
+def released_by(promised: Put, drawn: Put) -> list[Bounded]:
+    """Return the bounds of a release whose answers are drawn by another plan."""
+    claims = {(c.query.name, c.measurement.name): c.priced for c in promised.stage.plan.columns}
+    kept = PlannedColumn.priced
+    try:
+        PlannedColumn.priced = property(lambda c: claims[c.query.name, c.measurement.name])  # type: ignore[assignment, method-assign]
+        return drawn.bounds("drawn")
+    finally:
+        PlannedColumn.priced = kept  # type: ignore[method-assign]
+
+
+def test_units_that_give_way_to_others(tmp_path: Path) -> None:
+    release = put(tmp_path, REPLACED)
+    found = release.bounds("replaced")
+    assert all(one.holds for one in found)
+    whole = [one for one in found if not one.query and one.mechanism == "all noised numbers"]
+    assert whole[0].bound > 0.1 * whole[0].claimed
+    wrong = release.planted(lambda column: with_scale(column, 0.3))
+    broken = [one for one in released_by(release, wrong) if not one.holds]
+    assert {("by_city", "people"), ("by_city", "pay"), ("", "")} <= names(broken)
+
+
+def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> None:
+    """Between others the release promises nothing; marginals of one family that agree otherwise."""
+    consistent = "{invariants: [{level: state}], acknowledge: invariants are published exactly}"
+    budget = "epsilon: 4, delta: 1e-4, neighbours: replace"
+    stage = Stage.of(declared(tmp_path, budget=budget, consistent=consistent))
+    person = {"id": 1, "town": "Bern", "sex": "f", "old": False, "age": 3, "pay": 1.0}
+    inside, elsewhere = ({**person, "town": town, "sex": "m"} for town in ("Thun", "Uster"))
+    crowd = [{**person, "id": 2}]
+    found = []
+    for other in (inside, elsewhere):
+        sides = [{"people": pa.Table.from_pylist([one, *crowd])} for one in (person, other)]
+        pair = Pair("a person", sides[0], sides[1], "people")
+        worst = {(c.query.name, c.measurement.name): pair for c in stage.plan.noised}
+        found.append(Put(stage, worst).bounds("invariants"))
+    assert found[0]
+    assert all(one.holds for one in found[0])
+    assert found[1] == []
+
+
+def test_single_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = put(tmp_path, RECORDS, unit="")
+    found = release.bounds("records")
+    assert all(one.holds for one in found)
+    assert names(found) == {*release.worst, ("people", "")}
+    assert max(one.bound / one.claimed for one in found if one.column == "city") > 0.85
+    draw = noised_records.sample
+
+    def less(law: Any, n: int, bits: Any) -> Any:
+        return draw(law, n, bits) // 2
+
+    monkeypatch.setattr(noised_records, "sample", less)
+    assert ("people", "pay") in names([one for one in release.bounds("less") if not one.holds])
+
+
+def test_sums_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = put(tmp_path, PARTIES, unit="")
+    found = release.bounds("parties")
+    assert all(one.holds for one in found)
+    assert names(found) == {*release.worst, ("", "")}
+    assert {one.mechanism for one in found} == {"sums, 2 honest", "sums, 1 honest"}
+    assert max(one.bound / one.claimed for one in found) > 0.6
+    draw = noise_shares.sample
+
+    def less(law: Any, n: int, bits: Any, *, modular: bool) -> Any:
+        return draw(law, n, bits, modular=modular) // 2
+
+    monkeypatch.setattr(noise_shares, "sample", less)
+    assert not all(one.holds for one in release.bounds("less"))
+
+
+def test_time_is_kept_and_fewer_draws_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that others at work on the machine don't move."""
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    monkeypatch.setattr(asked_of_tables, "DRAWS", 10**8)
+    monkeypatch.setattr(asked_of_tables, "CHOSEN", 10**7)
+    release = put(tmp_path, REPLACED)
+    assert release.bounds("none", -1.0) == []
+    begun = time.process_time()
+    found = release.bounds("some", 1.5)
+    assert time.process_time() - begun < 6
+    assert found
+    assert all(200 <= one.draws < 10**8 and one.tested < one.draws for one in found)

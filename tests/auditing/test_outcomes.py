@@ -1,0 +1,198 @@
+"""The outcome of an audit: written, named by releases, verified, signed; and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease.auditing import sensitivities
+from dprelease.cli import app
+from dprelease.documents import manifest
+from dprelease.documents.audits.audit_record import (
+    NAME,
+    Audit,
+    digest_of,
+    digest_of_declaration,
+    parsed_audit,
+    plain,
+    rendered,
+)
+from dprelease.documents.json_schemas import rendered as schema_of
+from dprelease.errors import DpReleaseError
+from dprelease.query.aggregates.sum import Sum
+from dprelease.release.audited import audited_by
+from dprelease.schema.load import read_declaration
+from dprelease.signatures.sshsig import AUDITS, Signature
+from tests.auditing.build import declared
+from tests.auditing.test_sensitivities import claimed_less
+from tests.signatures.keys import copied
+
+ASKED = {"q": {"from": "people", "group_by": ["sex"], "columns": {"pay": {"sum": "pay"}}}}
+
+
+@pytest.fixture(autouse=True)
+def _few_situations() -> Iterator[None]:
+    with mock.patch.multiple(sensitivities, RANDOM=8, MOST_SITUATIONS=24, LONE=1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a release and of its audit."""
+    folder = tmp_path_factory.mktemp("made")
+    declared(folder, ASKED, mechanism="discrete_laplace")
+    with mock.patch.multiple(sensitivities, RANDOM=8, MOST_SITUATIONS=24, LONE=1):
+        done = CliRunner().invoke(
+            app,
+            [
+                "audit",
+                str(folder / "release.yaml"),
+                "--no-draws",
+                "--output",
+                str(folder / "audit"),
+            ],
+        )
+    assert done.exit_code == 0, done.output
+    assert "All held." in done.output
+    return folder
+
+
+def outcome(folder: Path) -> Audit:
+    return parsed_audit((folder / "audit" / NAME).read_bytes())
+
+
+def changed(audit: Audit, **fields: Any) -> bytes:
+    """Return an outcome with other fields and a digest that matches."""
+    record = {**plain(audit), **fields}
+    record["digest"] = digest_of(record)
+    return manifest.canonical(record)
+
+
+def test_the_outcome_is_what_its_schema_says(made: Path) -> None:
+    raw = (made / "audit" / NAME).read_bytes()
+    jsonschema.validate(json.loads(raw), json.loads(schema_of("audit")))
+    told = parsed_audit(raw)
+    assert rendered(told) == raw
+    assert told.holds
+    assert told.whole
+    assert told.declaration == digest_of_declaration(read_declaration(made / "release.yaml"))
+    assert told.sensitivities[0].ratio == 1.0
+
+
+def test_a_release_names_its_audit(made: Path, tmp_path: Path) -> None:
+    """It is published with it, listed with its digest, and told by `verify`."""
+    import pyarrow as pa
+
+    rows = {"sex": ["f", "m"], "pay": [1.0, 2.0]}
+    names = read_declaration(made / "release.yaml").tables["people"].table.columns
+    frame = pa.table({name: rows.get(name, [None, None]) for name in names})
+    release = dprelease.read_release(made / "release.yaml")
+    folder = release.run(
+        output=tmp_path / "out", frames={"people": frame}, audit=made / "audit" / NAME
+    )
+    assert (folder / NAME).read_bytes() == (made / "audit" / NAME).read_bytes()
+    report = dprelease.verify(folder)
+    assert report.ok
+    assert any("names an audit" in words for words in report.checked)
+    page = dprelease.write_report(folder).read_text(encoding="utf-8")
+    assert "The audit of this declaration" in page
+    assert "100 %" in page
+    again = release.run(output=folder, frames={"people": frame}, overwrite=True)
+    assert not (again / NAME).exists()
+    forged(folder := release.run(
+        output=tmp_path / "forged", frames={"people": frame}, audit=made / "audit" / NAME
+    ), changed(outcome(made), declaration="0" * 64))  # fmt: skip
+    assert "DP-AUDIT-007" in {finding.code for finding in dprelease.verify(folder).findings}
+
+
+def forged(folder: Path, raw: bytes) -> None:
+    """Put another audit in a release's folder, with the digests that it takes."""
+    (folder / NAME).write_bytes(raw)
+    record = json.loads((folder / "manifest.json").read_bytes())
+    record["declaration"]["audit"]["sha256"] = manifest.sha256(raw)
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+
+
+REFUSED: dict[str, tuple[Callable[[Audit], bytes], str]] = {
+    "no JSON": (lambda _: b"{", "DP-AUDIT-003"),
+    "another document": (lambda _: b"{}\n", "DP-AUDIT-003"),
+    "changed": (lambda a: rendered(a).replace(b'"pairs": ', b'"pairs": 1'), "DP-AUDIT-003"),
+    "an unknown key": (lambda a: changed(a, more=1), "DP-AUDIT-003"),
+    "of another declaration": (lambda a: changed(a, declaration="0" * 64), "DP-AUDIT-004"),
+    "of some queries": (lambda a: changed(a, whole=False), "DP-AUDIT-005"),
+    "with a finding": (lambda a: changed(a, holds=False), "DP-AUDIT-005"),
+    "unfinished": (lambda a: changed(a, complete=False), "DP-AUDIT-005"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_audits_that_no_release_can_name(name: str, made: Path, tmp_path: Path) -> None:
+    make, code = REFUSED[name]
+    path = tmp_path / NAME
+    path.write_bytes(make(outcome(made)))
+    with pytest.raises(DpReleaseError) as caught:
+        audited_by(read_declaration(made / "release.yaml"), path)
+    assert caught.value.code == code
+
+
+def test_an_audit_is_signed(made: Path, tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    path.write_bytes((made / "audit" / NAME).read_bytes())
+    key = copied(tmp_path)
+    done = CliRunner().invoke(app, ["sign", str(path), "--key", str(key), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["namespace"] == AUDITS
+    signature = Signature.parsed((tmp_path / f"{NAME}.sig").read_bytes())
+    assert signature.holds(path.read_bytes())
+    again = CliRunner().invoke(app, ["sign", str(path), "--key", str(key)])
+    assert "DP-SIGN-010" in again.output
+    path.write_bytes(b"{}")
+    other = CliRunner().invoke(app, ["sign", str(path), "--key", str(key), "--overwrite"])
+    assert "DP-AUDIT-003" in other.output
+
+
+def test_findings_are_told_and_can_be_reproduced(tmp_path: Path) -> None:
+    """Exit code 4, the measurement, what was claimed and seen, and two tables to run it on."""
+    declared(tmp_path, ASKED, mechanism="discrete_laplace")
+    words = ["audit", str(tmp_path / "release.yaml"), "--no-draws", "--json"]
+    with claimed_less(Sum, 0.9):
+        done = CliRunner().invoke(app, [*words, "--output", str(tmp_path / "found")])
+    assert done.exit_code == 4, done.output
+    told = json.loads(done.output)
+    assert not told["holds"]
+    assert {found["check"] for found in told["findings"]} == {"sensitivity"}
+    assert told["findings"][0]["column"] == "pay"
+    folder = tmp_path / "found" / "finding-1"
+    assert {path.name for path in folder.iterdir()} >= {
+        "release.yaml",
+        "reproduce.py",
+        "one",
+        "other",
+    }
+    script = (folder / "reproduce.py").read_text().replace("__file__", repr(str(folder / "x")))
+    exec(compile(script, "reproduce.py", "exec"), {})  # it publishes both sides
+    assert dprelease.verify(folder / "out-one").ok
+
+
+def test_what_is_no_query_and_a_folder_that_is_there(made: Path) -> None:
+    words = ["audit", str(made / "release.yaml"), "--no-draws"]
+    done = CliRunner().invoke(app, [*words, "--query", "p"])
+    assert (done.exit_code, "DP-AUDIT-001" in done.output) == (2, True)
+    done = CliRunner().invoke(app, [*words, "--output", str(made / "audit")])
+    assert (done.exit_code, "DP-AUDIT-002" in done.output) == (2, True)
+
+
+def test_findings_have_a_code_of_their_own(tmp_path: Path) -> None:
+    declared(tmp_path, ASKED, mechanism="discrete_laplace")
+    with claimed_less(Sum, 0.9):
+        done = CliRunner().invoke(app, ["audit", str(tmp_path / "release.yaml"), "--no-draws"])
+    assert done.exit_code == 4
+    assert "DP-AUDIT-006" in done.output

@@ -1,0 +1,195 @@
+"""Whole runs about invented people: twins are alike, canaries stay in; planted faults are found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from dprelease.auditing import stage as stage_module
+from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.worst_units import random_units
+from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.sensitivities import groups_of
+from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs.canaries import canaries
+from dprelease.auditing.whole_runs.twin_runs import twins
+from dprelease.documents.audits.audit_record import Found
+from dprelease.errors import DataError
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.inputs import find_input
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import Declaration
+from tests.auditing.build import IDS, declared
+
+ASKED = {
+    "q": {
+        "from": "people", "group_by": ["sex"], "where": "place <> 'nowhere'",
+        "columns": {"n": {"count": "*"}, "pay": {"sum": "pay"}},
+    }
+}  # fmt: skip
+LESS = {"mechanism": "discrete_laplace", "formats": ["csv"]}
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> tuple[Stage, list[Group]]:
+    stage = Stage.of(declared(tmp_path / "declared", ASKED, IDS, **LESS))
+    return stage, groups_of(stage, stage.queries, Replayed("tests"))
+
+
+def twin_findings(audited: tuple[Stage, list[Group]], folder: Path) -> list[Found]:
+    stage, groups = audited
+    worst = [(groups[0], one) for one in random_units(groups[0], stage.queries, 2)]
+    told, findings, complete = twins(stage, groups, worst, folder, float("inf"))
+    assert complete
+    assert told.silent >= 2
+    assert told.holds is not bool(findings)
+    return findings
+
+
+def test_a_release_is_the_same_on_twins(audited: tuple[Stage, list[Group]], tmp_path: Path) -> None:
+    assert twin_findings(audited, tmp_path / "runs") == []
+
+
+def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) -> None:
+    told, findings = canaries(*audited, tmp_path / "runs")
+    assert findings == []
+    assert told.holds
+    assert told.columns == 10  # of the table that is asked, all but truth values and computed ones
+    assert told.failures >= 3
+    assert told.searched >= 6
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a planted fault can reach after a run: its folder and the rows that it read."""
+
+    folder: Path
+    places: list[str]
+    rows: int
+    bits: Replayed
+    progress: Callable[[str], None]
+
+
+def leaking(leak: Callable[[Ran], None]) -> Any:
+    """Return a planted fault: a run that does something of its own afterwards, with rows."""
+
+    def faulty(
+        declaration: Declaration,
+        *,
+        bits: Replayed,
+        progress: Callable[[str], None],
+        frames: Mapping[str, Any],
+        **more: Any,
+    ) -> Path:
+        folder = run(declaration, bits=bits, progress=progress, frames=frames, **more)
+        if "people" in frames:
+            places = [str(value) for value in frames["people"]["place"].to_pylist() if value]
+            rows = frames["people"].num_rows
+            leak(Ran(folder, places, rows, bits, progress))
+        return folder
+
+    return mock.patch.object(stage_module, "run", faulty)
+
+
+def _named_files(ran: Ran) -> None:
+    for place in {*ran.places}:
+        (ran.folder / f"{place}.txt").touch()
+
+
+def _steps(ran: Ran) -> None:
+    for place in ran.places:
+        ran.progress(place)
+
+
+def _log(ran: Ran) -> None:
+    (ran.folder / "log").write_text(" ".join(ran.places))
+
+
+def _bits(ran: Ran) -> None:
+    ran.bits.words(ran.rows)
+
+
+def _file_of_rows(ran: Ran) -> None:
+    (ran.folder / "rows.txt").write_text(str(ran.rows))
+
+
+LEAKS: dict[str, Callable[[Ran], None]] = {
+    "a message with the number of rows": lambda ran: ran.progress(f"{ran.rows} rows"),
+    "a bit for each row": _bits,
+    "a file with the number of rows": _file_of_rows,
+    "a file for each row": lambda ran: (ran.folder / f"part-{ran.rows}").touch(),
+    "a line on the standard output": lambda ran: print(ran.rows),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_twins_find_planted_faults(
+    leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
+) -> None:
+    with leaking(LEAKS[leak]):
+        assert twin_findings(audited, tmp_path / "runs")
+
+
+def _error_with_a_value() -> Any:
+    """Return a planted fault: an error about a frame quotes its first text."""
+
+    def quoting(declared: Any, relation: str, frame: Any = None, before: Any = None) -> Any:
+        known = ["id", "place"] if frame is None else frame.column_names
+        if declared.table.name == "people" and not {"id", "place"} <= {*known}:
+            texts = [str(value) for name in frame.column_names for value in frame[name].to_pylist()]
+            raise DataError("DP-DATA-002", table="people", column=" ".join(texts))
+        return find_input(declared, relation, frame, before)
+
+    return mock.patch("dprelease.exact.duckdb.find_input", quoting)
+
+
+CANARY_LEAKS: dict[str, Callable[[], Any]] = {
+    "a file named by a key": lambda: leaking(_named_files),
+    "a step that names a value": lambda: leaking(_steps),
+    "a file with values": lambda: leaking(_log),
+    "an error that quotes a value": _error_with_a_value,
+}
+
+
+@pytest.mark.parametrize("leak", CANARY_LEAKS)
+def test_canaries_find_planted_faults(
+    leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
+) -> None:
+    with CANARY_LEAKS[leak]():
+        told, findings = canaries(*audited, tmp_path / "runs")
+    assert not told.holds
+    assert {found.check for found in findings} == {"canaries"}
+    assert "Kanarie" not in str(findings)  # an audit names no value either
+
+
+def test_no_declared_source_is_opened(tmp_path: Path) -> None:
+    """Sources that would hang, fail or be noticed: a pipe without a writer, and a watched file."""
+    declaration = declared(tmp_path, ASKED, IDS, **LESS)
+    os.mkfifo(tmp_path / "nowhere.parquet")
+    stage = Stage.of(declaration)
+    assert all(query.declared.table.source is None for query in stage.queries)
+    assert all(one.table.source is None for one in stage.declaration.tables.values())
+    groups = groups_of(stage, stage.queries, Replayed("tests"))
+    assert twin_findings((stage, groups), tmp_path / "runs") == []
+
+
+def test_a_query_with_its_source_is_refused(audited: tuple[Stage, list[Group]]) -> None:
+    stage, _ = audited
+    from dprelease.query.resolve import resolve
+    from dprelease.schema.load import read_declaration
+
+    real = resolve(read_declaration(stage.declaration.document.path))
+    with pytest.raises(TypeError), stage.engines(real, {}):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _no_engine_is_left() -> Iterator[None]:
+    yield
+    assert Engine.run.__qualname__ == "Engine.run"
