@@ -17,7 +17,7 @@ NEAR = {
     "asymmetric_laplace": 0.5,
 }
 """Parts of the claim that so few draws show: of normal laws, whose loss is large in rare answers
-alone, and where it is the largest in the middle. Of all others three quarters."""
+alone, and where it is the largest in the middle. Of all others seven tenths."""
 
 LAWS = [(name, list(Neighbours)[i % 2]) for i, name in enumerate(registry.names())]
 
@@ -33,7 +33,7 @@ def test_what_is_shown_lies_below_the_claim_and_near_it(name: str, neighbours: N
     found = told(worst(column), [column], delta, DRAWS, name)
     assert all(one.epsilon <= one.claimed for one in found)
     assert float(found[0].delta) == float(delta)
-    assert found[0].epsilon >= NEAR.get(name, 0.75) * found[0].claimed
+    assert found[0].epsilon >= NEAR.get(name, 0.7) * found[0].claimed
     assert all(one.tested == DRAWS - DRAWS // 4 and one.draws == DRAWS for one in found)
 
 
