@@ -43,6 +43,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
     if len(moved) > 1:
         yield linear(moved, one, other)
         yield additive(moved, one, other)
+        yield additive(moved, one, other, moved=True)
     if len(numbers) > len(moved):
         yield linear(numbers, one, other)
         yield additive(numbers, one, other)

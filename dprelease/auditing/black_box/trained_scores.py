@@ -20,8 +20,8 @@ RIDGE = 1e-9
 LEFT_OUT = 0.05
 """Part of the answers, about, that are too far out for averages to be taken over them."""
 
-PARTS = 48
-"""Intervals of one number in an additive score."""
+PARTS, FEW_PARTS = 48, 12
+"""Intervals of one number in an additive score; of one that surely differs, which all count."""
 
 SURE = 3.0
 """Standard errors within which a logarithm of a ratio counts as 0."""
@@ -177,17 +177,21 @@ def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
     return [side[:, keep] for side, keep in zip(scaled, kept, strict=True)]
 
 
-def additive(features: Integers, one: Integers, other: Integers) -> Additive:
+def additive(
+    features: Integers, one: Integers, other: Integers, *, moved: bool = False
+) -> Additive:
     """Return the sum of each number's own logarithm of the ratio of both tables' shares.
 
     For numbers that don't depend on each other it is about the likelihood ratio, the best of all
-    statistics (Neyman and Pearson 1933). A logarithm that lies within its error counts as 0.
+    statistics (Neyman and Pearson 1933). A logarithm that lies within its error counts as 0, but
+    where the tables surely differ (`moved`): there many small ones add up.
     """
+    parts, sure = (FEW_PARTS, 0.0) if moved else (PARTS, SURE)
     edges, weights = [], []
     for feature in features.tolist():
         both = one[feature], other[feature]
         pooled = np.sort(np.concatenate(both))
-        places = np.linspace(0, len(pooled) - 1, PARTS).astype(np.int64)
+        places = np.linspace(0, len(pooled) - 1, parts).astype(np.int64)
         found = np.unique(pooled[places]).astype(np.float64)
         counts = [
             np.bincount(np.searchsorted(found, side, side="right"), minlength=len(found) + 1) + 0.5
@@ -197,7 +201,7 @@ def additive(features: Integers, one: Integers, other: Integers) -> Additive:
         ratios = np.log(shares[0] / shares[1])
         error = np.sqrt(1.0 / counts[0] + 1.0 / counts[1])
         edges.append(found)
-        weights.append(np.where(np.abs(ratios) > SURE * error, ratios, 0.0))
+        weights.append(np.where(np.abs(ratios) > sure * error, ratios, 0.0))
     return Additive(features, tuple(edges), tuple(weights))
 
 
