@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.noise.noised_vectors import _noised_chunks
+from dprelease.noise.noised_vectors import _noised_chunks, perturbed
 from dprelease.numerics import lattice
 from dprelease.numerics.lattice import sample
+from dprelease.planning.plan import make_plan
+from dprelease.schema.release import BudgetSpec
+from tests.exact.build import ask, declare
 from tests.mechanisms.laws import KINDS, law_of
 from tests.replay import Keyed, Replay
 
@@ -49,3 +54,26 @@ def test_every_column_of_a_query_has_noise_of_its_own() -> None:
             assert np.array_equal(noise[name][first:last], sample(law, last - first, stream))
     between = np.corrcoef(list(noise.values()))[np.triu_indices(3, 1)]
     assert np.max(np.abs(between)) < 7 / size**0.5
+
+
+@pytest.mark.parametrize("epsilon", [1, 60])
+@pytest.mark.parametrize("most", [7, 10**6])
+def test_each_vector_gets_all_of_its_noise(epsilon: int, most: int) -> None:
+    """Whatever is true of a cell, and however small the noise is: no number goes without."""
+    declared = declare({"n": {"type": "integer", "lower": -5, "upper": 20}})
+    query = ask(declared, {"rows": {"count": "*"}, "total": {"sum": "n"}, "mean": {"mean": "n"}})
+    budget = BudgetSpec(epsilon=Fraction(epsilon))
+    columns = make_plan([query], budget).columns
+    names = [column.measurement.name for column in columns]
+    assert len(names) == 3
+    true = np.array([0, 1, -1, 7, -(10**12)] * 6)
+    exact = ExactTable("q", len(true), {name: true for name in names})
+    batches = list(perturbed(exact, columns, Keyed("all of it"), most))
+    stream = Keyed("all of it")
+    for column in columns:
+        name = column.measurement.name
+        found = np.concatenate([batch.columns[name] for batch in batches])
+        assert isinstance(column.mechanism, Mechanism)
+        drawn = sample(column.mechanism.law, len(true), stream)
+        assert (found - true).tolist() == drawn.tolist()
+        assert np.any(drawn)

@@ -18,6 +18,7 @@ from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.noise.selections import CHOOSERS
 from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
+from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.answers import CHOICES
 from dprelease.query.column_parts import ways
@@ -155,6 +156,20 @@ def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
         if measurement.is_vector:
             added = max(int(np.abs(table[measurement.name]).max()) for table in tables)
             assert added == measurement.aggregate.most_added(measurement.sensitivity)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(2, 9), (-9, -2), (-4, 3), (0, 5), (-5, 0)])
+@pytest.mark.parametrize("word", ["sum", "variance"])
+def test_a_row_gives_way_to_another_or_to_none(word: str, lower: int, upper: int) -> None:
+    """As far as is claimed, and no farther: a value that is missing adds nothing to any sum."""
+    column = {"type": "integer", "lower": lower, "upper": upper}
+    query = ask(declare({"n": column}), {"c": {word: "n"}}, neighbours=Neighbours.REPLACE)
+    rows = [*range(lower, upper + 1), None]
+    kind = pa.schema([("n", pa.int64())])
+    tables = [exact(query, pa.Table.from_pylist([{"n": n}], schema=kind)) for n in rows]
+    for measurement in query.measurements:
+        held = [int(table[measurement.name][0]) for table in tables]
+        assert max(held) - min(held) == measurement.sensitivity.largest_shift
 
 
 BESIDE: list[dict[str, Any]] = [

@@ -19,11 +19,13 @@ import dprelease
 from dprelease import cli
 from dprelease.documents import manifest
 from dprelease.errors import BudgetError
+from dprelease.exact.true_table import ExactTable
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.noise.noise_shares import messages
 from dprelease.numerics import stable
-from dprelease.numerics.lattice import refine, sample
+from dprelease.numerics.lattice import LIMIT, refine, sample
 from dprelease.planning.federated_plan import prepare_federated
 from dprelease.privacy.losses.stable import largest_loss
 from dprelease.privacy.rounded_shares import rounding_exponent, steepest
@@ -257,6 +259,21 @@ def drawn(folders: list[Path], cells: int) -> dict[str, list[int]]:
             before = found[share.measurement.name]
             found[share.measurement.name] = [x + y for x, y in zip(before, noise, strict=True)]
     return found
+
+
+def test_true_values_saturate_before_the_noise(tmp_path: Path) -> None:
+    """Each by itself, where those of all parties no longer fit: a sum modulo 2^64 is that of all."""
+    shares = prepare_federated(read_declaration(write(tmp_path, 0))).shares
+    for parties in (2, 1000):
+        true = np.array([LIMIT, -LIMIT, 12, 0])
+        exact = ExactTable("q", len(true), {share.measurement.name: true for share in shares})
+        found, stream = messages(exact, shares, parties, Keyed("one")), Keyed("one")
+        for share in shares:
+            noise = sample(share.law, len(true), stream, modular=True).view(np.uint64)
+            sent = found[share.measurement.name].view(np.uint64) - noise
+            reach = share.reach(parties) * share.refined
+            assert sent.view(np.int64).tolist() == [reach, -reach, 12 * share.refined, 0]
+            assert reach * parties <= LIMIT
 
 
 def test_messages_that_do_not_belong_together(folders: list[Path], tmp_path: Path) -> None:
