@@ -256,6 +256,58 @@ def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours)
         assert neighbours is Neighbours.REPLACE or breaches(query, one, other, fewer)
 
 
+@pytest.mark.parametrize("unit", UNITS[:2], ids=str)
+def test_sums_are_those_of_whole_numbers(unit: dict[str, Any]) -> None:
+    """To the last step, where no float holds them: by themselves, and around the middle."""
+    column = {"type": "integer", "lower": 0, "upper": 2**58}
+    more = {"privacy_unit": unit} if unit else {}
+    declared = declare({"id": {"type": "integer"}, "v": column}, **more)
+    values = [2**58 - 1, 1, 2**57 + 1, 3, 2**58]
+    for columns in ({"sum": {"sum": "v"}}, {"sum": {"sum": "v"}, "mean": {"mean": "v"}}):
+        query = ask(declared, columns)
+        found = exact(query, pa.table({"id": range(len(values)), "v": values}))
+        (name,) = (name for name in found if "count" not in name)
+        center = 0 if name == "sum" else 2**57
+        assert int(found[name][0]) == sum(values) - center * len(values)
+
+
+UNIT_ROWS = {
+    "high": [{"n": 20, "s": 31, "x": 10.0, "m": "x"}] * 2,
+    "low": [{"n": -5, "s": -7, "x": -2.5, "m": "y"}] * 2,
+    "both": [{"n": 20, "s": 31, "x": 10.0, "m": "x"}, {"n": -5, "s": -7, "x": -2.5, "m": "y"}],
+    "middle": [{"n": 7, "s": 12, "x": 3.75, "m": "y"}] * 2,
+    "missing": [{"n": None, "s": None, "x": None, "m": None}] * 2,
+    "nobody": [],
+}
+"""What a unit has in each of its groups."""
+
+REACHED: dict[str, Any] = {
+    name: MEASURES[name] for name in ("rows", "known", "total", "real", "mean", "spread")
+} | {"often": {"mode": "m"}, "kinds": {"count_distinct": "m"}}
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_every_claim_is_reached_by_some_pair_and_passed_by_none(neighbours: Neighbours) -> None:
+    """Of each measurement: how far one cell moves, and how far all of them together."""
+    query = build(UNITS[1], ["k"], REACHED, neighbours)
+    rows = {
+        (name, groups): [{"k": k, "id": 1, "flag": True, **row} for k in groups for row in held]
+        for name, held in UNIT_ROWS.items()
+        for groups in ("ab", "bc")
+    }
+    found = {unit: exact(query, as_table(held)) for unit, held in rows.items()}
+    nobody = [found["nobody", "ab"]]
+    others = nobody if neighbours is Neighbours.ADD_REMOVE else list(found.values())
+    for name, claim in claims(query).items():
+        moved = [np.abs(one[name] - other[name]) for one in found.values() for other in others]
+        if moved[0].ndim == 2:
+            moved = [np.ptp(a[name] - b[name], axis=1) for a in found.values() for b in others]
+        assert max(cells.max() for cells in moved) == claim.largest_shift, name
+        if neighbours is Neighbours.ADD_REMOVE:
+            assert max(cells.sum() for cells in moved) == claim.l1, name
+        assert max(cells.sum() for cells in moved) <= claim.l1, name
+
+
 @examples(10)
 @given(rows=TABLES, seed=st.randoms(use_true_random=False))
 def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], seed: Any) -> None:

@@ -32,9 +32,11 @@ def _test(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
 
 
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out a test that has failed."""
-    return True if _test(item) in _failed else None
+    if _test(item) in _failed:
+        pytest.skip("it has found the fault")
 
 
 @pytest.hookimpl(wrapper=True)

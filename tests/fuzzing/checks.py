@@ -1,0 +1,214 @@
+"""What has to hold of a release and two neighbouring tables, which lie in a folder as files.
+
+Whatever is found is found in these files: so a failure is reproduced by its folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from dprelease.auditing.changes import changes_of
+from dprelease.auditing.claims import nearness
+from dprelease.auditing.exact_pairs import found_of_pair
+from dprelease.auditing.pairs import Pair
+from dprelease.auditing.stage import Stage
+from dprelease.errors import DpReleaseError, State
+from dprelease.exact.duckdb import Engine
+from dprelease.query.resolve import Query
+from dprelease.release.pipeline import run
+from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import verify
+from tests.exact.pretended_spark import pretended
+from tests.exact.test_scanned import numbers
+from tests.fuzzing.releases import RELEASE, SOURCE, TABLE
+from tests.replay import Keyed
+
+SIDES = ("one", "other")
+"""Names of the files of both tables."""
+
+BY_TYPES = frozenset({"DP-DATA-004", "DP-DATA-005", "DP-DATA-015"})
+"""What is refused by the types that a source has: of neighbours, either may have its own."""
+
+
+class Broken(AssertionError):
+    """A promise that does not hold."""
+
+
+class Refused(Exception):
+    """A release that is refused before anything is read, whatever its tables hold."""
+
+
+Opening = Callable[[Query, pa.Table], AbstractContextManager[Any]]
+
+
+def tables(folder: Path) -> tuple[pa.Table, pa.Table]:
+    """Return both tables of a folder."""
+    one, other = (pq.read_table(folder / f"{side}.parquet") for side in SIDES)
+    return one, other
+
+
+def written(folder: Path, pair: Pair) -> None:
+    """Write both tables of a pair."""
+    for side, held in zip(SIDES, pair.sides, strict=True):
+        pq.write_table(held["t"], folder / f"{side}.parquet")
+
+
+def stage_of(folder: Path) -> Stage:
+    """Return the stage of a folder's release; raise Refused for one that can't be had."""
+    try:
+        return Stage.of(read_declaration(folder / RELEASE))
+    except DpReleaseError as error:
+        if getattr(error, "state", State.NOTHING) is State.NOTHING:
+            raise Refused(str(error)) from None
+        raise
+
+
+def check(folder: Path, others: Sequence[Opening] = ()) -> None:
+    """Raise Broken unless a folder's release keeps all of its promises about both tables.
+
+    `others`: engines beside those of this process, which have to find the same.
+    """
+    stage, sides = stage_of(folder), tables(folder)
+    moved_as_claimed(stage, sides)
+    for held in sides:
+        found_alike(stage, held, others)
+    twins(folder)
+
+
+def moved_as_claimed(stage: Stage, sides: tuple[pa.Table, pa.Table]) -> None:
+    """Compare the exact integers of both tables with the sensitivities that are priced."""
+    pair = Pair("", {"t": sides[0]}, {"t": sides[1]}, "t")
+    one, other = found_of_pair(stage, pair, stage.queries)
+    for column in stage.plan.columns:
+        measurement, name = column.measurement, (column.query.name, column.measurement.name)
+        changes = changes_of(
+            measurement.aggregate, column.mechanism, one[name], other[name]
+        )
+        near = nearness(changes.get(0, []), measurement.sensitivity)
+        if not near.holds:
+            raise Broken(f"claims: {'.'.join(name)} moves {near.ratio:.4g} times {near.by}")
+
+
+@contextmanager
+def _duckdb(query: Query, held: pa.Table) -> Iterator[Engine]:
+    with Engine.open(query.declared, held) as engine:
+        yield engine
+
+
+@contextmanager
+def _spark(query: Query, held: pa.Table) -> Iterator[Any]:
+    with pretended(query.declared, held) as (engine, _):
+        yield engine
+
+
+def found_alike(stage: Stage, held: pa.Table, others: Sequence[Opening] = ()) -> None:
+    """Compare what is found of each table by itself with what all are found of together."""
+    alone = _answers(_duckdb, stage.queries, held, together=False)
+    for opening in (_duckdb, _spark, *others):
+        found = _answers(opening, stage.queries, held, together=True)
+        for name, wanted in alone.items():
+            if found[name] != wanted:
+                raise Broken(f"engines: {name} is another one for {opening.__name__.strip('_')}")
+
+
+def _answers(
+    opening: Opening, queries: Sequence[Query], held: pa.Table, *, together: bool
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with opening(queries[0], held) as engine:
+        public = [_with_keys(engine, query, found) for query in queries]
+        if together:
+            engine.expect(public)
+        for query in public:
+            found[query.name] = numbers(engine.run(query), _vectors(query))
+    return found
+
+
+def _with_keys(engine: Any, query: Query, found: dict[str, Any]) -> Query:
+    """Return a query over the keys that occur, where they are not public; note their units."""
+    engine.compile(query)
+    if query.private is None:
+        return query
+    units = engine.partitions(query)
+    named = sorted(zip(units.names, units.units.tolist(), strict=True))
+    found[f"{query.name}.keys"] = named
+    return replace(query, keys=query.private.among(name for name, _ in named))
+
+
+def _vectors(query: Query) -> Query:
+    """Return a query without the selection of its keys, of which no table is made."""
+    kept = tuple(m for m in query.measurements if not m.aggregate.selects_keys)
+    return replace(query, measurements=kept)
+
+
+def twins(folder: Path) -> None:
+    """Publish both tables with the same bits: nothing may differ but noised answers."""
+    with TemporaryDirectory() as name:
+        runs = [_run(folder, Path(name, side), side) for side in SIDES]
+    refusals = [run for run in runs if isinstance(run, str)]
+    if refusals:
+        if len(refusals) == 1 and refusals[0] not in BY_TYPES:
+            raise Broken(f"twins: one of them is refused by {refusals[0]}")
+        return
+    one, other = runs
+    for what in one:
+        if one[what] != other[what]:
+            raise Broken(f"twins: they differ in {what}")
+
+
+def _run(folder: Path, work: Path, side: str) -> dict[str, Any] | str:
+    """Return all of a release that may not depend on values; the code of a refusal."""
+    work.mkdir()
+    for file in (RELEASE, TABLE):
+        copyfile(folder / file, work / file)
+    copyfile(folder / f"{side}.parquet", work / SOURCE)
+    bits = Keyed("noise")
+    try:
+        out = run(read_declaration(work / RELEASE), bits=bits)
+    except DpReleaseError as error:
+        if error.state is not State.NOTHING:
+            raise Broken(f"twins: {error.code} after rows were read") from None
+        return error.code
+    report = verify(out)
+    if not report.ok:
+        codes = ", ".join(sorted({finding.code for finding in report.findings}))
+        raise Broken(f"verify: {codes}")
+    return _told(out, bits.drawn)
+
+
+def _told(out: Path, drawn: int) -> dict[str, Any]:
+    """Return what is the same of every table: files, manifest, types, keys and bits drawn."""
+    record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    private = {name for name, query in _asked(record).items() if query.get("private_keys")}
+    del record["digest"]
+    for file in record["files"]:
+        del file["sha256"]
+        if file.get("query") in private:
+            del file["rows"]
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    held = {str(path.relative_to(out)): path for path in files}
+    read = {n: pq.read_table(p) for n, p in held.items() if p.suffix == ".parquet"}
+    return {
+        "files": list(held),
+        "the manifest": record,
+        "types": {name: str(table.schema.to_string(show_schema_metadata=True)) for name, table in read.items()},
+        "rows": {n: len(t) for n, t in read.items() if n.partition(".")[0] not in private},
+        "bits drawn": None if private else drawn,
+    }
+
+
+def _asked(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the queries that a manifest's own declaration has."""
+    declared = record["declaration"]
+    return dict(yaml.safe_load(declared["texts"][declared["release"]])["queries"])

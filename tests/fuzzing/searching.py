@@ -1,0 +1,181 @@
+"""Searches for a release that breaks a promise, and makes it as small as it can."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import hypothesis
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, Phase, given, settings
+
+from dprelease.auditing import sensitivities
+from dprelease.auditing.choices import Replayed
+from dprelease.auditing.sensitivities import groups_of, tried
+from dprelease.auditing.stacks import lone
+from tests.fuzzing.checks import SIDES, Broken, Opening, Refused, check, moved_as_claimed, stage_of, tables, written
+from tests.fuzzing.releases import Case, cases
+
+ROUND = 40
+"""Releases that are drawn from one seed."""
+
+FEW = {"MOST_SITUATIONS": 60, "RANDOM": 30, "LONE": 1}
+"""Of an audit's own limits: many releases, each with the units that move most, and some others."""
+
+WHY = "why.txt"
+AGAIN = "python -m tests.fuzzing again"
+
+
+@dataclass
+class Search:
+    """What is found until a time, in a folder: one for each promise that is broken."""
+
+    folder: Path
+    end: float = math.inf
+    others: Sequence[Opening] = ()
+    tried: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    broken: dict[str, Path] = field(default_factory=dict)
+
+    def one(self, case: Case) -> None:
+        """Try a release; raise what is wrong with it, which is then in the folder."""
+        if time.monotonic() > self.end and not self.broken:
+            return
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            try:
+                attempt(case, folder, self.others)
+            except Refused as refusal:
+                self.refused[str(refusal).split(maxsplit=1)[0]] += 1
+                return
+            except Exception as error:
+                self._keep(folder, error)
+                raise
+        self.tried += 1
+
+    def _keep(self, folder: Path, error: Exception) -> None:
+        name = kind_of(error)
+        kept = self.broken[name] = self.folder / name
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(folder, kept)
+        (kept / WHY).write_text(f"{type(error).__name__}: {error}\n\n{AGAIN} {kept}\n")
+
+
+def kind_of(error: Exception) -> str:
+    """Return a name for what is wrong, the same for releases in which the same is."""
+    words = str(error).partition(":")[0] if isinstance(error, Broken) else type(error).__name__
+    return "".join(c if c.isalnum() else "-" for c in words).lower()
+
+
+def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
+    """Try a release on the neighbours that move it most, and one pair with everything."""
+    case.write(folder)
+    stage = stage_of(folder)
+    with mock.patch.multiple(sensitivities, **FEW):
+        (group,) = groups_of(stage, stage.queries, Replayed("fuzzing"))
+        done = tried(group, math.inf)
+    for name, worst in done.worst.items():
+        pair = None if worst.near.holds else done.pair(name)
+        if pair is not None:
+            written(folder, pair)
+            moved_as_claimed(stage, tables(folder))
+            raise Broken(f"claims: {'.'.join(name)} moves farther among others than alone")
+    situation = done.situations[case.pair % len(done.situations)]
+    written(folder, lone(group.tables, situation, group.public, case.ways))
+    check(folder, others)
+
+
+def search(found: Search, seed: int, examples: int = ROUND) -> None:
+    """Try releases that are drawn from a seed; raise for one that breaks a promise, made small."""
+
+    @hypothesis.seed(seed)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        print_blob=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases())
+    def trying(case: Case) -> None:
+        found.one(case)
+
+    try:
+        trying()
+    except Exception:
+        for name, folder in found.broken.items():
+            fewer_rows(folder, lambda error, name=name: kind_of(error) == name, found.others)
+        raise
+
+
+def fewer_rows(
+    folder: Path, is_same: Callable[[Exception], bool], others: Sequence[Opening] = ()
+) -> None:
+    """Leave out of both tables whatever rows are not needed for the same failure."""
+    if not all((folder / f"{side}.parquet").is_file() for side in SIDES):
+        return
+
+    def fails(sides: Sequence[pa.Table]) -> bool:
+        with TemporaryDirectory() as name:
+            copy = Path(name, "copy")
+            shutil.copytree(folder, copy)
+            _write(copy, sides)
+            try:
+                check(copy, others)
+            except Exception as error:  # whatever it is: another failure is another bug
+                return is_same(error)
+        return False
+
+    held = list(tables(folder))
+    smaller = True
+    while smaller:
+        smaller = False
+        for less in _less(held):
+            if fails(less):
+                held, smaller = less, True
+                break
+    _write(folder, held)
+
+
+def _less(held: Sequence[pa.Table]) -> Iterator[list[pa.Table]]:
+    """Yield both tables without one row, and without its twin where others have it on both sides."""
+    rows = [list(map(repr, table.to_pylist())) for table in held]
+    for side in (0, 1):
+        for i, row in enumerate(rows[side]):
+            less = [*held]
+            less[side] = _without(held[side], i)
+            if row in rows[1 - side]:
+                if side:
+                    continue
+                less[1] = _without(held[1], rows[1].index(row))
+            yield less
+
+
+def _without(table: pa.Table, at: int) -> pa.Table:
+    return pa.concat_tables([table.slice(0, at), table.slice(at + 1)])
+
+
+def _write(folder: Path, sides: Sequence[pa.Table]) -> None:
+    for side, table in zip(SIDES, sides, strict=True):
+        pq.write_table(table, folder / f"{side}.parquet")
+
+
+def search_for(seconds: float, folder: Path, first: int, others: Sequence[Opening] = ()) -> Search:
+    """Search with one seed after the other for so many seconds; raises as `search`."""
+    found = Search(folder, time.monotonic() + seconds, others)
+    seed = first
+    while time.monotonic() < found.end:
+        search(found, seed)
+        seed += 1
+    return found
