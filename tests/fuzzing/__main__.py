@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.exact.spark import small_pieces
 from tests.fuzzing.checks import check
 from tests.fuzzing.searching import search_for
 
@@ -21,7 +22,8 @@ def main(words: list[str]) -> int:
         return 0
     folder = Path(words[1] if len(words) > 1 else "out/fuzzing")
     seed = int(words[2]) if len(words) > 2 else time.time_ns()
-    found = search_for(float(words[0]), folder, seed)
+    with small_pieces(2):
+        found = search_for(float(words[0]), folder, seed)
     refused = ", ".join(f"{number} {code}" for code, number in found.refused.most_common())
     print(f"{found.tried} releases from the seed {seed} on, every promise kept; refused: {refused}")
     return 0

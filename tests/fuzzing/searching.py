@@ -18,10 +18,20 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, Phase, given, settings
 
 from dprelease.auditing import sensitivities
-from dprelease.auditing.choices import Replayed
+from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import groups_of, tried
-from dprelease.auditing.stacks import lone
-from tests.fuzzing.checks import SIDES, Broken, Opening, Refused, check, moved_as_claimed, stage_of, tables, written
+from tests.fuzzing.checks import (
+    SIDES,
+    Broken,
+    Opening,
+    Refused,
+    check,
+    moved_as_claimed,
+    stage_of,
+    tables,
+    written,
+)
 from tests.fuzzing.releases import Case, cases
 
 ROUND = 40
@@ -54,7 +64,7 @@ class Search:
             try:
                 attempt(case, folder, self.others)
             except Refused as refusal:
-                self.refused[str(refusal).split(maxsplit=1)[0]] += 1
+                self.refused[str(refusal)] += 1
                 return
             except Exception as error:
                 self._keep(folder, error)
@@ -133,7 +143,7 @@ def fewer_rows(
             _write(copy, sides)
             try:
                 check(copy, others)
-            except Exception as error:  # whatever it is: another failure is another bug
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is compared
                 return is_same(error)
         return False
 

@@ -27,8 +27,8 @@ class Fault:
 
     `old` stands in the file exactly once, and `new` in its place is the fault. `tests` have to find
     it, each by itself; `raised`: by which errors besides a failed assertion. `audit`: the small
-    releases of which `dprelease audit` has to find it in each; where there is none, `unseen` says
-    why it can't.
+    releases in each of which `dprelease audit` has to find it, `drawn` if by many drawn answers
+    alone; where there is none, `unseen` says why it can't.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Fault:
     tests: tuple[str, ...]
     raised: tuple[str, ...] = ()
     audit: tuple[str, ...] = ()
+    drawn: bool = False
     unseen: str = ""
 
     @property

@@ -28,19 +28,19 @@ def text() -> str:
     """Return the whole page."""
     found = kinds()
     number = sum(len(kind.faults) for kind in found)
-    return "\n".join([START.format(number=number), *map(_section, found)])
+    return "\n".join([START.format(number=number), *map(_section, found)]).rstrip("\n") + "\n"
 
 
 def _section(kind: Kind) -> str:
     rows = [_row(fault) for fault in kind.faults]
     table = markdown.table(["fault", "in", "found by", "`dprelease audit`"], rows)
-    return f"## {kind.title}\n\n{kind.about}\n\n{table}"
+    return f"## {kind.title}\n\n{kind.about}\n\n{table}\n"
 
 
 def _row(fault: Fault) -> list[str]:
     tests = ", ".join(markdown.code(test.removeprefix("tests/")) for test in fault.tests)
     audit = ", ".join(markdown.code(one) for one in fault.audit) or f"no: {fault.unseen}"
-    return [fault.name, markdown.code(fault.file), tests, audit]
+    return [fault.name, markdown.plain(fault.file), tests, audit]
 
 
 if __name__ == "__main__":

@@ -16,10 +16,13 @@ from typing import Any
 
 from tests import processes
 from tests.planted import telling
-from tests.planted.faults import PACKAGE, ROOT, Fault
+from tests.planted.faults import PACKAGE, RELEASES, ROOT, Fault
 
 PATIENCE = 300.0
 """Seconds for the tests of one fault: many times what they take."""
+
+LIMITS = {False: 20.0, True: 240.0}
+"""Seconds after which `dprelease audit` begins nothing more, without drawn answers and with them."""
 
 COPIED = (PACKAGE, "tests")
 """Folders that a run finds itself in; links to the others do."""
@@ -77,7 +80,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def tested(folder: Path, tests: Sequence[str], patience: float = PATIENCE) -> Outcome:
+def outcome_of(folder: Path, tests: Sequence[str], patience: float = PATIENCE) -> Outcome:
     """Return what comes of tests in a copy."""
     plugins = [f"{telling.__name__}", "no:cacheprovider", "no:randomly"]
     options = [word for name in plugins for word in ("-p", name)]
@@ -93,7 +96,9 @@ def tested(folder: Path, tests: Sequence[str], patience: float = PATIENCE) -> Ou
     )
     told = folder / "told.jsonl"
     lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
-    return Outcome(done.returncode, tuple(_failure(json.loads(line)) for line in lines), done.stdout)
+    return Outcome(
+        done.returncode, tuple(_failure(json.loads(line)) for line in lines), done.stdout
+    )
 
 
 def _failure(held: dict[str, Any]) -> Failure:
@@ -104,3 +109,23 @@ def missed(fault: Fault, outcome: Outcome) -> list[str]:
     """Return the tests that were to find a fault and did not, or not for the right reason."""
     right = {one.test for one in outcome.failures if one.is_right(fault.raised)}
     return [test for test in fault.tests if test.partition("[")[0] not in right]
+
+
+def audited(folder: Path, release: str, *, drawn: bool) -> tuple[int, dict[str, Any]]:
+    """Return the exit code of `dprelease audit` on a small release, and the outcome that it prints.
+
+    `drawn`: whether answers are drawn by the million as well.
+    """
+    there = folder / RELEASES.relative_to(ROOT) / release
+    limit = LIMITS[drawn]
+    words = ["audit", "release.yaml", "--json", "--time-limit", str(limit)]
+    done = processes.run(
+        [sys.executable, "-m", PACKAGE, *words, "--draws" if drawn else "--no-draws"],
+        patience=limit + PATIENCE,
+        cwd=there,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("{"), done.stderr
+    return done.returncode, json.loads(done.stdout)

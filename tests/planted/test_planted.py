@@ -1,14 +1,15 @@
-"""`make audit`: each planted fault is found by the tests that are said to find it.
+"""`make audit`: each planted fault is found by the tests, and the audits, that are said to find it.
 
-Each in a process of its own over a copy of the repository; and without a fault they all pass there.
+Each in a process of its own over a copy of the repository; and without a fault all is well there.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.planted.faults import Fault, faults
-from tests.planted.planting import copied, missed, tested
+from dprelease.cli.audit_command import FAILED
+from tests.planted.faults import RELEASES, Fault, faults
+from tests.planted.planting import audited, copied, missed, outcome_of
 
 pytestmark = pytest.mark.audit
 
@@ -19,7 +20,7 @@ WHOLE = 1800.0
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found(fault: Fault) -> None:
     with copied(fault) as folder:
-        outcome = tested(folder, fault.tests)
+        outcome = outcome_of(folder, fault.tests)
     assert outcome.code == 1, outcome.printed
     assert missed(fault, outcome) == [], outcome.printed
 
@@ -28,5 +29,23 @@ def test_a_planted_fault_is_found(fault: Fault) -> None:
 def test_without_a_fault_they_pass() -> None:
     tests = dict.fromkeys(test for fault in faults() for test in fault.tests)
     with copied(None) as folder:
-        outcome = tested(folder, list(tests), patience=WHOLE)
+        outcome = outcome_of(folder, list(tests), patience=WHOLE)
     assert (outcome.code, outcome.failures) == (0, ()), outcome.printed
+
+
+SEEN = [(fault, release) for fault in faults() for release in fault.audit]
+
+
+@pytest.mark.parametrize(("fault", "release"), SEEN, ids=lambda part: getattr(part, "name", part))
+def test_an_audit_finds_a_planted_fault(fault: Fault, release: str) -> None:
+    with copied(fault) as folder:
+        code, told = audited(folder, release, drawn=fault.drawn)
+    assert (code, told["holds"]) == (FAILED, False)
+    assert told["findings"]
+
+
+@pytest.mark.parametrize("release", sorted(path.name for path in RELEASES.iterdir()))
+def test_an_audit_finds_nothing_without_a_fault(release: str) -> None:
+    with copied(None) as folder:
+        code, told = audited(folder, release, drawn=False)
+    assert (code, told["findings"]) == (0, [])

@@ -19,7 +19,7 @@ import dprelease
 from dprelease import cli
 from dprelease.documents import manifest
 from dprelease.errors import BudgetError
-from dprelease.exact.true_table import ExactTable
+from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
