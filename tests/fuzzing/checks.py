@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from dprelease.release.runs.pipeline import run
 
 from dprelease.auditing.changes import changes_of
 from dprelease.auditing.claims import nearness
@@ -28,6 +27,7 @@ from dprelease.errors import DpReleaseError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.planning.declaration_findings import several
 from dprelease.query.resolve import Query
+from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.exact.pretended_spark import pretended

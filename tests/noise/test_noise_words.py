@@ -67,7 +67,7 @@ def test_each_vector_gets_all_of_its_noise(epsilon: int, most: int) -> None:
     names = [column.measurement.name for column in columns]
     assert len(names) == 3
     true = np.array([0, 1, -1, 7, -(10**12)] * 6)
-    exact = ExactTable("q", len(true), {name: true for name in names})
+    exact = ExactTable("q", len(true), dict.fromkeys(names, true))
     batches = list(perturbed(exact, columns, Keyed("all of it"), most))
     stream = Keyed("all of it")
     for column in columns:
