@@ -137,6 +137,15 @@ def test_ids_of_any_width(kind: str, ids: list[str | None]) -> None:
     assert read == 1
 
 
+def test_sums_are_clamped_when_all_parts_are_added() -> None:
+    """Each task has two rows: a part lies beyond 2^62, and the whole does not."""
+    declared = declare({"v": {"type": "integer", "lower": -(2**62), "upper": 2**62}})
+    queries = [replace(ask(declared, {"total": {"sum": "v"}}), name=name) for name in "ab"]
+    frame = pa.table({"v": [2**62, 2**62, 2**62, -(2**62), -(2**62)]})
+    found, _ = together(queries, frame)
+    assert found == alone(queries, frame) == [{"total": [2**62]}] * 2
+
+
 def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
     """In one a column is narrower, and one has a column of the engine's own name for a place."""
     files = [

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from dprelease.auditing import sensitivities
 from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import groups_of, tried
 from tests.fuzzing.checks import (
@@ -42,6 +43,12 @@ FEW = {"MOST_SITUATIONS": 60, "RANDOM": 30, "LONE": 1}
 
 WHY = "why.txt"
 AGAIN = "python -m tests.fuzzing again"
+
+
+def limits(case: Case) -> dict[str, object]:
+    """Return an audit's limits; of the ways to store columns it tries the declared one and another."""
+    ways = tuple(dict.fromkeys((AS_DECLARED, *case.ways)))
+    return {**FEW, "WAYS": ways, "ALIKE": case.ways[:1]}
 
 
 @dataclass
@@ -89,7 +96,7 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
     """Try a release on the neighbours that move it most, and one pair with everything."""
     case.write(folder)
     stage = stage_of(folder)
-    with mock.patch.multiple(sensitivities, **FEW):
+    with mock.patch.multiple(sensitivities, **limits(case)):
         (group,) = groups_of(stage, stage.queries, Replayed("fuzzing"))
         done = tried(group, math.inf)
     for name, worst in done.worst.items():
