@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprelease.privacy.convolution import LONGEST, Composer
@@ -95,6 +95,7 @@ def test_splitting_onto_the_lower_point_alone_would_not_cover() -> None:
     assert down.epsilon(0.05) < grid.epsilon(0.05) / 2
 
 
+@example(Grid(WIDTH, -1, np.array([0.2, 0.55, 0.25]), 0.0), 0.3)  # both ends are far
 @given(grids, st.sampled_from([0.0, 1e-140, 1e-6, 0.3, 2.0]))
 def test_far_ends_move_up_only(grid: Grid, mass: float) -> None:
     cut = grid.without_tails(mass)
