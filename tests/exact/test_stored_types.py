@@ -44,6 +44,21 @@ def test_only_what_is_stored_is_read_from_a_duckdb_file(name: str, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("others", [0, 3000])
+def test_floats_that_are_no_text_of_their_own(
+    others: int, kind: pa.DataType, tmp_path: Path
+) -> None:
+    """NaN is missing, whatever the file tells of its columns; minus zero is zero."""
+    values = [1.0, 2.0, float("nan"), -0.0, 0.0, None, *[2.0] * others]
+    pq.write_table(pa.table({"v": pa.array(values, kind)}), tmp_path / "t.parquet")
+    column = {"type": "category", "values": ["0", "1", "2", "missing"], "nulls": "missing"}
+    query = ask(
+        declare({"v": column}, source=str(tmp_path / "t.parquet")), {"n": {"count": "*"}}, ["v"]
+    )
+    assert exact(query, None)["n"].tolist() == [2, 1, 1 + others, 2]
+
+
 NUMBERS = [1, 2, 34, None]
 SAID: dict[str, list[Any]] = {
     "whole": [1, 2, 34, None],

@@ -21,7 +21,7 @@ from tests.planted.faults import PACKAGE, RELEASES, ROOT, Fault
 PATIENCE = 300.0
 """Seconds for the tests of one fault: many times what they take."""
 
-LIMITS = {False: 120.0, True: 60.0}
+LIMITS = {False: 120.0, True: 240.0}
 """Seconds after which `dprelease audit` begins nothing more, without drawn answers and with them."""
 
 COPIED = (PACKAGE, "tests")

@@ -274,9 +274,11 @@ def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
     folder = run(read_declaration(path), bits=Keyed("declared"))
     assert verify(folder).ok
     record = json.loads((folder / manifest.NAME).read_text())
-    pay, rows = record["measurements"][1], record["measurements"][2]
+    people, pay, rows = record["measurements"]
+    assert people["mechanism"] == "discrete_gaussian"
     assert pay["mechanism"] in ("discrete_laplace", "staircase")
     for held, change in (
+        (people, {"mechanism": "gaussian"}),
         (pay, {"mechanism": "laplace", "parameters": {"scale": "80000.0"}}),
         (
             pay,
