@@ -277,6 +277,8 @@ UNIT_ROWS = {
     "both": [{"n": 20, "s": 31, "x": 10.0, "m": "x"}, {"n": -5, "s": -7, "x": -2.5, "m": "y"}],
     "middle": [{"n": 7, "s": 12, "x": 3.75, "m": "y"}] * 2,
     "missing": [{"n": None, "s": None, "x": None, "m": None}] * 2,
+    "beyond": [{"n": 10**6, "s": 2**62, "x": 1e300, "m": "q"}] * 2,
+    "below": [{"n": -(10**6), "s": -(2**62), "x": -1e300, "m": "q"}] * 2,
     "nobody": [],
 }
 """What a unit has in each of its groups."""

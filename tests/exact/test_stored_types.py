@@ -45,18 +45,36 @@ def test_only_what_is_stored_is_read_from_a_duckdb_file(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
-@pytest.mark.parametrize("others", [0, 3000])
+@pytest.mark.parametrize("missing", [0, 1])
 def test_floats_that_are_no_text_of_their_own(
-    others: int, kind: pa.DataType, tmp_path: Path
+    missing: int, kind: pa.DataType, tmp_path: Path
 ) -> None:
-    """NaN is missing, whatever the file tells of its columns; minus zero is zero."""
-    values = [1.0, 2.0, float("nan"), -0.0, 0.0, None, *[2.0] * others]
+    """NaN is missing, whatever a file tells of its columns; minus zero is zero."""
+    values = [1.0, 2.0, float("nan"), -0.0, 0.0, *[None] * missing]
     pq.write_table(pa.table({"v": pa.array(values, kind)}), tmp_path / "t.parquet")
-    column = {"type": "category", "values": ["0", "1", "2", "missing"], "nulls": "missing"}
-    query = ask(
-        declare({"v": column}, source=str(tmp_path / "t.parquet")), {"n": {"count": "*"}}, ["v"]
-    )
-    assert exact(query, None)["n"].tolist() == [2, 1, 1 + others, 2]
+    values_of = {"type": "category", "values": ["0", "1", "2", "missing"], "nulls": "missing"}
+    number = {"type": "number", "lower": 0, "upper": 9, "step": 1}
+    for column, by, wanted in ((values_of, ["v"], [2, 1, 1, 1 + missing]), (number, [], [4])):
+        declared = declare({"v": column}, source=str(tmp_path / "t.parquet"))
+        asked = {"n": {"count": "*" if by else "v"}}
+        assert exact(ask(declared, asked, by), None)["n"].tolist() == wanted
+
+
+def test_large_ids_that_are_texts_stay_apart() -> None:
+    """No float holds them; however they are spelled, one id is one unit."""
+    unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
+    declared = declare({"id": {"type": "integer"}}, privacy_unit=unit)
+    query = ask(declared, {"rows": {"count": "*"}, "persons": {"count_distinct": "id"}})
+    ids = [
+        str(2**53),
+        str(2**53 + 1),
+        f"{2**53 + 1}.0",
+        f" +{2**53 + 1}",
+        str(2**62 + 1),
+        str(2**62),
+    ]
+    found = exact(query, pa.table({"id": ids}))
+    assert (found["rows"].tolist(), found["persons"].tolist()) == ([4], [4])
 
 
 NUMBERS = [1, 2, 34, None]
