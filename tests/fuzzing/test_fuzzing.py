@@ -49,6 +49,7 @@ def test_random_releases_keep_every_promise(tmp_path: Path) -> None:
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 def test_a_planted_fault_is_found_and_made_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
