@@ -37,6 +37,7 @@ class Systems(Counted):
         cube: Sequence[str] | None = None,
         rollup: Sequence[str] | None = None,
         hierarchy: Sequence[str] | None = None,
+        marginals_at: Mapping[str, Sequence[Sequence[str]]] | None = None,
         consistent: bool | Mapping[str, object] = False,
         **terms: Unpack[Price],
     ) -> Tables:
@@ -53,6 +54,8 @@ class Systems(Counted):
             All sets of these keys; or these keys from the left, as far as each.
         hierarchy : list of str, optional
             Levels of areas, coarsest first. With `consistent`, times the marginals.
+        marginals_at : mapping of lists of lists of str, optional
+            The keys of each table at some of these levels, in the place of the marginals.
         consistent : bool or mapping, default False
             Whether all tables are made to agree; `{"non_negative": True}` asks for whole ones.
 
@@ -69,6 +72,8 @@ class Systems(Counted):
                 for name, given in zip(ROUTES, routes, strict=True)
                 if given is not None
             }
+            if marginals_at is not None:
+                keys["marginals_at"] = _by_level(marginals_at)
             if consistent is not False:
                 keys["consistent"] = plain(consistent)
             named = COUNTED if columns is None else _columns(columns)
@@ -88,6 +93,17 @@ def _columns(given: object) -> dict[str, Mapping[str, Plain]]:
             raise UsageError("DP-SESSION-016", name=f"columns[{name!r}]", wanted=WANTED, kind=kind)
         columns[name] = asked
     return columns
+
+
+def _by_level(given: object) -> Plain:
+    """Return keys by level; raise UsageError DP-SESSION-016 for other kinds."""
+    if not isinstance(given, Mapping):
+        kind, wanted = type(given).__name__, "lists of lists of names by level"
+        raise UsageError("DP-SESSION-016", name="marginals_at", wanted=wanted, kind=kind)
+    return {
+        str(level): _keys(f"marginals_at[{level!r}]", tables, nested=True)
+        for level, tables in given.items()
+    }
 
 
 def _keys(name: str, given: object, *, nested: bool) -> Plain:

@@ -187,6 +187,12 @@ def rounding(variances: Variances, space: Table) -> list[float]:
     space
         The residual space; the bound holds for each of its contrasts.
     """
+    if space not in variances.rounded:
+        variances.rounded[space] = _rounding(variances, space)
+    return variances.rounded[space]
+
+
+def _rounding(variances: Variances, space: Table) -> list[float]:
     structure, one = variances.structure, variances.of[space]
     tree = structure.tree
     step = 0.5 + (one.eta + 2.0**-52) * structure.limit(space)
@@ -199,12 +205,20 @@ def rounding(variances: Variances, space: Table) -> list[float]:
         up[level] = float((above + mix * own).max()) + (step if level < tree.levels - 1 else 0.0)
     down = [up[0]]
     for level in range(1, tree.levels):
-        parents = tree.parents[level - 1]
-        weights, _running, total = one.shares(level, 0, tree.counts[level])
-        gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
-        passed = gain * (down[-1] + tree.fan(level - 1)[parents] * up[level])
-        down.append(up[level] + float(passed.max()) + 2 * step)
+        passed = max(_passed(one, level, nodes, down[-1], up[level]) for nodes in tree.some(level))
+        down.append(up[level] + passed + 2 * step)
     return down
+
+
+def _passed(
+    one: SpaceVariances, level: int, nodes: tuple[int, int], above: float, own: float
+) -> float:
+    """Return the largest error that nodes of whole families take over from their parents."""
+    parents = one.tree.parents[level - 1][slice(*nodes)]
+    weights, _running, total = one.shares(level, *nodes)
+    gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
+    passed = gain * (above + one.tree.fan(level - 1)[parents] * own)
+    return float(passed.max())
 
 
 def _mean_error(variances: Variances, level: int, space: Table) -> float:

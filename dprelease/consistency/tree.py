@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+AT_ONCE = 1 << 20
+"""Areas of one level that are looked at together."""
 
 Ranges = list[tuple[int, int]]  # of each level from the first on, the nodes start <= v < stop
 
@@ -67,6 +70,17 @@ class Tree:
             start, stop = int(starts[start]), int(starts[stop])
             ranges.append((start, stop))
         return ranges
+
+    def some(self, level: int, at_once: int = AT_ONCE) -> Iterator[tuple[int, int]]:
+        """Yield the areas of a level below the roots in whole families, some at a time."""
+        starts = self.starts[level - 1]
+        first = 0
+        while first < len(starts) - 1:
+            last = int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1
+            last = max(last, first + 1)
+            if starts[first] < starts[last]:
+                yield int(starts[first]), int(starts[last])
+            first = last
 
     def subtrees(self, cells_at_most: int, cells: int) -> tuple[int, list[int]]:
         """Return a level, and cuts between its areas, such that pieces fit a memory.

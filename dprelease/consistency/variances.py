@@ -214,6 +214,7 @@ class Variances:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
+        self.rounded: dict[Table, list[float]] = {}  # what `passes.rounding` has found
         self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
         own: dict[Table, list[float | None]] = {space: [] for space in structure.spaces}
         for laws in structure.laws:
@@ -236,6 +237,7 @@ class Variances:
         """
         was = self.structure
         found = copy(self)
+        found.rounded = {}
         found.structure = Structure(was.sizes, was.tree, was.laws, largest)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from dprelease.documents.metadata import Metadata, TableMetadata
 from dprelease.documents.said_records import table_record
 from dprelease.postprocess.families import Family, FamilyTable, Output
+from dprelease.postprocess.partition import Parts
 from dprelease.query.resolve import Query
 from dprelease.tables import formats
 
@@ -17,11 +19,43 @@ TRUE_STEPS = "true integers, lattice steps: an invariant or sums of one, outside
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """One file of a table in parts: its name in the table's folder, its SHA-256, its rows."""
+
+    name: str
+    digest: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
-    """One published file: the SHA-256 of its bytes, and its number of rows."""
+    """One published table: the SHA-256 of its file's bytes, and its number of rows.
+
+    `parts`: its files, if it has several. `digest` is then that of their list.
+    """
 
     digest: str
     rows: int
+    parts: tuple[WrittenPart, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[WrittenPart]) -> Written:
+        """Return a table of these parts, whose list is as `sha256sum` writes it."""
+        listed = "".join(f"{part.digest}  {part.name}\n" for part in parts)
+        digest = hashlib.sha256(listed.encode()).hexdigest()
+        return cls(digest, sum(part.rows for part in parts), tuple(parts))
+
+    @classmethod
+    def blank(cls, parts: Parts | None) -> Written:
+        """Return one that is as long as any, where all that is told of it stands for itself."""
+        if parts is None:
+            return cls("", 0)
+        return cls.of([WrittenPart(name, "0" * 64, 0) for name in files_of_parts(parts)])
+
+
+def files_of_parts(parts: Parts) -> list[str]:
+    """Return the names of the files of parts, in the folder of their table."""
+    return [formats.file_of(name) for name in parts.names]
 
 
 def file_records(
@@ -78,7 +112,12 @@ def named_record(query: str, told: TableMetadata, written: Written) -> dict[str,
         "rows": written.rows,
         **table_record(told),
         "sha256": written.digest,
+        **({"parts": [_part_record(part) for part in written.parts]} if written.parts else {}),
     }
+
+
+def _part_record(part: WrittenPart) -> dict[str, Any]:
+    return {"name": part.name, "rows": part.rows, "sha256": part.digest}
 
 
 def family_records(families: Sequence[Family]) -> dict[str, list[dict[str, Any]]]:

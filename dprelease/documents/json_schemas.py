@@ -161,8 +161,20 @@ class ColumnRecord(Part):
     footnotes: list[Texts] = Field(default_factory=list)
 
 
+class PartRecord(Part):
+    """One file of a table in parts, by its name in the table's folder."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
 class FileRecord(Part):
-    """One published file."""
+    """One published table: a file, or a folder of `parts`.
+
+    `sha256`: of the file's bytes; of parts that of their list, a line for each: its digest, two
+    spaces and its name.
+    """
 
     name: str
     query: str
@@ -174,6 +186,7 @@ class FileRecord(Part):
     computed: dict[str, str] = Field(default_factory=dict)
     post_processing: dict[str, list[str]] = Field(default_factory=dict)
     sha256: str
+    parts: list[PartRecord] = Field(default_factory=list)
 
 
 class UnitRecord(Part):

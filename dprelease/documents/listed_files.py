@@ -18,7 +18,8 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
         For what is no manifest.
     """
     exported = [file for export in record.get("exports", ()) for file in export["files"]]
-    listed = {str(file["name"]): file["sha256"] for file in [*exported, *record["files"]]}
+    tables = [one for file in record["files"] for one in digests_of(file).items()]
+    listed = {str(file["name"]): file["sha256"] for file in exported} | dict(tables)
     lists = [
         KeptFile(str(kept["sha256"]), 0, str(kept["form"]))
         for kept in record["declaration"].get("files", {}).values()
@@ -27,3 +28,16 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
     named = {} if audit is None else {str(audit["file"]): audit["sha256"]}
     copies = {kept.copy: kept.sha256 for kept in lists}
     return {**dict(truth_files(record)), **copies, **named, **listed}
+
+
+def digests_of(file: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digest of each file of a published table, by name: its own, or its parts'."""
+    parts = file.get("parts") or ()
+    if not parts:
+        return {str(file["name"]): file["sha256"]}
+    return {f"{file['name']}/{part['name']}": part["sha256"] for part in parts}
+
+
+def files_of_tables(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of all files of published tables, in the order of the manifest."""
+    return [name for file in record["files"] for name in digests_of(file)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dprelease.documents.listed_files import digests_of
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import (
     CodeList,
@@ -77,7 +78,7 @@ def _of_parquet(release: PublishedRelease) -> Iterator[dict[str, Any]]:
     for table in release.metadata.tables:
         columns = [LaidColumn(column.name, column) for column in table.columns]
         resource = _resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
-        resource |= _held(release.folder / table.file, recorded[table.file]["sha256"])
+        resource |= _of_files(release, recorded[table.file])
         laid = Laid(table, tuple(columns))
         yield {**resource, "schema": _schema(laid, release.metadata, {})}
 
@@ -118,6 +119,14 @@ def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[st
         "format": form,
         "mediatype": media,
     }
+
+
+def _of_files(release: PublishedRelease, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return bytes and digest of a table's file; of parts their names and bytes together."""
+    names = list(digests_of(recorded))
+    if names == [recorded["name"]]:
+        return _held(release.folder / names[0], recorded["sha256"])
+    return {"path": names, "bytes": sum((release.folder / n).stat().st_size for n in names)}
 
 
 def _held(path: Path, digest: str | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from dprelease.documents.listed_files import digests_of
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import About, Metadata, Texts
 from dprelease.exports.catalogue.guarantee_words import guarantee_words
@@ -143,6 +144,8 @@ def _place(area: str, language: str) -> Node:
 def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
     """Yield what lies in the same folder: the tables, and other formats, with their digests."""
     titles = {table.file: table.label for table in release.metadata.tables}
+    for file in release.record["files"]:
+        titles |= {part: titles.get(file["name"], {}) for part in digests_of(file)}
     for name, files in release.beside.items():
         home = release.folder if name == PARQUET else folder
         for file in files:

@@ -23,7 +23,8 @@ from dprelease.errors import DpReleaseError, Place
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.query.grouping.group_keys import KeySpace
+from dprelease.postprocess.partition import Parts, parts_of
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role
@@ -175,11 +176,15 @@ class FamilyStep(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The tables of one declared query, and the step that publishes them, if there is one."""
+    """The tables of one declared query, and the step that publishes them, if there is one.
+
+    `partition`: the level of areas by which tables of those below are published in parts.
+    """
 
     name: str
     tables: tuple[FamilyTable, ...]
     step: FamilyStep | None = None
+    partition: str | None = None
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -195,3 +200,17 @@ class Family:
             *(table.measured for table in self.tables),
             *(output.name for output in self.outputs),
         ]
+
+    @property
+    def parts(self) -> Mapping[str, Parts]:
+        """Return the parts of what is published in parts, by name."""
+        if self.step is None or self.partition is None:
+            return {}
+        keys = {table.measured: table.query.keys for table in self.tables}
+        keys |= {output.name: output.keys for output in self.outputs}
+        found: dict[int, Key] = {
+            key.level: key for space in keys.values() for key in space.keys if key.level
+        }
+        levels = [found[level] for level in sorted(found)]
+        parts = {name: parts_of(space, self.partition, levels) for name, space in keys.items()}
+        return {name: one for name, one in parts.items() if one is not None}

@@ -35,25 +35,40 @@ class AskedTogether:
     @cached_property
     def asked(self) -> QuerySpec:
         """Return one query for all: that of the tables of each."""
-        first, *others = (self.spec.queries[name] for name in self.queries)
-        if not others:
-            return first
-        keys = [keys for asked in (first, *others) for keys in asked.attributes_asked]
+        members = [self.spec.queries[name] for name in self.queries]
+        if len(members) == 1:
+            return members[0]
+
+        def tables(level: str | None) -> tuple[tuple[str, ...], ...]:
+            return tuple(keys for asked in members for keys in asked.attributes_at(level))
+
+        apart = dict.fromkeys(level for asked in members for level in asked.marginals_at)
         none = {"group_by": (), "cube": (), "rollup": ()}
-        return first.model_copy(update={**none, "marginals": tuple(keys)})
+        at_levels = {level: tables(level) for level in apart}
+        changed = {**none, "marginals": tables(None), "marginals_at": at_levels}
+        return members[0].model_copy(update=changed)
 
     def placer(self, place: Placer) -> Placer:
         """Return places of what is found of all: in the query that asks for a key, or the first."""
 
         def of_keys(*keys: str | int) -> Place:
             query = self.queries[0]
-            if len(self.queries) > 1 and keys[0] == "marginals" and len(keys) == 3:
-                column = self.asked.marginals[int(keys[1])][int(keys[2])]
+            column = self._column_at(keys) if len(self.queries) > 1 else None
+            if column is not None:
                 query = next(name for name in self.queries if column in self._keys(name))
                 keys = self.spec.queries[query].place_of_key(column)
             return place("queries", query, *keys)
 
         return of_keys
+
+    def _column_at(self, keys: tuple[str | int, ...]) -> str | None:
+        """Return the key of a table that a place of the one query for all names, if it does."""
+        match keys:
+            case ("marginals", int(table), int(place)):
+                return self.asked.marginals[table][place]
+            case ("marginals_at", str(level), int(table), int(place)):
+                return self.asked.marginals_at[level][table][place]
+        return None
 
     def _keys(self, query: str) -> set[str]:
         return {key for keys in self.spec.queries[query].attributes_asked for key in keys}
@@ -95,12 +110,23 @@ class AskedTogether:
 
     def _twice(self, place: Placer) -> Iterator[DpReleaseError]:
         """Yield tables that two of the queries ask for: each is measured once."""
-        seen: dict[frozenset[str], str] = {}
+        seen: dict[tuple[str | None, frozenset[str]], str] = {}
+        told: set[tuple[str, frozenset[str]]] = set()
         for query in self.queries:
             asked = self.spec.queries[query]
-            for i, keys in enumerate(asked.attributes_asked):
-                other = seen.setdefault(frozenset(keys), query)
-                if other != query:
-                    at = ("marginals", i) if asked.marginals else ("family",)
+            for level in (None, *asked.hierarchy):
+                for i, keys in enumerate(asked.attributes_at(level)):
+                    other = seen.setdefault((level, frozenset(keys)), query)
+                    if other == query or (query, frozenset(keys)) in told:
+                        continue
+                    told.add((query, frozenset(keys)))
                     reason = f"its table by [{', '.join(keys)}] is one of '{other}' already"
-                    yield self._refused(query, place("queries", query, *at), reason)
+                    spot = place("queries", query, *_place_of_table(asked, level, i))
+                    yield self._refused(query, spot, reason)
+
+
+def _place_of_table(asked: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
+    """Return where one of the tables at a level stands, below the query."""
+    if level in asked.marginals_at:
+        return "marginals_at", str(level), number
+    return ("marginals", number) if asked.marginals else ("family",)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place
@@ -100,13 +101,19 @@ def _key_bytes(key: Key, stride: int, file: _File, kind: str) -> int:
     if isinstance(key.values, range) or kind in WIDTHS:
         each = WIDTHS.get(kind, 8)
     else:
-        each = 4 + max((len(str(value).encode()) for value in key.values), default=0)
+        each = 4 + _longest(key.values)
     in_group = min(ROW_GROUP, max(file.rows, 1))
     several = min(key.size, in_group // stride + 2) if file.dense else key.size
     if several * each > DICTIONARY:
         return int(file.rows * (each + BESIDE)) + groups * DICTIONARY
     indices = file.rows * max(1, (several - 1).bit_length()) // 8
     return indices + groups * (several * each + PAGE)
+
+
+@lru_cache(maxsize=64)
+def _longest(values: Sequence[object]) -> int:
+    """Return the bytes of the longest of some values as a text."""
+    return max((len(str(value).encode()) for value in values), default=0)
 
 
 def refuse_full(folder: Path, name: str, needed: int, place: Place) -> None:

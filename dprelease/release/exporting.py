@@ -66,11 +66,12 @@ class Exports:
             If the folder does not take them.
         """
         from dprelease.documents import manifest
+        from dprelease.documents.listed_files import files_of_tables
         from dprelease.exports.export import PublishedRelease
         from dprelease.exports.written import write_formats
 
         told = _told(record)
-        beside = {PARQUET: [file["name"] for file in told["files"]]}
+        beside = {PARQUET: files_of_tables(told)}
         release = PublishedRelease(folder, told, self.metadata, beside)
         records = write_formats(self.names, release, folder, progress)
         return manifest.with_exports(record, records)
@@ -113,7 +114,12 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
     from dprelease.documents.file_records import Written
 
     families = families_of(declaration.spec, plan.columns)
-    blank = {name: Written("", 0) for family in families for name in family.published}
+    blank = {
+        name: Written.blank(parts.get(name))
+        for family in families
+        for parts in [family.parts]
+        for name in family.published
+    }
     return manifest.build(declaration, queries, plan, blank)
 
 

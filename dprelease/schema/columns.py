@@ -287,7 +287,8 @@ class CategoryColumn(Computable):
 
     def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
         """Return the column with its values in another order, and where each of them lies."""
-        column = self.model_copy(update={"values": KeyValues(values)})
+        held = values if isinstance(values, KeyValues) else KeyValues(values)
+        column = self.model_copy(update={"values": held})
         column._above = tuple(above)
         return column
 

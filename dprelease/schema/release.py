@@ -53,6 +53,7 @@ from dprelease.schema.release_parts.variables import Kind
 from dprelease.schema.said import Told
 
 MOST_MARGINALS = 64
+Marginals = Annotated[tuple[tuple[Text, ...], ...], Field(max_length=MOST_MARGINALS)]
 PRIVATE_KEYS = "private_keys"
 
 
@@ -134,7 +135,8 @@ class QuerySpec(Told):
     """One table to publish: filtered rows of one source, grouped by public keys.
 
     `tables`: what readers are told of each, where the query stands for several, by their names.
-    With `consistent`, all its tables agree: levels of a `hierarchy`, each with every marginal.
+    With `consistent`, all its tables agree: levels of a `hierarchy`, each with every marginal, or
+    with those that `marginals_at` names for this level in their place.
     `family`: they also agree with those of the other queries that name the same one.
     """
 
@@ -145,10 +147,13 @@ class QuerySpec(Told):
     group_by: Annotated[
         tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
     ] = ()
-    marginals: Annotated[tuple[tuple[Text, ...], ...], Field(max_length=MOST_MARGINALS)] = ()
+    marginals: Marginals = ()
     cube: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     rollup: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
     hierarchy: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
+    marginals_at: dict[Text, Annotated[Marginals, Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
     share: Share = ShareSpec()
     histogram: HistogramSpec | None = None
@@ -173,10 +178,15 @@ class QuerySpec(Told):
 
         `cube`: all sets of its keys. `rollup`: its keys from the left, as far as each. `hierarchy`:
         each key by itself, for keys whose values already name those above (county names state).
-        With `consistent` it is a tree of areas: the whole and each level, with every marginal.
+        With `consistent` it is a tree of areas: the whole and each level, with every marginal, or
+        with those of `marginals_at`.
         """
-        levels = ((), *((key,) for key in self.hierarchy))
-        return tuple((*level, *keys) for level in levels for keys in self.attributes_asked)
+        return tuple(
+            (*key, *keys)
+            for level in (None, *self.hierarchy)
+            for key in [() if level is None else (level,)]
+            for keys in self.attributes_at(level)
+        )
 
     @property
     def keys_of_tables(self) -> tuple[tuple[str, ...], ...]:
@@ -186,7 +196,14 @@ class QuerySpec(Told):
 
     @property
     def attributes_asked(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of every table that stands at each level, without those of areas."""
+        """Return the keys of every table at any level, without those of areas, each set once."""
+        asked = [keys for level in (None, *self.hierarchy) for keys in self.attributes_at(level)]
+        return tuple(dict.fromkeys(asked))
+
+    def attributes_at(self, level: str | None) -> tuple[tuple[str, ...], ...]:
+        """Return those of the tables at a level of areas; None is the whole."""
+        if level is not None and level in self.marginals_at:
+            return self.marginals_at[level]
         if self.cube:
             sizes = range(len(self.cube) + 1)
             return tuple(keys for size in sizes for keys in combinations(self.cube, size))
@@ -202,6 +219,10 @@ class QuerySpec(Told):
         for i, keys in enumerate(self.marginals):
             if column in keys:
                 return "marginals", i, keys.index(column)
+        for level, tables in self.marginals_at.items():
+            for i, keys in enumerate(tables):
+                if column in keys:
+                    return "marginals_at", level, i, keys.index(column)
         return ("histogram",)
 
     @property
@@ -214,7 +235,7 @@ class QuerySpec(Told):
         asked = self.margins_asked
         if not self.is_several:
             return {name: self._with_bands(self.group_by)}
-        single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": ()}
+        single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": (), "marginals_at": {}}
         by_name = {}
         for i, keys in enumerate(asked):
             label = f"{name}_{'_'.join(keys) or 'total'}"
@@ -245,6 +266,14 @@ class QuerySpec(Told):
             asked = tuple(tuple(sorted(keys)) for keys in asked)
         return len(set(asked)) < len(asked)
 
+    def _levels_are_there(self, areas: tuple[str, ...]) -> None:
+        """Refuse tables at what is no level of tables that agree."""
+        for level in self.marginals_at:
+            if level not in areas:
+                known = f"levels are {', '.join(areas)}" if areas else "there are none"
+                problem = f"'{level}' is no level of a `hierarchy` with `consistent`: {known}"
+                refuse("DP-DECL-003", problem=problem, key="marginals_at")
+
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
         given = ["group_by", "marginals", "cube", "rollup", "hierarchy"]
@@ -257,9 +286,11 @@ class QuerySpec(Told):
             if "hierarchy" in ways:
                 found += ", which go together with `consistent: true` alone"
             refuse("DP-RELEASE-008", found=found, key=ways[-1])
+        self._levels_are_there(areas)
         for key in {*areas} & {key for keys in self.attributes_asked for key in keys}:
             problem = f"'{key}' is a level of the hierarchy already"
-            refuse("DP-DECL-003", problem=problem, key=ways[-1])
+            everywhere = any(key in keys for keys in self.attributes_at(None))
+            refuse("DP-DECL-003", problem=problem, key=ways[-1] if everywhere else "marginals_at")
         if self._some_table_is_twice():
             refuse("DP-DECL-003", problem="the same marginal stands there twice")
         keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)

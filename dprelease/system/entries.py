@@ -21,6 +21,7 @@ def entries(
     OSError
         If a folder can't be read.
     """
+    ways = {name[: i + 1] for name in expected for i, sign in enumerate(name) if sign == "/"}
     todo = [(folder, "")]
     while todo:
         path, before = todo.pop()
@@ -28,9 +29,8 @@ def entries(
             for entry in scan:
                 name = before + entry.name
                 inside = f"{name}/"
-                is_way = any(wanted.startswith(inside) for wanted in expected)
                 below = Path(entry.path)
-                if is_way and entry.is_dir(follow_symlinks=False) and not closed(below):
+                if inside in ways and entry.is_dir(follow_symlinks=False) and not closed(below):
                     todo.append((below, inside))
                 else:
                     yield name, entry

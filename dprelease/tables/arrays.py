@@ -7,6 +7,7 @@ than all of their own work.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ def key_values(key: Key) -> pa.Array:
     import pyarrow as pa
 
     if key.kind == "text":
-        return texts([str(value) for value in key.values])
+        return texts(key.values)
     if key.kind == "date":
         epoch = date(1970, 1, 1)
         days = [(value - epoch).days for value in key.days]
@@ -84,12 +85,17 @@ def flags(values: Flags) -> pa.Array:
     return _booleans(values.astype(np.bool_, copy=False))
 
 
-def texts(values: list[str]) -> pa.Array:
+def texts(values: Sequence[object]) -> pa.Array:
+    """Return values as texts; some of them are objects at a time, for there may be many."""
     import pyarrow as pa
 
-    encoded = [value.encode() for value in values]
-    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    lengths, joined = np.zeros(len(values) + 1, np.int64), []
+    for first in range(0, len(values), FEW):
+        encoded = [str(value).encode() for value in values[first : first + FEW]]
+        lengths[first + 1 : first + 1 + len(encoded)] = [len(text) for text in encoded]
+        joined.append(b"".join(encoded))
+    ends = np.cumsum(lengths).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(joined))]
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 

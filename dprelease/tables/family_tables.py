@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from dprelease.postprocess.families import (
     NoisedTable,
     Output,
 )
+from dprelease.postprocess.partition import Parts
 from dprelease.tables import formats
 from dprelease.tables.arrays import flags, fractions, kind_of, scaled, wrapped
 from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
@@ -87,8 +89,8 @@ def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.T
         by_name[table.measured] = MeasuredTables(answer.columns).of(answer.noisy)
         noised.append(NoisedTable(table, _held(answer.noisy)))
     made: dict[str, list[pa.Table]] = {output.name: [] for output in family.outputs}
-    for name, table in step_tables(family.outputs, family.step.values(noised)):
-        made[name].append(table)
+    for piece in step_tables(family.outputs, family.step.values(noised), {}):
+        made[piece.name].append(piece.rows)
     return by_name | {name: pa.concat_tables(tables) for name, tables in made.items()}
 
 
@@ -96,34 +98,82 @@ def _held(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
     return lambda measurement: iter([noisy.columns[measurement]])
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a table; of one of its parts, where it has parts."""
+
+    name: str
+    rows: pa.Table
+    part: int | None = None
+
+
 def step_tables(
-    outputs: Sequence[Output], batches: Iterator[tuple[str, Batch]]
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what a step publishes as tables of ROWS rows, by name; of each the last has the rest.
+    outputs: Sequence[Output], batches: Iterator[tuple[str, Batch]], parts: Mapping[str, Parts]
+) -> Iterator[Piece]:
+    """Yield what a step publishes in pieces of ROWS rows; of each table or part the last has less.
 
-    Whatever the batches, the tables of one output are the same; there is at least one of each.
+    Whatever the batches, the pieces of one output are the same; there is at least one of each, and
+    of each of its `parts`, which come one after the other.
     """
-    import pyarrow as pa
-
-    keys = {output.name: PublicKeys(output.keys) for output in outputs}
-    by_name = {output.name: output for output in outputs}
-    held: dict[str, list[pa.Table]] = {output.name: [] for output in outputs}
-    some: set[str] = set()
+    waiting = {output.name: _Waiting(output, parts.get(output.name)) for output in outputs}
     for name, batch in batches:
-        parts = held[name]
-        parts.append(_output_table(by_name[name], keys[name], batch))
-        while sum(map(len, parts)) >= ROWS:
-            together = pa.concat_tables(parts)
-            yield name, together.slice(0, ROWS).combine_chunks()
-            some.add(name)
-            parts[:] = [left] if len(left := together.slice(ROWS)) else []
-    for name, parts in held.items():
-        if parts:
-            yield name, pa.concat_tables(parts).combine_chunks()
-        elif name not in some:
+        yield from waiting[name].add(batch)
+    for one in waiting.values():
+        yield from one.rest()
+
+
+class _Waiting:
+    """Rows of one output that wait for more of them."""
+
+    def __init__(self, output: Output, parts: Parts | None) -> None:
+        self._output, self._parts = output, parts
+        self._keys = PublicKeys(output.keys)
+        self._held: list[pa.Table] = []
+        self._part, self._begun = 0, False
+
+    def add(self, batch: Batch) -> Iterator[Piece]:
+        """Yield pieces that are full with some more rows, or the last of a part."""
+        if self._parts is None:
+            yield from self._more(batch)
+            return
+        for part, rows in self._parts.cut(batch.cells):
+            while self._part < part:
+                yield from self._ended()
+            values = {name: held[rows] for name, held in batch.values.items()}
+            yield from self._more(Batch(batch.cells[rows], values))
+
+    def rest(self) -> Iterator[Piece]:
+        """Yield what is left at the end."""
+        yield from self._ended()
+        while self._parts is not None and self._part < len(self._parts):
+            yield from self._ended()
+
+    def _more(self, batch: Batch) -> Iterator[Piece]:
+        import pyarrow as pa
+
+        self._held.append(_output_table(self._output, self._keys, batch))
+        while sum(map(len, self._held)) >= ROWS:
+            together = pa.concat_tables(self._held)
+            yield self._piece(together.slice(0, ROWS))
+            self._held = [left] if len(left := together.slice(ROWS)) else []
+
+    def _ended(self) -> Iterator[Piece]:
+        """Yield what is left of a table or a part, or no rows if it has none."""
+        import pyarrow as pa
+
+        if self._held:
+            yield self._piece(pa.concat_tables(self._held))
+        elif not self._begun:
             none = np.empty(0, dtype=np.int64)
-            empty = Batch(none, dict.fromkeys(by_name[name].columns, none))
-            yield name, _output_table(by_name[name], keys[name], empty)
+            empty = Batch(none, dict.fromkeys(self._output.columns, none))
+            yield self._piece(_output_table(self._output, self._keys, empty))
+        self._held, self._begun = [], False
+        self._part += 1
+
+    def _piece(self, rows: pa.Table) -> Piece:
+        self._begun = True
+        part = None if self._parts is None else self._part
+        return Piece(self._output.name, rows.combine_chunks(), part)
 
 
 def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:

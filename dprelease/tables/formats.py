@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
@@ -32,7 +33,8 @@ class Format(Protocol):
     """How tables are written, and read by those who verify them.
 
     Readers raise OSError or ArrowException for what is no file of the format: anybody may have
-    written it.
+    written it. A path that they are given may be a folder: of a table in parts (`parts_in`), which
+    is read as one.
     """
 
     extension: str
@@ -48,7 +50,7 @@ class Format(Protocol):
         """Return columns with what is said of them, and number of rows, without reading these."""
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
-        """Return what the file says beside rows and columns, and what these say, by name."""
+        """Return what a file says beside rows and columns, and what these say, by name."""
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield some columns, or all, in the order in which they were written."""
@@ -107,13 +109,17 @@ class Parquet:
         """See `Format.batches`."""
         import pyarrow.parquet as pq
 
-        yield from pq.ParquetFile(path).iter_batches(batch_size=BATCH, columns=columns)
+        for file in parts_in(path):
+            yield from pq.ParquetFile(file).iter_batches(batch_size=BATCH, columns=columns)
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """See `Format.read`."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(path).read(columns)
+        if path.is_file():
+            return pq.ParquetFile(path).read(columns)
+        return pa.concat_tables(pq.ParquetFile(file).read(columns) for file in parts_in(path))
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -160,6 +166,22 @@ class _RowGroups:
 
 PUBLISHED: Format = Parquet()
 """The format of releases."""
+
+PART = f"*/part-*.{PUBLISHED.extension}"
+"""The parts of a table in its folder, each in one that is named by an area."""
+
+
+def parts_in(path: Path) -> list[Path]:
+    """Return the files of a table: its own, or in their order those of its parts.
+
+    Raises FileNotFoundError for a folder that has none.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob(PART), key=lambda file: (len(file.name), file.name, file))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, "it has no parts")
+    return found
 
 
 def file_of(name: str) -> str:

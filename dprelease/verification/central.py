@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.documents.described import metadata_of
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import Written, WrittenPart
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import DpReleaseError
 from dprelease.exports.told import told_metadata
@@ -30,7 +30,7 @@ from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
-from dprelease.verification.report import Report, is_written, resolved_again
+from dprelease.verification.report import Report, Rows, is_written, resolved_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +111,29 @@ def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Writ
 
 
 def _written_by_steps(
-    record: dict[str, Any], families: Sequence[Family], rows: dict[str, int]
+    record: dict[str, Any], families: Sequence[Family], rows: Mapping[str, Rows]
 ) -> dict[str, Written]:
     """Return digests and rows of families with a step; recorded rows where none could be made."""
     recorded = {file["name"]: file for file in record["files"]}
     by_name = {}
     for name in (name for family in families if family.step for name in family.published):
         file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
-        by_name[name] = Written(file["sha256"], rows.get(name, file["rows"]))
+        by_name[name] = _with_digests(file, rows.get(name))
     return by_name
+
+
+def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> Written:
+    """Return a table with the rows that it has to have, or as recorded, and recorded digests."""
+    parts = {part["name"]: part for part in file.get("parts", ())}
+    if rows is None and parts:
+        rows = {name: part["rows"] for name, part in parts.items()}
+    if rows is None or isinstance(rows, int):
+        return Written(file["sha256"], file["rows"] if rows is None else rows)
+    held = [
+        WrittenPart(name, parts[name]["sha256"] if name in parts else "", number)
+        for name, number in rows.items()
+    ]
+    return Written.of(held)
 
 
 def _check_tables(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.documents.listed_files import files_of_tables
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import OutputError
@@ -49,7 +50,7 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
     if not record.get(KEY):
         return
     told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
-    beside: dict[str, Sequence[str]] = {PARQUET: [file["name"] for file in told["files"]]}
+    beside: dict[str, Sequence[str]] = {PARQUET: files_of_tables(told)}
     try:
         with tempfile.TemporaryDirectory(prefix="dprelease-verify-") as folder:
             for i, held in enumerate(record[KEY]):

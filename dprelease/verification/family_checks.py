@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.documents.described import Described
+from dprelease.documents.file_records import files_of_parts
 from dprelease.documents.metadata import TableMetadata
 from dprelease.numerics.lattice import LIMIT
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable, Output
+from dprelease.postprocess.partition import Parts
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.tables.family_tables import published_table, step_tables
+from dprelease.tables.family_tables import Piece, published_table, step_tables
 from dprelease.verification.published_keys import has_keys, has_nulls
-from dprelease.verification.report import Report, is_written
+from dprelease.verification.report import Report, Rows, is_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,29 +26,38 @@ if TYPE_CHECKING:
 
 def check_families(
     report: Report, declaration: Declaration, families: Sequence[Family]
-) -> dict[str, int]:
+) -> dict[str, Rows]:
     """Add to a report what is found about families with a step.
 
     What comes back are the rows that their tables have to have, by name, as far as these can be
     made: what a step makes of measurements that are none is not looked at.
     """
     told = Described(declaration.spec)
-    rows: dict[str, int] = {}
+    rows: dict[str, Rows] = {}
     for family in families:
         if family.step is None:
             continue
-        rows |= {table.measured: table.query.keys.size for table in family.tables}
-        whole = [_check_measured(report, told, table) for table in family.tables]
+        parts = family.parts
+        wanted = {t.measured: _all_cells(t, parts.get(t.measured)) for t in family.tables}
+        whole = [_check_measured(report, told, t, wanted[t.measured]) for t in family.tables]
+        rows |= wanted
         if all(whole):
             rows |= _check_outputs(report, told, family, family.step)
     return rows
 
 
-def _check_measured(report: Report, told: Described, table: FamilyTable) -> bool:
+def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
+    """Return the rows of a table with one for each cell."""
+    if parts is None:
+        return table.query.keys.size
+    return dict(zip(files_of_parts(parts), np.diff(parts.edges).tolist(), strict=True))
+
+
+def _check_measured(report: Report, told: Described, table: FamilyTable, rows: Rows) -> bool:
     """Return whether measurements are whole: declared keys, integers that noise can give."""
-    path, size = report.path / formats.file_of(table.measured), table.query.keys.size
+    path = report.path / formats.file_of(table.measured)
     whole = (
-        is_written(report.path, told.measured(table), size, rehearsal=report.rehearsal)
+        is_written(report.path, told.measured(table), rows, rehearsal=report.rehearsal)
         and has_keys(path, table.query)
         and not has_nulls(path)
         and _is_within(table, report.path)
@@ -68,15 +79,18 @@ def _is_within(table: FamilyTable, folder: Path) -> bool:
 
 def _check_outputs(
     report: Report, described: Described, family: Family, step: FamilyStep
-) -> dict[str, int]:
+) -> dict[str, Rows]:
     """Compare every output with what the step makes of the measurements; return their rows."""
     noised = [published_table(table, report.path) for table in family.tables]
+    parts = family.parts
     compared = {
-        output.name: _Compared(report, output, described.output(family, output))
+        output.name: _Compared(
+            report, output, described.output(family, output), parts.get(output.name)
+        )
         for output in family.outputs
     }
-    for name, table in step_tables(family.outputs, step.values(noised)):
-        compared[name].add(table)
+    for piece in step_tables(family.outputs, step.values(noised), parts):
+        compared[piece.name].add(piece)
     rows = {name: one.rows for name, one in compared.items()}
     differ = [name for name, one in compared.items() if not one.is_same()]
     for name in differ:
@@ -93,18 +107,29 @@ def _check_outputs(
 class _Compared:
     """One published table beside what follows from the measurements, some rows at a time."""
 
-    def __init__(self, report: Report, output: Output, told: TableMetadata) -> None:
+    def __init__(
+        self, report: Report, output: Output, told: TableMetadata, parts: Parts | None
+    ) -> None:
         self._report, self._output, self._told = report, output, told
         folder = report.path
         self._held = _Rows(_reader(folder, output)())
         self._same = True
-        self.rows = 0
+        self._names = None if parts is None else files_of_parts(parts)
+        self._counted = [0] * (1 if parts is None else len(parts))
 
-    def add(self, table: pa.Table) -> None:
+    @property
+    def rows(self) -> Rows:
+        """Return how many rows there have to be, in each part if it has parts."""
+        if self._names is None:
+            return self._counted[0]
+        return dict(zip(self._names, self._counted, strict=True))
+
+    def add(self, piece: Piece) -> None:
         """Compare the rows that follow."""
         import pyarrow as pa
 
-        self.rows += len(table)
+        table = piece.rows
+        self._counted[piece.part or 0] += len(table)
         if self._same:
             try:
                 self._same = self._held.next(len(table), table.schema).equals(table)

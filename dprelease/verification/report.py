@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dprelease.verification.second_opinion import Opinion
 
 Resolved = TypeVar("Resolved")
+Rows = int | Mapping[str, int]
+"""Of a table; of one in parts those of each, by its name in the table's folder, in order."""
 
 
 @dataclass
@@ -120,16 +122,34 @@ def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
 
 
 def is_written(
-    folder: Path, told: TableMetadata, rows: int, note: str = "", *, rehearsal: bool = False
+    folder: Path,
+    told: TableMetadata,
+    rows: Rows,
+    note: str = "",
+    *,
+    rehearsal: bool = False,
 ) -> bool:
     """Return whether a table's file has its columns, what is said of these, and so many rows.
 
     `note`: what it says of itself; whatever else stands beside its rows was not published. Tables
     of a `rehearsal` say that they are none of a release.
     """
+    path = folder / told.file
+    if isinstance(rows, int):
+        return _is_file(path, told, rows, note, rehearsal=rehearsal)
+    try:
+        there = [part.relative_to(path).as_posix() for part in formats.parts_in(path)]
+    except OSError:
+        return False
+    return there == list(rows) and all(
+        _is_file(path / name, told, number, note, rehearsal=rehearsal)
+        for name, number in rows.items()
+    )
+
+
+def _is_file(path: Path, told: TableMetadata, rows: int, note: str, *, rehearsal: bool) -> bool:
     import pyarrow as pa
 
-    path = folder / told.file
     try:
         if not path.is_file():
             return False

@@ -98,6 +98,8 @@ ASKED = [
     "hierarchy: [state, tract]\n    histogram: {column: n, edges: [-5, 5, 15], labels: [lo, hi]}",
     "cube: [old, race, band]",
     "group_by: [size, sex]",
+    "hierarchy: [state, county, tract]\n    marginals: [[], [sex]]\n"
+    "    marginals_at: {tract: [[band, old, sex]], state: [[race], [sex]]}",
 ]
 NULLS = [("drop", "drop"), ("t4", "drop"), ("drop", "t4"), ("t4", "t7")]
 

@@ -70,7 +70,8 @@ def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -
         known = None if table.rows is None else rows[table.file]
         tables.append(replace(table, rows=known))
     files = [
-        {**file, "rows": rows.get(file["name"], 0), "sha256": BLANK} for file in record["files"]
+        {**file, "rows": rows.get(file["name"], 0), "sha256": BLANK, "parts": []}
+        for file in record["files"]
     ]
     told = {**record, "files": files}
     beside = {PARQUET: [file["name"] for file in files]}

@@ -30,7 +30,11 @@ def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Fa
 
 def _family(spec: ReleaseSpec, name: str, tables: tuple[FamilyTable, ...]) -> Family:
     written = spec.queries.get(first_query(spec, name))  # records are no queries
-    return Family(name, tables, None if written is None else step_of(name, written))
+    if written is None:
+        return Family(name, tables)
+    agreed = written.consistent
+    partition = None if agreed is None else agreed.publish.partition
+    return Family(name, tables, step_of(name, written), partition)
 
 
 def first_query(spec: ReleaseSpec, family: str) -> str:

@@ -61,14 +61,31 @@ def _is_margin(shape: Shape, fine: Placed, coarse: Placed, read: Read) -> bool:
 
 
 def _adds_up(shape: Shape, parts: Placed, wholes: Placed, read: Read) -> bool:
-    parents = shape.tree.parents[parts.level - 1]
-    summed: Integers | None = None
-    for start, stop in spans(shape, parts):
-        held = read(parts, start, stop)
-        if summed is None:
-            summed = np.zeros((shape.tree.counts[wholes.level], *held.shape[1:]), np.int64)
-        np.add.at(summed, parents[start:stop], held)
-    return summed is not None and all(
-        np.array_equal(summed[start:stop], read(wholes, start, stop))
-        for start, stop in spans(shape, wholes)
-    )
+    """Return whether areas have the sums of their parts: some areas at a time, and their parts."""
+    starts = shape.tree.starts[wholes.level]
+    per = max(1, AT_ONCE // shape.cells(parts))
+    first, areas = 0, shape.tree.counts[wholes.level]
+    while first < areas:
+        last = int(np.searchsorted(starts, starts[first] + per, side="right")) - 1
+        last = min(max(last, first + 1), first + per, areas)
+        if not np.array_equal(
+            _sums_of_parts(shape, parts, read, first, last, per), read(wholes, first, last)
+        ):
+            return False
+        first = last
+    return True
+
+
+def _sums_of_parts(
+    shape: Shape, parts: Placed, read: Read, first: int, last: int, per: int
+) -> Integers:
+    """Return the sums of the parts of some areas, `per` of the parts at a time."""
+    starts, parents = shape.tree.starts[parts.level - 1], shape.tree.parents[parts.level - 1]
+    low, high = int(starts[first]), int(starts[last])
+    summed = np.zeros((last - first, *(shape.sizes[i] for i in parts.attributes)), np.int64)
+    for start in range(low, high, per):
+        stop = min(start + per, high)
+        above = parents[start:stop] - first
+        cuts = np.flatnonzero(np.diff(above, prepend=-1))
+        summed[above[cuts]] += np.add.reduceat(read(parts, start, stop), cuts, axis=0)
+    return summed

@@ -17,6 +17,7 @@ from dprelease.postprocess.consistent.outputs import estimate_columns, whole_col
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
 from dprelease.postprocess.families import Placer
+from dprelease.postprocess.partition import wrong_folders
 from dprelease.query.aggregates.count import Count
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.post import NOTHING
@@ -106,6 +107,7 @@ def _asked_in_vain(
     if down_to is not None and down_to not in areas:
         known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
         yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
+    yield from _of_partition(shape, spec)
     yield from _of_targets(shape, columns, spec)
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
@@ -128,6 +130,21 @@ def _asked_in_vain(
         yield from wrong_invariants(shape, columns, spec, zeros_of(shape, spec.zeros))
     if spec.publish.records:
         yield from _of_records(shape, columns, spec)
+
+
+def _of_partition(
+    shape: Shape, spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    name, where = spec.publish.partition, ("publish", "partition")
+    above = [key.column for key in shape.areas[:-1]]
+    if name is None:
+        return
+    if name not in above:
+        known = f"levels above the last are {', '.join(above)}" if above else "no level is above it"
+        yield where, f"'{name}' is no level with another below it; {known}"
+        return
+    for reason in wrong_folders(shape.areas[above.index(name)]):
+        yield where, reason
 
 
 def _of_targets(

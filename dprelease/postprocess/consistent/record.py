@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.standard_errors import standard_errors
+from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import Agreed
@@ -140,14 +143,15 @@ def _measured(agreed: Agreed, placed: Placed) -> dict[str, Any]:
 
 def _errors(agreed: Agreed, placed: Placed) -> dict[str, Any]:
     """Return the least, the middle and the largest standard error of a table's areas."""
-    every = sorted(_all_errors(agreed, placed))
+    every = np.sort(_all_errors(agreed, placed))
     of = {"least": every[0], "median": every[(len(every) - 1) // 2], "largest": every[-1]}
-    return {"table": placed.name, **{name: finite(error) for name, error in of.items()}}
+    return {"table": placed.name, **{name: finite(float(error)) for name, error in of.items()}}
 
 
-def _all_errors(agreed: Agreed, placed: Placed) -> Iterator[float]:
-    stop = agreed.shape.tree.counts[placed.level]
-    for start in range(0, stop, _AT_ONCE):
-        end = min(start + _AT_ONCE, stop)
+def _all_errors(agreed: Agreed, placed: Placed) -> Floats:
+    errors = np.empty(agreed.shape.tree.counts[placed.level])
+    for start in range(0, len(errors), _AT_ONCE):
+        end = min(start + _AT_ONCE, len(errors))
         found = standard_errors(agreed.variances, placed.attributes, placed.level, start, end)
-        yield from (found * float(agreed.step)).tolist()
+        errors[start:end] = found * float(agreed.step)
+    return errors

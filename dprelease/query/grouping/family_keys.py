@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.grouping.places import Places
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
@@ -85,18 +88,19 @@ def _keys(
     names: Sequence[str], declared: Sequence[CategoryColumn], columns: Mapping[str, Column]
 ) -> dict[str, Key]:
     leaf = names[-1]
-    ancestors = Places(range(len(declared[-1].values or ())))
+    leaves = np.arange(len(declared[-1].values or ()))
     keys: dict[str, Key] = {}
     for i in reversed(range(len(names))):
         made = key_of(names[i], declared[i])
         if isinstance(made, str):
             raise TypeError("a category can be a key")
-        inside = [0] * made.size if i == 0 else _positions(names[i], names[i - 1], columns)
-        parents = Places(inside)
+        inside = np.zeros(made.size, np.int64)
+        parents = Places(_positions(names[i], names[i - 1], columns) if i else inside)
         if i < len(names) - 1:  # no row is read from it
             made = replace(made, nulls=None, others=None)
+        ancestors = Places(leaves)
         keys[names[i]] = replace(made, level=i + 1, parents=parents, leaf=leaf, ancestors=ancestors)
-        ancestors = Places(parents[place] for place in ancestors)
+        leaves = parents.numbers[leaves]
     return {name: keys[name] for name in names}
 
 
@@ -110,9 +114,9 @@ def _above(name: str, columns: Mapping[str, Column]) -> list[str]:
     return found
 
 
-def _positions(name: str, above: str, columns: Mapping[str, Column]) -> Sequence[int]:
+def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[np.int64]:
     """Return where among the values of `above` each value of a column lies."""
-    positions: Sequence[int] = ()
+    positions: NDArray[np.int64] | None = None
     for low in (name, *_above(name, columns)):
         if low == above:
             break
@@ -121,9 +125,9 @@ def _positions(name: str, above: str, columns: Mapping[str, Column]) -> Sequence
         if not isinstance(part, CategoryColumn) or not isinstance(whole, CategoryColumn):
             raise TypeError("areas are categories")
         at = {value: i for i, value in enumerate(whole.values or ())}
-        lies = [at[area] for area in part.above]
-        positions = [lies[place] for place in positions] if positions else lies
-    return positions
+        lies = np.fromiter((at[area] for area in part.above), np.int64, len(part.above))
+        positions = lies if positions is None else lies[positions]
+    return np.empty(0, np.int64) if positions is None else positions
 
 
 def _refuse_overlaps(

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+AT_ONCE = 1 << 16
+"""Places that are objects at a time."""
 
 
 class Places(Sequence[int]):
-    """A sequence of places, at least 0: immutable, hashed once, equal to those with the same."""
+    """A sequence of places, at least 0: immutable, hashed once, equal to those with the same.
 
-    def __init__(self, places: Iterable[int]) -> None:
-        self._held = array("q", places)
+    Where they rise and many are alike, as those of areas in the areas above, each is held once,
+    with the place behind its last.
+    """
+
+    def __init__(self, places: Iterable[int] | NDArray[np.int64]) -> None:
+        given = places if isinstance(places, np.ndarray) else np.fromiter(places, np.int64)
+        held = np.array(given, np.int64)
+        moved = np.diff(held)
+        ends = np.append(np.flatnonzero(moved), len(held) - 1) + 1
+        self._ends: NDArray[np.int64] | None = None
+        if len(held) and (moved >= 0).all() and 2 * len(ends) <= len(held):
+            held, self._ends = held[ends - 1], ends
+            self._ends.flags.writeable = False
+        held.flags.writeable = False
+        self._held = held
 
     @overload
     def __getitem__(self, at: int) -> int: ...
@@ -26,19 +40,27 @@ class Places(Sequence[int]):
 
     def __getitem__(self, at: int | slice) -> int | Sequence[int]:
         """Return one of them, or some."""
-        return self._held[at]
+        if isinstance(at, slice):
+            found: list[int] = self.numbers[at].tolist()
+            return found
+        if self._ends is None:
+            return int(self._held[at])
+        place = range(len(self))[at]
+        return int(self._held[np.searchsorted(self._ends, place, side="right")])
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._held)
+        return len(self._held) if self._ends is None else int(self._ends[-1])
 
     def __iter__(self) -> Iterator[int]:
         """Yield all of them."""
-        return iter(self._held)
+        numbers = self.numbers
+        for first in range(0, len(numbers), AT_ONCE):
+            yield from numbers[first : first + AT_ONCE].tolist()
 
     def __eq__(self, other: object) -> bool:
         """Return whether the other holds the same places."""
-        return self is other or (isinstance(other, Places) and self._held == other._held)
+        return self is other or (isinstance(other, Places) and self._bytes == other._bytes)
 
     def __hash__(self) -> int:
         """Return a number that depends on the places alone."""
@@ -46,16 +68,32 @@ class Places(Sequence[int]):
 
     @cached_property
     def _hash(self) -> int:
-        return hash(self._held.tobytes())
+        return hash(self._bytes)
+
+    @property
+    def _bytes(self) -> tuple[bytes, bytes]:
+        ends = b"" if self._ends is None else self._ends.tobytes()
+        return self._held.tobytes(), ends
 
     @cached_property
     def most_alike(self) -> int:
         """Return how often the most frequent of them stands there."""
-        return max(Counter(self._held).values(), default=0)
+        if self._ends is not None:
+            return int(np.diff(self._ends, prepend=0).max())
+        return int(np.unique(self._held, return_counts=True)[1].max(initial=0))
 
     @property
     def numbers(self) -> NDArray[np.int64]:
         """Return them as an array, which is not to be written to."""
-        found = np.frombuffer(self._held, np.int64)
+        if self._ends is None:
+            return self._held
+        found = np.repeat(self._held, np.diff(self._ends, prepend=0))
         found.flags.writeable = False
         return found
+
+    def below(self, limits: ArrayLike) -> NDArray[np.int64]:
+        """Return how many of them, which rise, are below each limit."""
+        found = np.searchsorted(self._held, limits)
+        if self._ends is None:
+            return found.astype(np.int64)
+        return np.concatenate(([0], self._ends))[found]

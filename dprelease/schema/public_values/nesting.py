@@ -6,10 +6,12 @@ Where each value lies is public, as the values are: a file or the schema says so
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from dprelease.schema.field_types import refuse, to_text
 from dprelease.schema.model import shortened
+from dprelease.schema.value_labels import are_apart
 
 if TYPE_CHECKING:
     from dprelease.schema.columns import CategoryColumn
@@ -43,6 +45,8 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
 
 def once(values: Sequence[str], areas: Sequence[str]) -> None:
     """Raise DP-SCHEMA-017 for a value that lies in two areas."""
+    if are_apart(values):
+        return
     lies: dict[str, str] = {}
     for value, area in zip(values, areas, strict=True):
         if lies.setdefault(value, area) != area:
@@ -109,5 +113,7 @@ def _in_order(
         area = shortened(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
     places = [position[area] for area in lies]
+    if all(one <= other for one, other in pairwise(places)):  # as most files have them
+        return column.lying(values, lies)
     order = sorted(range(len(values)), key=places.__getitem__)
     return column.lying([values[i] for i in order], [lies[i] for i in order])

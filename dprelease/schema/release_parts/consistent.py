@@ -25,9 +25,11 @@ class PublishSpec(Model):
     """What is published of all that is computed.
 
     `down_to`: the finest level with estimates. `records`: the finest whole-number cells as rows.
+    `partition`: a level for each of whose areas tables of those below have a file of their own.
     """
 
     down_to: Text | None = None
+    partition: Text | None = None
     records: Flag = False
 
 

@@ -21,6 +21,7 @@ from dprelease.consistency.standard_errors import (
 )
 from dprelease.consistency.variances import Variances
 from dprelease.documents import manifest
+from dprelease.documents.listed_files import digests_of
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import round_up
@@ -153,14 +154,15 @@ def _check_files(report: Report, record: dict[str, Any], family: Family) -> None
     for file in record["files"]:
         if file["name"] not in of_family:
             continue
-        path = report.path / file["name"]
-        try:
-            same = path.is_file() and manifest.sha256_of(path) == file["sha256"]
-        except OSError:
-            same = False
-        if not same:
-            report.found("DP-VERIFY-004", name=file["name"])
-            raise report.findings[0]
+        for name, digest in digests_of(file).items():
+            path = report.path / name
+            try:
+                same = path.is_file() and manifest.sha256_of(path) == digest
+            except OSError:
+                same = False
+            if not same:
+                report.found("DP-VERIFY-004", name=name)
+                raise report.findings[0]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,110 @@
+"""Tables in parts: of each a file for every area of a level, in folders that are named by it.
+
+A folder is called `state=36`, as Hive, Spark, DuckDB, Polars and pandas know it; these give its name
+back as a column. The level and its areas are declared, so that no name tells of the data. Files are
+numbered by their areas' places, so that their order is that of the cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from urllib.parse import quote
+
+import numpy as np
+
+from dprelease.numerics.lattice import Integers
+from dprelease.query.grouping.group_keys import Key, KeySpace
+
+LONGEST_NAME = 255
+"""Bytes of a file's name, at most, on the systems that there are."""
+
+
+NO_VALUES = ("", "__HIVE_DEFAULT_PARTITION__")
+"""Texts that stand for a missing value where they name a folder."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Which cells of a table lie in which part.
+
+    `edges`: (parts + 1,) the cells where each part starts, all together rising.
+    """
+
+    level: Key
+    edges: Integers
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Return the name of each part, below that of the table and without an extension."""
+        return tuple(
+            f"{folder_of(self.level.column, text)}/part-{i:05d}"
+            for i, text in enumerate(self.level.texts)
+        )
+
+    def cut(self, cells: Integers) -> Iterator[tuple[int, slice]]:
+        """Yield the parts that some cells, which rise, lie in, and which of them do."""
+        if len(cells):
+            first, last = self._spanned(int(cells[0]), int(cells[-1]))
+            edges = np.searchsorted(cells, self.edges[first : last + 2])
+            yield from _between(edges, first, len(cells))
+
+    def between(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """Yield the parts of the cells from start to stop, all of them, as `cut` does."""
+        if start < stop:
+            first, last = self._spanned(start, stop - 1)
+            yield from _between(self.edges[first : last + 2] - start, first, stop - start)
+
+    def _spanned(self, low: int, high: int) -> tuple[int, int]:
+        """Return the parts of two cells."""
+        first, last = np.searchsorted(self.edges, [low, high], side="right").tolist()
+        return first - 1, last - 1
+
+
+def _between(edges: Integers, first: int, size: int) -> Iterator[tuple[int, slice]]:
+    inside = np.clip(edges, 0, size).tolist()
+    for part, (start, stop) in enumerate(pairwise(inside), first):
+        if start < stop:
+            yield part, slice(start, stop)
+
+
+def folder_of(column: str, text: str) -> str:
+    """Return the name of an area's folder; what a path or a reader takes otherwise is escaped."""
+    return f"{quote(column, safe=' ')}={quote(text, safe=' ')}"
+
+
+def parts_of(keys: KeySpace, level: str | None, levels: Sequence[Key]) -> Parts | None:
+    """Return the parts of a table of cells by a level's areas; None for one that has none.
+
+    These are tables of areas below that level. `levels`: the keys of all levels, the highest first.
+    """
+    above = next((key for key in levels if key.column == level), None)
+    area = keys.keys[0] if keys.keys else None
+    if above is None or area is None or area.level <= above.level:
+        return None
+    edges = np.arange(above.size + 1)
+    for key in levels[above.level : area.level]:
+        edges = key.parents.below(edges)
+    return Parts(above, edges * keys.strides[0])
+
+
+def wrong_folders(level: Key) -> Iterator[str]:
+    """Yield why the areas of a level can't be folders."""
+    seen: dict[str, str] = {}
+    for text in level.texts:
+        folder = folder_of(level.column, text)
+        if text in NO_VALUES:
+            yield f"readers of folders take '{text}' for no value"
+            return
+        if len(folder) > LONGEST_NAME:
+            yield f"'{text[:40]}' is too long for the name of a folder"
+            return
+        other = seen.setdefault(folder.casefold(), text)
+        if other != text:
+            yield f"'{other}' and '{text}' are one folder where case does not tell names apart"
+            return

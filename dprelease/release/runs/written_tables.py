@@ -1,0 +1,98 @@
+"""The files of tables, several at once: each is open until its last rows have come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.documents.file_records import Written, WrittenPart, files_of_parts
+from dprelease.documents.manifest import sha256_of
+from dprelease.postprocess.partition import Parts
+from dprelease.tables.family_tables import Piece
+from dprelease.tables.formats import PUBLISHED, Writer, file_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Notes = Mapping[str, str]
+
+
+def write_pieces(
+    folder: Path, pieces: Iterator[Piece], parts: Mapping[str, Parts], notes: Notes
+) -> dict[str, Written]:
+    """Write tables into a folder as their rows come, those of many at once; return what they are.
+
+    Parameters
+    ----------
+    folder
+        That of a release, which is private until all is written.
+    pieces
+        Of one table they ascend, so that of its parts one is open at a time.
+    parts
+        Of the tables that have some, by name.
+    notes
+        What each file says of itself beside its rows, and what these say.
+    """
+    tables: dict[str, _Table] = {}
+    with ExitStack() as files:
+        for piece in pieces:
+            if piece.name not in tables:
+                one = _Table(folder / file_of(piece.name), parts.get(piece.name), notes)
+                tables[piece.name] = one
+                files.callback(one.close)
+            tables[piece.name].write(piece)
+    return {name: one.written() for name, one in tables.items()}
+
+
+@dataclass
+class _Table:
+    """One table that is being written: its file, or the folder of its parts."""
+
+    path: Path
+    parts: Parts | None
+    notes: Notes
+    _rows: list[int] = field(default_factory=list)
+    _open: ExitStack = field(default_factory=ExitStack)
+    _writer: Writer | None = None
+
+    def write(self, piece: Piece) -> None:
+        """Add rows, to the file that they belong to."""
+        rows, at = _marked(piece.rows, self.notes), piece.part or 0
+        if self._writer is None or at >= len(self._rows):
+            self.close()
+            path = self._files[at]
+            path.parent.mkdir(exist_ok=True, parents=True)
+            self._writer = self._open.enter_context(PUBLISHED.writer(path, rows.schema))
+            self._rows.append(0)
+        self._writer.write(rows)
+        self._rows[at] += len(rows)
+
+    def close(self) -> None:
+        """Finish the file that is open, if one is."""
+        self._open.close()
+
+    def written(self) -> Written:
+        """Return what was written, now that all is."""
+        digests = [sha256_of(path) for path in self._files]
+        if self.parts is None:
+            return Written(digests[0], self._rows[0])
+        named = zip(files_of_parts(self.parts), digests, self._rows, strict=True)
+        return Written.of([WrittenPart(*one) for one in named])
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        if self.parts is None:
+            return [self.path]
+        return [self.path / name for name in files_of_parts(self.parts)]
+
+
+def _marked(table: pa.Table, notes: Notes) -> pa.Table:
+    """Return a table that says something of itself beside its rows."""
+    if not notes:
+        return table
+    more = {name.encode(): text.encode() for name, text in notes.items()}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **more})

@@ -1,0 +1,39 @@
+"""Tables written in parts, of each a file of its own, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dprelease.postprocess.partition import Parts
+from dprelease.tables.family_tables import Piece
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def in_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iterator[Piece]:
+    """Yield the rows of a table, a row for each cell in their order, cut where parts end."""
+    done = 0
+    for table in tables:
+        if parts is None:
+            yield Piece(name, table)
+            continue
+        for part, rows in parts.between(done, done + len(table)):
+            size = rows.stop - rows.start
+            taken = table if size == len(table) else _own(table.slice(rows.start, size))
+            yield Piece(name, taken, part)
+        done += len(table)
+
+
+def _own(table: pa.Table) -> pa.Table:
+    """Return rows of a larger table whose lists of texts have those alone that stand there."""
+    import pyarrow as pa
+
+    columns = [
+        column.cast(column.type.value_type).combine_chunks().dictionary_encode()
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)

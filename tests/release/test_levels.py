@@ -1,0 +1,158 @@
+"""Families with other tables at some levels: measured there alone, priced, published, verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import DpReleaseError, Findings
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
+from tests.release.families_of_areas import BY_ID, declared, published, written
+from tests.release.test_consistent import frames, sums
+from tests.release.test_shared_families import ASKED as FAMILY
+from tests.release.test_shared_families import OTHER
+
+FINEST = "hierarchy: [state, town]\n    marginals: [[], [sex], [band, sex]]\n    {at}"
+AT_TOWNS = FINEST.format(at="marginals_at: {town: [[band, sex]]}")
+WHOLE = "{non_negative: true}"
+
+
+ABOVE = ["total", "sex", "band_sex", "state", "state_sex", "state_band_sex"]
+LEVELS = {
+    AT_TOWNS: [*ABOVE, "town_band_sex"],
+    FINEST.format(at="marginals_at: {state: [[sex, band], [band]]}"): [
+        *ABOVE[:3], "state_sex_band", "state_band", "town", "town_sex", "town_band_sex",
+    ],
+    "hierarchy: [state, town]\n    marginals_at: {town: [[sex]], state: [[], [sex]]}\n"
+    "    group_by: [sex]": ["sex", "state", "state_sex", "town_sex"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "tables"), LEVELS.items())
+@pytest.mark.parametrize("consistent", ["true", WHOLE])
+def test_each_level_has_its_own_tables(
+    asked: str, tables: list[str], consistent: str, tmp_path: Path
+) -> None:
+    """Nothing else is measured or published; what is adds up, and is verified both ways."""
+    folder = published(tmp_path, asked=asked, consistent=consistent)
+    report = dprelease.verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+    named = {f"pop_{name}" for name in tables}
+    assert frames(folder, "measurements").keys() == named
+    for kind in ("estimates", *(["tables"] if consistent == WHOLE else [])):
+        held = frames(folder, kind)
+        assert held.keys() == named
+        assert len({sum(sums(table, "n")) for table in held.values()}) == 1
+    record = json.loads((folder / "manifest.json").read_text())
+    assert {one["query"] for one in record["measurements"]} == named
+
+
+def laws(plan: Plan) -> dict[str, float]:
+    return {column.query.name: column.standard_deviation for column in plan.columns}
+
+
+@pytest.mark.parametrize("unit", ["privacy_unit: {}\n", BY_ID])
+def test_what_is_not_measured_is_not_paid_for(unit: str, tmp_path: Path) -> None:
+    """All of the budget goes to the tables that there are; sensitivities stay those of families."""
+    _, some = prepare(declared(tmp_path / "some", asked=AT_TOWNS, unit=unit))
+    _, every = prepare(declared(tmp_path / "all", asked=FINEST.format(at=""), unit=unit))
+    assert len(some.columns) == len(every.columns) - 2
+    assert some.guarantee.epsilon == pytest.approx(every.guarantee.epsilon, rel=1e-2)
+    claimed = {c.query.name: c.measurement.sensitivity for c in every.columns}
+    assert all(c.measurement.sensitivity == claimed[c.query.name] for c in some.columns)
+    if unit != BY_ID:  # each table costs the same for its precision
+        one, other = (sum(error**-2 for error in laws(plan).values()) for plan in (some, every))
+        assert one == pytest.approx(other, rel=0.02)
+
+
+def test_members_of_a_family_have_their_own_levels(tmp_path: Path) -> None:
+    """One asks for a table where another one does not, and by as many words as one query would."""
+    asked = FAMILY["asked"] + "\n    marginals_at: {town: [[sex, old]]}"
+    left = (
+        "hierarchy: [state, town]\n    marginals: [[band]]\n"
+        "    marginals_at: {town: [[], [band, old]]}"
+    )
+    more = OTHER.format(asked=left, rest="")
+    family = {**FAMILY, "asked": asked, "more": more}
+    folder = published(tmp_path / "two", **family)
+    assert dprelease.verify(folder).ok
+    held = frames(folder, "estimates")
+    assert {"pop_town_sex_old", "other_town", "other_town_band_old"} <= held.keys()
+    assert not {"pop_town", "other_town_band"} & held.keys()
+    assert len({sum(table["n"].to_pylist()) for table in held.values()}) == 1
+    _, apart = prepare(declared(tmp_path / "apart", **family))
+    together = FINEST.format(at="marginals_at: {town: [[sex, old], [], [band, old]]}").replace(
+        "[[], [sex], [band, sex]]", "[[], [sex], [sex, old], [band]]"
+    )
+    _, one = prepare(declared(tmp_path / "one", asked=together))
+    assert sorted(laws(one).values()) == sorted(laws(apart).values())
+
+
+REFUSED = {
+    "another level": (FINEST.format(at="marginals_at: {city: [[sex]]}"), {}, "DP-DECL-003"),
+    "without consistent": (
+        "marginals: [[sex]]\n    marginals_at: {town: [[sex]]}",
+        {"consistent": "false"},
+        "DP-DECL-003",
+    ),
+    "no table": (FINEST.format(at="marginals_at: {town: []}"), {}, "DP-DECL-003"),
+    "one twice": (FINEST.format(at="marginals_at: {town: [[sex, old], [old, sex]]}"), {},
+                  "DP-DECL-003"),
+    "an area as key": (FINEST.format(at="marginals_at: {town: [[state]]}"), {}, "DP-DECL-003"),
+    "an unknown key": (FINEST.format(at="marginals_at: {town: [[colour]]}"), {}, "DP-QUERY-001"),
+    "not estimable": (
+        FINEST.format(at="marginals_at: {town: [[sex]]}"), {"consistent": WHOLE}, "DP-CONSIST-015",
+    ),
+    "a target elsewhere": (
+        AT_TOWNS, {"consistent": "{targets: [{level: town, table: [sex], weight: 2}]}"},
+        "DP-CONSIST-013",
+    ),
+    "one table of two queries": (
+        FAMILY["asked"],
+        {
+            "consistent": FAMILY["consistent"],
+            "more": OTHER.format(
+                asked="hierarchy: [state, town]\n    marginals: [[band]]\n"
+                "    marginals_at: {town: [[sex]]}", rest="",
+            ),
+        },
+        "DP-CONSIST-030",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_can_not_be_asked_at_a_level(what: str, tmp_path: Path) -> None:
+    asked, more, code = REFUSED[what]
+    with pytest.raises(DpReleaseError) as refused:
+        prepare(declared(tmp_path, asked=asked, **more))
+    error = refused.value
+    found = error.errors if isinstance(error, Findings) else (error,)
+    assert {one.code for one in found} == {code}
+    text = written(tmp_path, asked=asked, **more).read_text().splitlines()
+    if what in ("an unknown key", "one table of two queries", "an area as key"):
+        assert all("marginals_at" in text[(one.place.line or 1) - 1] for one in found)
+
+
+def test_pandas_asks_for_them_too() -> None:
+    frame = pd.DataFrame({"town": ["a1", "a2", "b1"] * 40, "sex": ["f", "m"] * 60})
+    frame.dp.declare(
+        {
+            "state": {"type": "category", "values": ["a", "b"]},
+            "town": {"type": "category", "within": "state",
+                     "values": {"a": ["a1", "a2"], "b": ["b1"]}},
+            "sex": {"type": "category", "values": ["f", "m"]},
+        }
+    )  # fmt: skip
+    tables = frame.dp.tables(
+        hierarchy=["state", "town"], marginals=[[], ["sex"]],
+        marginals_at={"town": [["sex"]]}, consistent=True, epsilon=1, delta=1e-6,
+    )  # fmt: skip
+    assert list(tables) == ["total", "sex", "state", "state_sex", "town_sex"]
+    assert np.isclose(tables["town_sex"]["n"].sum(), tables["total"]["n"].sum())

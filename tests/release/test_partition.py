@@ -1,0 +1,215 @@
+"""Tables in parts, a file for each area of a level: the same rows, verified, read by others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dprelease
+from dprelease.documents import manifest
+from dprelease.errors import DpReleaseError, Findings
+from dprelease.planning.prepare import prepare
+from tests.release.families_of_areas import TOWNS, declared, published
+from tests.release.test_levels import AT_TOWNS
+
+WHOLE = "non_negative: true, publish: {partition: state"
+PARTED = {"consistent": f"{{{WHOLE}}}}}"}
+WITH_RECORDS = {"consistent": f"{{{WHOLE}, records: true}}}}"}
+CASES = {
+    "parts": PARTED,
+    "estimates alone": {"consistent": "{publish: {partition: state}}"},
+    "other tables at a level": {**PARTED, "asked": AT_TOWNS},
+    "records": WITH_RECORDS,
+    "down to states": {"consistent": f"{{{WHOLE}, down_to: state}}}}"},
+}
+NAMES = [f"state={state}/part-{i:05d}.parquet" for i, state in enumerate(TOWNS)]
+
+
+def plain(asked: dict[str, str]) -> dict[str, str]:
+    """Return what is asked, of tables in one file each."""
+    return {key: text.replace("partition: state, ", "").replace("partition: state", "")
+            for key, text in asked.items()}  # fmt: skip
+
+
+def rows_of(path: Path) -> pa.Table:
+    """Return the rows of a table, of parts one after the other."""
+    files = [path] if path.is_file() else [path / name for name in NAMES]
+    return pa.concat_tables(pq.ParquetFile(file).read() for file in files)
+
+
+@pytest.mark.parametrize("what", CASES)
+@pytest.mark.parametrize("small", [False, True])
+def test_parts_hold_the_rows_of_one_file(
+    what: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit and in order, whatever pieces they are written in; each lies with its state."""
+    one = published(tmp_path / "one", **plain(CASES[what]))
+    if small:
+        monkeypatch.setattr("dprelease.tables.family_tables.ROWS", 4)
+        monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 3)
+        monkeypatch.setattr("dprelease.postprocess.consistent.second_check.DENSE", 3)
+        one = published(tmp_path / "one", **plain(CASES[what]))
+    several = published(tmp_path / "several", **CASES[what])
+    report = dprelease.verify(several)
+    assert report.ok, [str(finding) for finding in report.findings]
+    state_of = {town: state for state, some in TOWNS.items() for town in some}
+    for path in sorted(one.rglob("*.parquet")):
+        same = several / path.relative_to(one)
+        assert rows_of(same).equals(rows_of(path))
+        assert same.is_dir() is ("town" in pq.read_schema(path).names)
+        for part in same.rglob("*.parquet") if same.is_dir() else ():
+            towns = pq.ParquetFile(part).read()["town"].to_pylist()
+            assert {f"state={state_of[town]}" for town in towns} <= {part.parent.name}
+
+
+def test_others_read_the_folder_of_a_table_as_one(tmp_path: Path) -> None:
+    folder = published(tmp_path, **PARTED)
+    table = folder / "tables/pop_town_sex.parquet"
+    held = rows_of(table).to_pandas()
+    for frame in (
+        pd.read_parquet(table),
+        duckdb.sql(f"FROM read_parquet('{table}/*/*.parquet', hive_partitioning = true)").df(),
+    ):
+        assert frame[list(held)].astype({"town": object, "sex": object}).equals(held)
+        assert frame["state"].astype(str).tolist() == [
+            state for state, some in TOWNS.items() for _ in some for _ in "fm"
+        ]
+
+
+def test_the_manifest_lists_every_part(tmp_path: Path) -> None:
+    """Its digest is that of the list which `sha256sum` prints of the parts."""
+    folder = published(tmp_path, **PARTED)
+    record = json.loads((folder / "manifest.json").read_text())
+    by_name = {file["name"]: file for file in record["files"]}
+    told = by_name["measurements/pop_town_band_sex.parquet"]
+    assert [part["name"] for part in told["parts"]] == NAMES
+    assert [part["rows"] for part in told["parts"]] == [6 * len(some) for some in TOWNS.values()]
+    assert told["rows"] == 36
+    listed = "".join(f"{part['sha256']}  {part['name']}\n" for part in told["parts"])
+    assert told["sha256"] == hashlib.sha256(listed.encode()).hexdigest()
+    for part in told["parts"]:
+        path = folder / told["name"] / part["name"]
+        assert manifest.sha256_of(path) == part["sha256"]
+    assert "parts" not in by_name["tables/pop_state_sex.parquet"]
+
+
+def exchanged(folder: Path) -> None:
+    table = folder / "tables/pop_town_sex.parquet"
+    one, other = table / NAMES[0], table / NAMES[1]
+    held = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(held)
+
+
+def missing(folder: Path) -> None:
+    (folder / "measurements/pop_town.parquet" / NAMES[2]).unlink()
+
+
+def more(folder: Path) -> None:
+    table = folder / "estimates/pop_town.parquet"
+    shutil.copy(table / NAMES[0], table / "state=ZH/part-00007.parquet")
+
+
+def moved(folder: Path) -> None:
+    """Move a row to the next part: all rows together are the same."""
+    table = folder / "tables/pop_town_sex.parquet"
+    first, second = (pq.ParquetFile(table / name).read() for name in NAMES[:2])
+    last = first.slice(len(first) - 1)
+    for name, rows in (
+        (NAMES[0], first.slice(0, len(first) - 1)),
+        (NAMES[1], pa.concat_tables([last, second])),
+    ):
+        with pq.ParquetWriter(
+            table / name, rows.schema, compression="zstd", write_statistics=False
+        ) as writer:
+            writer.write_table(rows)
+
+
+FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "exchanged": (exchanged, "DP-VERIFY-012"),
+    "missing": (missing, "DP-VERIFY-006"),
+    "more": (more, "DP-VERIFY-012"),
+    "moved": (moved, "DP-VERIFY-012"),
+}
+
+
+def resealed(folder: Path) -> None:
+    """Write down what is there: of every part that the manifest lists its digest and rows."""
+    path = folder / "manifest.json"
+    record = json.loads(path.read_text())
+    record.pop("digest")
+    for file in record["files"]:
+        for part in file.get("parts", ()):
+            at = folder / file["name"] / part["name"]
+            if at.is_file():
+                part["sha256"] = manifest.sha256_of(at)
+                part["rows"] = pq.read_metadata(at).num_rows
+        if file.get("parts"):
+            listed = "".join(f"{part['sha256']}  {part['name']}\n" for part in file["parts"])
+            file["sha256"] = hashlib.sha256(listed.encode()).hexdigest()
+    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return published(tmp_path_factory.mktemp("parted"), **PARTED)
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_parts_that_are_not_those_published_are_found(
+    what: str, parted: Path, tmp_path: Path
+) -> None:
+    """By their digests; and by whoever seals a manifest of what is there."""
+    change, code = FAULTS[what]
+    folder = shutil.copytree(parted, tmp_path / "copy")
+    change(folder)
+    found = {finding.code for finding in dprelease.verify(folder).findings}
+    assert {"DP-VERIFY-004", "DP-VERIFY-005"} & found
+    resealed(folder)
+    assert code in {finding.code for finding in dprelease.verify(folder).findings}
+
+
+def test_areas_are_added_up_from_parts(parted: Path, tmp_path: Path) -> None:
+    one = published(tmp_path, **plain(PARTED))
+    districts = {"leaf": ["Uster", "Thun", "Bern"], "area": ["east", "west", "west"]}
+    frames = [dprelease.areas(folder, pd.DataFrame(districts)) for folder in (one, parted)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_formats_and_reports_are_made_of_parts(tmp_path: Path) -> None:
+    formats = {"more": "formats: [csv, datapackage, dcat, report]\n"}
+    one = published(tmp_path / "one", **plain(PARTED), **formats)
+    several = published(tmp_path / "several", **PARTED, **formats)
+    assert dprelease.verify(several).ok
+    for path in (one / "csv").rglob("*.csv"):
+        assert path.read_bytes() == (several / path.relative_to(one)).read_bytes()
+    package = json.loads((several / "datapackage.json").read_text())
+    paths = {tuple(r["path"]) for r in package["resources"] if isinstance(r["path"], list)}
+    assert tuple(f"tables/pop_town.parquet/{name}" for name in NAMES) in paths
+
+
+WRONG = {
+    "the last level": "{publish: {partition: town}}",
+    "no level": "{publish: {partition: city}}",
+    "no areas": "{publish: {partition: state}}",
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_level_to_part_by(what: str, tmp_path: Path) -> None:
+    asked = {"asked": "cube: [sex, band]"} if what == "no areas" else {}
+    with pytest.raises(DpReleaseError) as refused:
+        prepare(declared(tmp_path, consistent=WRONG[what], **asked))
+    error = refused.value
+    (found,) = error.errors if isinstance(error, Findings) else (error,)
+    assert found.code == "DP-CONSIST-013"
+    assert "partition" in str(found)
