@@ -60,6 +60,14 @@ class Expecting(Protocol):
 
 
 @runtime_checkable
+class Holding(Protocol):
+    """An engine that holds what the tables of a family have in common."""
+
+    def let_go(self) -> None:
+        """Drop it, once all of these tables have been read."""
+
+
+@runtime_checkable
 class Spreading(Protocol):
     """An engine that can have noise added where the cells are."""
 

@@ -14,7 +14,7 @@ from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import closed, connected, locking
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_inputs, refuse_parts
-from dprelease.exact.key_tables import make_key_table
+from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
@@ -25,7 +25,6 @@ from dprelease.exact.results.vectors import batches, most_added
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.query.grouping.places import Places
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
@@ -65,7 +64,7 @@ class Engine:
         self.declared = inputs[0].declared
         self._inputs, self._scratch = inputs, scratch
         self._unique: set[str] = set()
-        self._keys: dict[str, tuple[str, ...] | Places] = {}
+        self._keys = KeyTables()
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
         self._maker = Maker()
@@ -311,14 +310,12 @@ class Engine:
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
         """Make tables (code, value) of public values; each once."""
+        self._read_rows(lambda link: self._keys.make(link, tables))
 
-        def make(link: duckdb.DuckDBPyConnection) -> None:
-            for table in tables:
-                if self._keys.get(table.name) != table.values:
-                    make_key_table(link, table)
-                    self._keys[table.name] = table.values
-
-        self._read_rows(make)
+    def let_go(self) -> None:
+        """Drop the finest cells of a family, and the tables of its keys; see `Holding`."""
+        self._families.let_go()
+        self._read_rows(self._keys.drop)
 
     def _attempt(
         self,

@@ -48,6 +48,12 @@ class FinestTables:
             self._made = query.finest, query.unit, aggregates
         return compile_of_finest(query, physical)
 
+    def let_go(self) -> None:
+        """Drop the finest cells, if there are some."""
+        if self._made is not None:
+            self._made = None
+            self.attempt(lambda link: link.execute(f"DROP TABLE IF EXISTS {FINEST}"))
+
     def _make(self, query: Query, physical: Types, joined: Types) -> None:
         unit, space = query.unit, query.finest or query.keys
         cells = compile_finest(query, physical, joined)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,25 @@ MANY = 10_000
 """Values from which on they come by Arrow: as parameters each would be an object of its own."""
 
 GIVEN = "dp_keys_given"
+
+
+@dataclass
+class KeyTables:
+    """Those that a connection has: each is made once."""
+
+    _made: dict[str, Sequence[str] | Places] = field(default_factory=dict)
+
+    def make(self, link: duckdb.DuckDBPyConnection, tables: Iterable[KeyTable]) -> None:
+        """Make those that are not there; raises as the engine."""
+        for table in tables:
+            if self._made.get(table.name) != table.values:
+                make_key_table(link, table)
+                self._made[table.name] = table.values
+
+    def drop(self, link: duckdb.DuckDBPyConnection) -> None:
+        """Drop all of them; raises as the engine."""
+        while self._made:
+            link.execute(f"DROP TABLE IF EXISTS {self._made.popitem()[0]}")
 
 
 def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:

@@ -1,8 +1,8 @@
 """Tables in parts: of each a file for every area of a level, in folders that are named by it.
 
-A folder is called `state=36`, as Hive, Spark, DuckDB, Polars and pandas know it; these give its name
-back as a column. The level and its areas are declared, so that no name tells of the data. Files are
-numbered by their areas' places, so that their order is that of the cells.
+A folder is called `state=36`, as Hive, Spark, DuckDB, Polars and pandas know it, which give its
+name back as a column. The level and its areas are declared, so that no name tells of the data.
+Files are numbered by their areas' places, so that their order is that of the cells.
 """
 
 from __future__ import annotations

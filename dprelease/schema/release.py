@@ -235,7 +235,13 @@ class QuerySpec(Told):
         asked = self.margins_asked
         if not self.is_several:
             return {name: self._with_bands(self.group_by)}
-        single = {"marginals": (), "cube": (), "rollup": (), "hierarchy": (), "marginals_at": {}}
+        single: dict[str, Any] = {
+            "marginals": (),
+            "cube": (),
+            "rollup": (),
+            "hierarchy": (),
+            "marginals_at": {},
+        }
         by_name = {}
         for i, keys in enumerate(asked):
             label = f"{name}_{'_'.join(keys) or 'total'}"

@@ -109,8 +109,10 @@ class Parquet:
         """See `Format.batches`."""
         import pyarrow.parquet as pq
 
-        for file in parts_in(path):
-            yield from pq.ParquetFile(file).iter_batches(batch_size=BATCH, columns=columns)
+        for part in parts_in(path):
+            # Pages that were read ahead would be held until the last row.
+            file = pq.ParquetFile(part, pre_buffer=False)
+            yield from file.iter_batches(batch_size=BATCH, columns=columns)
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """See `Format.read`."""

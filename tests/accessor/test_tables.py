@@ -157,6 +157,16 @@ def test_tables_that_agree(tmp_path: Path, consistent: Any) -> None:
         tables.plot("nothing")
 
 
+def test_a_level_may_have_tables_of_its_own(tmp_path: Path) -> None:
+    rows = nested(tmp_path)
+    tables = rows.dp.tables(**CONSISTENT, marginals_at={"town": [["sex"]]}, consistent=True, rho=9)
+    assert list(tables) == ["total", "sex", "state", "state_sex", "town_sex"]
+    assert len({float(table["count"].sum()) for table in tables.values()}) == 1
+    for wrong in ([["sex"]], {"town": "sex"}, {"town": ["sex"]}):
+        with pytest.raises(UsageError, match="DP-SESSION-016"):
+            rows.dp.tables(**CONSISTENT, marginals_at=wrong, consistent=True, rho=9)
+
+
 def test_invented_persons_stand_beside_the_tables(tmp_path: Path) -> None:
     rows = nested(tmp_path)
     asked_for = {"non_negative": True, "publish": {"records": True}}

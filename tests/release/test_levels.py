@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import dprelease
@@ -109,6 +107,10 @@ REFUSED = {
     "not estimable": (
         FINEST.format(at="marginals_at: {town: [[sex]]}"), {"consistent": WHOLE}, "DP-CONSIST-015",
     ),
+    "records of sums": (
+        FINEST.format(at="marginals_at: {town: [[sex], [band]]}"),
+        {"consistent": "{non_negative: true, publish: {records: true}}"}, "DP-CONSIST-013",
+    ),
     "a target elsewhere": (
         AT_TOWNS, {"consistent": "{targets: [{level: town, table: [sex], weight: 2}]}"},
         "DP-CONSIST-013",
@@ -138,21 +140,3 @@ def test_what_can_not_be_asked_at_a_level(what: str, tmp_path: Path) -> None:
     text = written(tmp_path, asked=asked, **more).read_text().splitlines()
     if what in ("an unknown key", "one table of two queries", "an area as key"):
         assert all("marginals_at" in text[(one.place.line or 1) - 1] for one in found)
-
-
-def test_pandas_asks_for_them_too() -> None:
-    frame = pd.DataFrame({"town": ["a1", "a2", "b1"] * 40, "sex": ["f", "m"] * 60})
-    frame.dp.declare(
-        {
-            "state": {"type": "category", "values": ["a", "b"]},
-            "town": {"type": "category", "within": "state",
-                     "values": {"a": ["a1", "a2"], "b": ["b1"]}},
-            "sex": {"type": "category", "values": ["f", "m"]},
-        }
-    )  # fmt: skip
-    tables = frame.dp.tables(
-        hierarchy=["state", "town"], marginals=[[], ["sex"]],
-        marginals_at={"town": [["sex"]]}, consistent=True, epsilon=1, delta=1e-6,
-    )  # fmt: skip
-    assert list(tables) == ["total", "sex", "state", "state_sex", "town_sex"]
-    assert np.isclose(tables["town_sex"]["n"].sum(), tables["total"]["n"].sum())

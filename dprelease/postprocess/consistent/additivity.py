@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -31,18 +31,23 @@ def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator
         for fine, coarse in _pairs(here):
             if not _is_margin(shape, fine, coarse, read):
                 yield f"'{coarse.name}' is not the sum of '{fine.name}'"
-        above = {one.attributes: one for one in tables if one.level == level - 1}
-        for one in here:
-            if one.attributes in above and not _adds_up(shape, one, above[one.attributes], read):
-                yield f"'{above[one.attributes].name}' is not the sum of '{one.name}'"
+        above = [one for one in tables if one.level == level - 1]
+        for wholes in above:
+            parts = _smallest(one for one in here if {*one.attributes} >= {*wholes.attributes})
+            if parts is not None and not _adds_up(shape, parts, wholes, read):
+                yield f"'{wholes.name}' is not the sum of '{parts.name}'"
 
 
 def _pairs(tables: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
     """Yield each table with one that is finer, the smallest of these."""
     for coarse in tables:
-        finer = [one for one in tables if set(one.attributes) > set(coarse.attributes)]
-        if finer:
-            yield min(finer, key=lambda one: len(one.attributes)), coarse
+        finer = _smallest(one for one in tables if {*one.attributes} > {*coarse.attributes})
+        if finer is not None:
+            yield finer, coarse
+
+
+def _smallest(tables: Iterable[Placed]) -> Placed | None:
+    return min(tables, key=lambda one: len(one.attributes), default=None)
 
 
 def spans(shape: Shape, placed: Placed) -> Iterator[tuple[int, int]]:
@@ -68,9 +73,9 @@ def _adds_up(shape: Shape, parts: Placed, wholes: Placed, read: Read) -> bool:
     while first < areas:
         last = int(np.searchsorted(starts, starts[first] + per, side="right")) - 1
         last = min(max(last, first + 1), first + per, areas)
-        if not np.array_equal(
-            _sums_of_parts(shape, parts, read, first, last, per), read(wholes, first, last)
-        ):
+        summed = _sums_of_parts(shape, parts, read, first, last, per)
+        left = tuple(1 + i for i, a in enumerate(parts.attributes) if a not in wholes.attributes)
+        if not np.array_equal(summed.sum(axis=left), read(wholes, first, last)):
             return False
         first = last
     return True

@@ -41,19 +41,23 @@ def gainful_exchanges(
     costs more than the next one of another part would. Distances are those to the estimates.
     """
     shape = published.shape
-    finest = {one.level: one for one in shape.placed if one.attributes == how.finest}
     for level in range(1, lowest(shape, spec) + 1):
         if how.composed and how.composed[level]:
             continue  # its totals are not those next to the estimates'
-        left = tuple(1 + i for i in how.finest if i not in how.chains[level][0])
+        made = how.chains[level][0]
+        known = [one for one in shape.at(level) if set(one.attributes) >= set(made)]
+        if not known:
+            continue  # nothing is published of it here
+        finest = max(known, key=shape.cells)
+        left = tuple(1 + i for i, a in enumerate(finest.attributes) if a not in made)
         starts = shape.tree.starts[level - 1]
         areas = shape.tree.counts[level - 1]
         for area in np.unique(np.linspace(0, areas - 1, min(SAMPLED, areas)).astype(int)).tolist():
             start, stop = int(starts[area]), int(starts[area + 1])
             if stop - start < 2:
                 continue
-            x = published.whole(finest[level], start, stop).sum(axis=left)
-            z = published.estimates(finest[level], start, stop).sum(axis=left)
+            x = published.whole(finest, start, stop).sum(axis=left)
+            z = published.estimates(finest, start, stop).sum(axis=left)
             if _gains(x, z, published.bits):
                 yield f"parts of area {area} of level '{shape.levels[level - 1]}' gain by exchange"
 

@@ -170,6 +170,8 @@ def _of_records(
         yield where, "persons are made of one column, the count of rows"
     if not shape.leaves.keys:
         yield where, "without any key persons have nothing that could be written"
+    elif all(one.attributes != shape.everything for one in shape.at(len(shape.areas))):
+        yield where, "persons are the finest cells: the last level has no table by all keys"
 
 
 def _of_names(

@@ -66,9 +66,10 @@ class _Part:
 def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
     """Return for each level the tables whose estimates are needed there."""
     last = len(shape.levels) - 1 if spec.non_negative else lowest(shape, spec)
+    made: set[Table] = {shape.everything} if spec.non_negative else set()  # what these sum up
     found: list[list[Table]] = []
     for level in reversed(range(len(shape.levels))):
-        here = {one.attributes for one in shape.at(level)} if level <= last else set()
+        here = made | {one.attributes for one in shape.at(level)} if level <= last else set()
         found.append(sorted(here | set(found[-1] if found else ()), key=lambda t: (len(t), t)))
     return found[::-1]
 

@@ -9,7 +9,7 @@ from functools import partial
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import field_notes
-from dprelease.exact.answering import Answering
+from dprelease.exact.answering import Answering, Holding
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family
@@ -44,7 +44,7 @@ def publish_family(
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     parts = family.parts
-    written = {}
+    written: dict[str, Written] = {}
     for table in family.tables:
         name = table.query.name
         progress(name)
@@ -57,6 +57,9 @@ def publish_family(
             pieces = in_parts(named, noticed, parts.get(named))
             written |= write_pieces(folder, pieces, parts, release.notes)
     if family.step is not None:
+        for engine in {id(one): one for one in engines.values()}.values():
+            if isinstance(engine, Holding):
+                engine.let_go()  # the step needs the room, and no row
         noised = [published_table(table, release.folder) for table in family.tables]
         made = step_tables(family.outputs, family.step.values(noised), parts)
         noticed = (replace(one, rows=noted(one.rows, notes[one.name])) for one in made)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from dprelease.schema.field_types import refuse, to_text
 from dprelease.schema.model import shortened
-from dprelease.schema.value_labels import are_apart
+from dprelease.schema.public_values.value_labels import are_apart
 
 if TYPE_CHECKING:
     from dprelease.schema.columns import CategoryColumn
