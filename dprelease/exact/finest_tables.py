@@ -15,9 +15,9 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
-from dprelease.statements.coarser import FINEST
+from dprelease.statements.coarser import FINEST, LEVEL, level_above
 from dprelease.statements.compiled import Compiled, KeyTable
-from dprelease.statements.finest_cells import compile_finest, compile_of_finest
+from dprelease.statements.finest_cells import compile_finest, compile_level, compile_of_finest
 
 Types = Mapping[str, str]
 
@@ -37,22 +37,40 @@ class FinestTables:
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
     """The family that is held: itself, not its number, which another one might get after it; and
     the bounds that its cells were added up under."""
+    _level: tuple[str, ...] | None = None
+    """The columns of the level whose cells are held."""
 
     def compile(self, query: Query, physical: Types, joined: Types) -> Compiled:
         """Return the statements of one table, given the types of stored columns; raises as they."""
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])
         if held is not query.finest or unit != query.unit or added != aggregates:
-            self._made = None
+            self._made, self._level = None, None
             self._make(query, physical, joined)
             self._made = query.finest, query.unit, aggregates
-        return compile_of_finest(query, physical)
+        level = level_above(query.finest or query.keys, query.keys)
+        if level is not None:
+            self._add_up(query, physical, level)
+        return compile_of_finest(query, physical, level)
+
+    def _add_up(self, query: Query, physical: Types, level: KeySpace) -> None:
+        """Add up the cells of a level, of which its tables are sums, unless they stand there."""
+        name = tuple(key.column for key in level.keys)
+        if self._level == name:
+            return
+        self._level = None
+        cells = compile_level(query, physical, level)
+        self.register(cells.key_tables)
+        sql = f"CREATE OR REPLACE TEMP TABLE {LEVEL} AS {cells.sql}"
+        self.attempt(lambda link: link.execute(sql))
+        self._level = name
 
     def let_go(self) -> None:
         """Drop the finest cells, if there are some."""
         if self._made is not None:
-            self._made = None
-            self.attempt(lambda link: link.execute(f"DROP TABLE IF EXISTS {FINEST}"))
+            self._made, self._level = None, None
+            drop = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in (LEVEL, FINEST))
+            self.attempt(lambda link: link.execute(drop))
 
     def _make(self, query: Query, physical: Types, joined: Types) -> None:
         unit, space = query.unit, query.finest or query.keys

@@ -11,8 +11,12 @@ FINEST = "dp_finest"
 """The relation of finest cells: BIGINT `cell`, never NULL, and sums a0, a1, ..."""
 
 
+LEVEL = "dp_level"
+"""That of the cells of one level of areas above the last: the same columns, all attributes."""
+
+
 def coarser(
-    finest: KeySpace, keys: KeySpace, key_table: Callable[[Places], str]
+    finest: KeySpace, keys: KeySpace, key_table: Callable[[Places], str], relation: str = FINEST
 ) -> tuple[str, str]:
     """Return the cell of a table that a finest cell lies in, and the joins that it takes.
 
@@ -23,6 +27,8 @@ def coarser(
         level in its place.
     key_table
         Makes a table (code, value) of places, and gives its name.
+    relation
+        Where the finest cells stand.
     """
     places = {
         key.column: (stride, key.size)
@@ -30,11 +36,25 @@ def coarser(
     }
     joins, terms = "", []
     for key, stride in zip(keys.keys, keys.strides, strict=True):
-        step, size = places[key.read_from]
-        code = f"{FINEST}.cell // {step} % {size}"
-        if key.read_from != key.column:  # areas above: where each leaf lies
+        is_there = key.column in places
+        step, size = places[key.column if is_there else key.read_from]
+        code = f"{relation}.cell // {step} % {size}"
+        if not is_there:  # areas above: where each leaf lies
             areas = key_table(key.ancestors)
             joins += f" JOIN {areas} ON {areas}.code = {code}"
             code = f"{areas}.value"
         terms.append(f"({code}) * {stride}")
     return " + ".join(terms) or "0::BIGINT", joins
+
+
+def level_above(finest: KeySpace, keys: KeySpace) -> KeySpace | None:
+    """Return the finest cells of the level of a table; None where these add up nothing twice.
+
+    These are tables of the last level, and those by all attributes.
+    """
+    areas = [key for key in keys.keys if key.level]
+    attributes = [key for key in finest.keys if not key.level]
+    same = {key.column for key in areas} == {key.column for key in finest.keys if key.level}
+    if same or len(keys.keys) == len(areas) + len(attributes):
+        return None
+    return KeySpace((*areas, *attributes))

@@ -317,11 +317,11 @@ class Compiler:
         finest = f"SELECT cell{sums} FROM {rows} GROUP BY cell"
         return [(FINEST, finest), ("", self.of_finest(self.query.finest))]
 
-    def of_finest(self, finest: KeySpace) -> str:
+    def of_finest(self, finest: KeySpace, relation: str = FINEST) -> str:
         """Return a SELECT of each cell's sums over the finest cells that lie in it."""
-        cell, joins = coarser(finest, self.query.keys, self._key_table)
+        cell, joins = coarser(finest, self.query.keys, self._key_table, relation)
         totals = [self._bounded(f"sum(a{j})", j) for j in range(len(self.vectors))]
-        return f"SELECT {cell} AS cell, {', '.join(totals)}\nFROM {FINEST}{joins} GROUP BY 1"
+        return f"SELECT {cell} AS cell, {', '.join(totals)}\nFROM {relation}{joins} GROUP BY 1"
 
     def _key_table(self, values: tuple[str, ...] | Places) -> str:
         """Return the name of a table (code, value) of public values."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
+from dprelease.statements.coarser import FINEST, LEVEL, coarser
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
@@ -27,6 +29,12 @@ class FinestCells:
 
 
 class _Finest(Compiler):
+    def of_level(self, level: KeySpace) -> str:
+        """Return a SELECT of the cells of a level and their sums, as those of the finest are."""
+        cell, joins = coarser(self.query.finest or level, level, self._key_table)
+        sums = ", ".join(f"sum(a{j}) AS a{j}" for j in range(len(self.vectors)))
+        return f"SELECT {cell} AS cell, {sums}\nFROM {FINEST}{joins} GROUP BY 1"
+
     def cells(self) -> FinestCells:
         """Return the statement of the finest cells."""
         by_rows = self.query.unit.id is not None
@@ -55,11 +63,19 @@ def compile_finest(
     return _Finest(query, physical, joined or {}, bounded=bounded).cells()
 
 
-def compile_of_finest(query: Query, physical: Mapping[str, str]) -> Compiled:
-    """Return the statement of a table over the finest cells of its family."""
+def compile_level(query: Query, physical: Mapping[str, str], level: KeySpace) -> FinestCells:
+    """Return the statement of a level's cells over the finest cells of a family."""
+    compiler = _Finest(query, physical, {})
+    return FinestCells(compiler.of_level(level), tuple(compiler.key_tables))
+
+
+def compile_of_finest(
+    query: Query, physical: Mapping[str, str], level: KeySpace | None = None
+) -> Compiled:
+    """Return the statement of a table over the finest cells of its family, or over a level's."""
     if query.finest is None:
         raise TypeError("only tables of a family have finest cells")
     compiler = Compiler(query, physical, {})
-    sql = compiler.of_finest(query.finest)
+    sql = compiler.of_finest(query.finest) if level is None else compiler.of_finest(level, LEVEL)
     names = tuple(measurement.name for measurement in compiler.vectors)
     return Compiled(sql, tuple(compiler.key_tables), names, {})
