@@ -43,8 +43,8 @@ def noised(family: Family, draw: Callable[[int], Integers]) -> list[NoisedTable]
 def published(family: Family, tables: Sequence[NoisedTable]) -> dict[str, Any]:
     assert family.step is not None
     made: dict[str, list[Any]] = {}
-    for name, table in step_tables(family.outputs, family.step.values(tables)):
-        made.setdefault(name, []).append(table.to_pydict())
+    for piece in step_tables(family.outputs, family.step.values(tables), {}):
+        made.setdefault(piece.name, []).append(piece.rows.to_pydict())
     return {name: tables[0] for name, tables in made.items()}
 
 
@@ -151,8 +151,8 @@ def test_nothing_is_claimed_of_what_was_cut(tmp_path: Path) -> None:
     for draw in ("huge noise", "more than all", "every size"):
         tables = noised(family, DRAWS[draw])
         files: dict[str, Any] = {}
-        for name, table in step_tables(family.outputs, family.step.values(tables)):
-            files[name] = lambda table=table: iter(table.to_batches())
+        for piece in step_tables(family.outputs, family.step.values(tables), {}):
+            files[piece.name] = lambda table=piece.rows: iter(table.to_batches())
         assert list(family.step.problems(tables, files)) == []
 
 
