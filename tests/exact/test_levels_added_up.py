@@ -1,0 +1,72 @@
+"""Cells of a level above the last: added up once, for the tables by some of their keys."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+
+from dprelease.exact.duckdb import Engine
+from dprelease.query.resolve import Query
+from dprelease.statements.coarser import FINEST, LEVEL
+from tests.exact.families import SUMS, TYPES, family, unit_of, wanted
+from tests.exact.reference import Row
+
+ASKED = (
+    "hierarchy: [state, county, tract]\n    cube: [sex, old]\n"
+    "    marginals_at: {county: [[], [sex, old]], tract: [[sex]]}"
+)
+ROWS: list[Row] = [
+    {
+        "id": i % 7,
+        "tract": f"t{1 + i % 9}",
+        "sex": "fm"[i % 2],
+        "race": "a",
+        "day": date(2020, 2, 28),
+        "old": i % 3 == 0,
+        "size": 1,
+        "n": i,
+        "x": i / 4,
+        "state": None,
+    }
+    for i in range(20)
+]
+
+
+def numbers(engine: Engine, query: Query) -> dict[tuple[str, str], list[int]]:
+    table = engine.run(query)
+    return {(query.name, m.name): table.vector(m.name).tolist() for m in query.measurements}
+
+
+def tables(engine: Engine) -> set[str]:
+    """Return the engine's own tables, by name."""
+    held = engine._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    return {name for (name,) in held}
+
+
+@pytest.mark.parametrize("unit", ["", unit_of(2, 2)])
+def test_a_level_is_added_up_once_and_all_is_dropped(unit: str) -> None:
+    """In any order of tables; again after all was let go, which leaves nothing behind."""
+    made: list[tuple[str, ...]] = []
+    queries = family(ASKED, SUMS, unit)
+    expected = wanted(queries, ROWS)
+    rows = pa.Table.from_pylist([{k: row[k] for k in TYPES.names} for row in ROWS], schema=TYPES)
+    with Engine.open(queries[0].declared, rows) as engine:
+        engine.expect(queries)
+        found: dict[tuple[str, str], list[int]] = {}
+        for query in queries:
+            found |= numbers(engine, query)
+            made.append(engine._families._level or ())
+        assert found == expected
+        # The whole, states, and counties; the last level is the finest cells' own.
+        levels = [("sex", "old"), ("state", "sex", "old"), ("county", "sex", "old")]
+        assert list(dict.fromkeys(made)) == levels
+        assert {FINEST, LEVEL} <= tables(engine)
+        engine.let_go()
+        assert not tables(engine)
+        engine.let_go()
+        found = {}
+        for query in reversed(queries):
+            found |= numbers(engine, query)
+        assert found == expected
