@@ -19,7 +19,7 @@ from pydantic import (
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.asked_columns import ColumnSpec
-from dprelease.schema.columns import Column, CutColumn, CutLabels, check_computed
+from dprelease.schema.columns import Column, check_computed
 from dprelease.schema.field_types import (
     NAME,
     TEXT_SCHEMA,
@@ -43,6 +43,7 @@ from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.release_parts.format_names import (
     in_order,
 )
+from dprelease.schema.release_parts.histograms import HistogramSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.release_parts.listed_names import EngineName, FormatName
 from dprelease.schema.release_parts.parties import FederatedSpec
@@ -103,32 +104,6 @@ def _one_or_many(value: object) -> object:
     if isinstance(value, str) and "," in value:  # a name with a comma stands in a list
         refuse("DP-DECL-003", problem=A_LIST)
     return [value] if isinstance(value, str) else value
-
-
-class HistogramSpec(Told):
-    """Bands of one column as a further key, `<column>_band`, after the keys of `group_by`."""
-
-    column: Text
-    edges: tuple[Exact, ...]
-    closed: Literal["left", "right"] = "left"
-    labels: CutLabels = None
-
-    @property
-    def key(self) -> str:
-        """Return the name of the key."""
-        return f"{self.column}_band"
-
-    @property
-    def cut(self) -> CutColumn:
-        """Return the bands as a column."""
-        told = {name: getattr(self, name) for name in Told.model_fields}
-        edges = {"edges": self.edges, "closed": self.closed, "labels": self.labels}
-        return CutColumn.model_validate({"cut": self.column, **edges, **told})
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _ = self.cut  # whose own checks refuse edges that don't ascend
-        return self
 
 
 class QuerySpec(Told):

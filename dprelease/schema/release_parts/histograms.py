@@ -1,0 +1,37 @@
+"""How a query asks for a histogram: bands of a number as a key of its own."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from dprelease.schema.columns import CutColumn, CutLabels
+from dprelease.schema.field_types import Exact, Text
+from dprelease.schema.said import Told
+
+
+class HistogramSpec(Told):
+    """Bands of one column as a further key, `<column>_band`, after the keys of `group_by`."""
+
+    column: Text
+    edges: tuple[Exact, ...]
+    closed: Literal["left", "right"] = "left"
+    labels: CutLabels = None
+
+    @property
+    def key(self) -> str:
+        """Return the name of the key."""
+        return f"{self.column}_band"
+
+    @property
+    def cut(self) -> CutColumn:
+        """Return the bands as a column."""
+        told = {name: getattr(self, name) for name in Told.model_fields}
+        edges = {"edges": self.edges, "closed": self.closed, "labels": self.labels}
+        return CutColumn.model_validate({"cut": self.column, **edges, **told})
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _ = self.cut  # whose own checks refuse edges that don't ascend
+        return self
