@@ -95,15 +95,15 @@ class Tree:
         Returns
         -------
         tuple
-            The highest level whose areas each fit, with all that lies below; the level above the
-            leaves where none does. Cuts c_0 = 0 < c_1 < ... < c_m: a piece is the areas from c_i
-            to c_(i+1).
+            A level whose areas are pieces, with all that lies below: that of the least memory for
+            the widest piece and the top of the tree together. Cuts c_0 = 0 < c_1 < ... < c_m: a
+            piece is the areas from c_i to c_(i+1).
         """
         limit = max(1, cells_at_most // cells)
-        for level in range(max(1, self.levels - 1)):
-            widest = self._widest(level)
-            if widest.max() <= limit:
-                break
+        levels = range(max(1, self.levels - 1))
+        wide = [max(limit, int(self._widest(level).max())) for level in levels]
+        level = min(levels, key=lambda at: (self.counts[at] + wide[at], at))
+        widest = self._widest(level)
         ends = np.cumsum(widest)
         cuts, done = [0], 0
         while cuts[-1] < len(ends):

@@ -169,9 +169,6 @@ class _RowGroups:
 PUBLISHED: Format = Parquet()
 """The format of releases."""
 
-PART = f"*/part-*.{PUBLISHED.extension}"
-"""The parts of a table in its folder, each in one that is named by an area."""
-
 
 def parts_in(path: Path) -> list[Path]:
     """Return the files of a table: its own, or in their order those of its parts.
@@ -180,7 +177,8 @@ def parts_in(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob(PART), key=lambda file: (len(file.name), file.name, file))
+    parts = path.glob(file_of("*/part-*"))  # each in a folder that is named by an area
+    found = sorted(parts, key=lambda file: (len(file.name), file.name, file))
     if not found:
         raise FileNotFoundError(errno.ENOENT, "it has no parts")
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -39,7 +39,7 @@ MOST_RECORDS = 1 << 31
 """Invented persons up to which they are written."""
 
 AT_ONCE = 1 << 20
-"""Rows of records that are made at a time."""
+"""Rows of records that are made at a time, and cells of some areas."""
 
 Numbered = tuple[str, Batch]
 
@@ -61,6 +61,11 @@ class _Part:
     """Whether measurements were cut, so that nothing is known of errors."""
     never: Flags
     """Which finest cells are 0 everywhere; so is what is published of them."""
+
+    def of(self, start: int, stop: int) -> _Part:
+        """Return it at some of the areas: the top of a tree may have very many."""
+        tables = {table: values[start:stop] for table, values in self.tables.items()}
+        return replace(self, tables=tables, whole=self.whole[start:stop])
 
 
 def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
@@ -103,8 +108,12 @@ def family_values(
                 for column, (estimates, whole, variances, is_cut) in zip(columns, made, strict=True)
             ]
             level = piece.level + at
-            for placed in shape.at(level):
-                yield from _rows(placed, here, spec, start, stop)
+            per = max(1, AT_ONCE // max(1, math.prod(shape.sizes)))
+            for first in range(start, stop, per):
+                last = min(first + per, stop)
+                some = [part.of(first - start, last - start) for part in here]
+                for placed in shape.at(level):
+                    yield from _rows(placed, some, spec, first, last)
             if records is not None and level == len(shape.levels) - 1:
                 yield from records.of(here[0].whole, start)
 

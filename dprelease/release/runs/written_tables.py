@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from dprelease.documents.file_records import Written, WrittenPart, files_of_parts
 from dprelease.documents.manifest import sha256_of
 from dprelease.postprocess.partition import Parts
+from dprelease.tables import formats
 from dprelease.tables.family_tables import Piece
-from dprelease.tables.formats import PUBLISHED, Writer, file_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +41,7 @@ def write_pieces(
     with ExitStack() as files:
         for piece in pieces:
             if piece.name not in tables:
-                one = _Table(folder / file_of(piece.name), parts.get(piece.name), notes)
+                one = _Table(folder / formats.file_of(piece.name), parts.get(piece.name), notes)
                 tables[piece.name] = one
                 files.callback(one.close)
             tables[piece.name].write(piece)
@@ -57,7 +57,7 @@ class _Table:
     notes: Notes
     _rows: list[int] = field(default_factory=list)
     _open: ExitStack = field(default_factory=ExitStack)
-    _writer: Writer | None = None
+    _writer: formats.Writer | None = None
 
     def write(self, piece: Piece) -> None:
         """Add rows, to the file that they belong to."""
@@ -66,7 +66,7 @@ class _Table:
             self.close()
             path = self._files[at]
             path.parent.mkdir(exist_ok=True, parents=True)
-            self._writer = self._open.enter_context(PUBLISHED.writer(path, rows.schema))
+            self._writer = self._open.enter_context(formats.PUBLISHED.writer(path, rows.schema))
             self._rows.append(0)
         self._writer.write(rows)
         self._rows[at] += len(rows)
