@@ -28,6 +28,9 @@ WIDEST_STEP = 17
 FEW = 1 << 16
 """Values from which on Arrow's own functions are worth importing."""
 
+AT_ONCE = 1 << 16
+"""Texts that are objects at a time."""
+
 COMPUTE = "pyarrow.compute"
 """Where they are; once loaded they serve few values as well."""
 
@@ -90,8 +93,8 @@ def texts(values: Sequence[object]) -> pa.Array:
     import pyarrow as pa
 
     lengths, joined = np.zeros(len(values) + 1, np.int64), []
-    for first in range(0, len(values), FEW):
-        encoded = [str(value).encode() for value in values[first : first + FEW]]
+    for first in range(0, len(values), AT_ONCE):
+        encoded = [str(value).encode() for value in values[first : first + AT_ONCE]]
         lengths[first + 1 : first + 1 + len(encoded)] = [len(text) for text in encoded]
         joined.append(b"".join(encoded))
     ends = np.cumsum(lengths).astype(np.int32)
