@@ -168,7 +168,7 @@ HEADERS = {
     "state\nBE\n": "it has no column of values beside 'state'",
     "county, state\nThun, BE\n": "it has no column 'state', but ' state'",
     "County,State\nThun,BE\n": "it has no column 'state', but 'State'",
-    "county;state\nThun;BE\n": "it has no column 'state'.",
+    "county;state\nThun;BE\n": "its first line has a semicolon",
     "1042,51000\nThun,BE\n": "it has no column 'state'.",
     "county,state,area\nThun,BE,3\n": "more than one column and none is named beside 'state'",
 }
