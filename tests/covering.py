@@ -53,6 +53,18 @@ def thinned(*axes: Sequence[Any], together: int = 2) -> list[Any]:
     ]
 
 
+def spread(cells: Sequence[tuple[Any, ...]], share: float = 0.5) -> list[Any]:
+    """Return combinations for `parametrize`; those beyond a share of them are marked for audits.
+
+    Which are left is spread evenly, whatever the period in which values come again.
+    """
+    golden = (5**0.5 - 1) / 2
+    return [
+        pytest.param(*cell, marks=[] if i * golden % 1 < share else pytest.mark.audit)
+        for i, cell in enumerate(cells)
+    ]
+
+
 def examples(number: int) -> settings:
     """Return settings of Hypothesis: so many examples each time, ten times as many in audits."""
     is_audit = settings.get_current_profile_name() == "audit"

@@ -63,6 +63,7 @@ def test_workloads_run(
     assert len(aggregation.slower([asdict(row) for row in found], old)) == 1
 
 
+@pytest.mark.audit
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 def test_workloads_run_on_spark(
@@ -145,6 +146,7 @@ def test_growth_that_is_not_straight_is_told() -> None:
     assert int(bent.split("most ")[1].split("%")[0]) > 15
 
 
+@pytest.mark.audit
 def test_census_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny = Size(counties=2, tracts=2, block_groups=1, blocks=3)
     found = census.run(tmp_path / "nation", tiny, tiny, Size(states=2, blocks=4))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.audits.audit_record import NAME, Audit, digest_of_declared, parsed_audit
+from dprelease.errors.printable import amount
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 
@@ -50,7 +51,8 @@ def audit_words(record: Mapping[str, Any], folder: Path) -> str:
     """Return what the named audit compared, in words."""
     audit = parsed_audit(audit_of(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)
+    told = amount(len(audit.sensitivities), "measurement", "measurements")
     return (
         f"it names an audit of this declaration by dprelease {audit.version}, in which all held: "
-        f"{len(audit.sensitivities)} measurements on {pairs:,} pairs of neighbours"
+        f"{told} on {amount(pairs, 'pair', 'pairs')} of neighbours"
     )

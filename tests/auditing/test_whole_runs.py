@@ -139,14 +139,14 @@ def test_twins_find_planted_faults(
 def _error_with_a_value() -> Any:
     """Return a planted fault: an error about a frame quotes its first text."""
 
-    def quoting(declared: Any, relation: str, frame: Any = None, before: Any = None) -> Any:
+    def quoting(declared: Any, relation: str, frame: Any = None, *more: Any) -> Any:
         known = ["id", "place"] if frame is None else frame.column_names
         if declared.table.name == "people" and not {"id", "place"} <= {*known}:
             texts = [str(value) for name in frame.column_names for value in frame[name].to_pylist()]
             raise DataError("DP-DATA-002", table="people", column=" ".join(texts))
-        return find_input(declared, relation, frame, before)
+        return find_input(declared, relation, frame, *more)
 
-    return mock.patch("dprelease.exact.duckdb.find_input", quoting)
+    return mock.patch("dprelease.exact.inputs.find_input", quoting)
 
 
 CANARY_LEAKS: dict[str, Callable[[], Any]] = {

@@ -152,9 +152,9 @@ def test_a_signal_leaves_nothing(tmp_path: Path) -> None:
         # Whoever starts the tests in the background may have it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from dprelease.release.runs import family_run\n"
-        "real = family_run.write_table\n"
+        "real = family_run.write_pieces\n"
         "def stop(*a):\n    real(*a)\n    os.kill(os.getpid(), signal.SIGINT)\n"
-        "family_run.write_table = stop\n"
+        "family_run.write_pieces = stop\n"
         "from dprelease.cli import app\n"
         "app(['run', sys.argv[1]])\n"
     )

@@ -28,7 +28,8 @@ ENDED = """
 import os, signal, sys
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.ledger import Ledger
-from dprelease.release import family_run, folder, pipeline
+from dprelease.release import folder
+from dprelease.release.runs import family_run, pipeline
 from dprelease.planning import prepare
 place, number = sys.argv[1], int(sys.argv[2])
 for default in (signal.SIGTERM, signal.SIGHUP):
@@ -58,7 +59,7 @@ match place:
     case "plan": ends(pipeline, "prepare", True)
     case "reserved": ends(Ledger, "reserve", False)
     case "query": Engine.run = turned
-    case "staged": ends(family_run, "write_table", False)
+    case "staged": ends(family_run, "write_pieces", False)
     case "renamed": ends(folder, "rename_new", False)
 from dprelease.cli import main
 sys.argv = ["dprelease", "run", sys.argv[3], "--json"]

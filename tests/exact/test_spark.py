@@ -64,6 +64,7 @@ def test_no_rows_and_no_keys(unit: Row) -> None:
         assert not engine.run(query).vector("rows").any()
 
 
+@pytest.mark.audit  # without Spark it is tried each time: test_spark_shared.py
 def test_sums_are_clamped_when_all_parts_are_added() -> None:
     """Every part lies beyond 2^62, and their sum does not."""
     column = {"type": "integer", "lower": -(2**62), "upper": 2**62}

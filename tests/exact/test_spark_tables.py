@@ -215,6 +215,7 @@ def test_what_files_hold_otherwise(
         engine.compile(query)
 
 
+@pytest.mark.audit
 def test_a_table_that_changes_is_refused(visits: pa.Table, spark: Any) -> None:
     columns = {"n": {"type": "integer", "lower": 0, "upper": 99}}
     query = ask(declare(columns, source={"table": "db.visits"}), {"rows": {"count": "*"}})

@@ -431,7 +431,7 @@ def test_the_commands(tmp_path: Path) -> None:
         (["ledger", "check", other, "--signers", signers], 0, "signed by a signer"),
         (["ledger", "init", plain, *new], 0, "1 rho"),
         (["ledger", "init", plain, *new, "--signers", signers, *signing], 2, "DP-LEDGER-007"),
-        (["ledger", "check", plain], 0, "1 entries follow"),
+        (["ledger", "check", plain], 0, "1 entry follows"),
     ):  # fmt: skip
         done = CliRunner().invoke(cli.app, words)
         found = " ".join(done.output.split())

@@ -13,6 +13,7 @@ from flint import arb, ctx
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import LIMIT, refine, sample
+from tests.covering import spread
 from tests.mechanisms.laws import KINDS, independent_mass, law_of, laws, mass
 from tests.replay import Keyed, Led, Replay
 from tests.two_arm import ERROR_RATE, p_value
@@ -30,14 +31,14 @@ def precise() -> Iterator[None]:
     ctx.prec = before
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.3, 1.0, 7.5, 20.25)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 1.0, 7.5, 20.25))))
 def test_tails_are_those_of_the_definition(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
     for k in (-9, -1, 0, 1, 2, 5, 30):
         assert abs(mass(law, k) - independent_mass(law, k)) < arb(2) ** -150
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((7.99, 8.0, 8.01)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((7.99, 8.0, 8.01))))
 def test_the_two_ways_of_summing_agree(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
     for k in (1, 3, 25):
@@ -69,7 +70,7 @@ def exact_law(law: Mechanism, depth: int) -> tuple[dict[int, Fraction], Fraction
     return found, open_mass
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.3, 1.0, 3.5)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 1.0, 3.5))))
 def test_enumerated_law_brackets_the_masses(name: str, shape: int, scale: float) -> None:
     """P(K = k) lies between the enumerated bound and that bound plus the open mass, for every k."""
     law = law_of(name, scale, shape)
@@ -113,7 +114,7 @@ def boundary_words(law: Mechanism, ks: list[int]) -> list[int]:
     return words
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), LAWS)
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 def test_fast_path_agrees_with_balls_beside_every_boundary(
     name: str, shape: int, scale: float
 ) -> None:
@@ -128,7 +129,7 @@ def test_fast_path_agrees_with_balls_beside_every_boundary(
         assert fast == slow
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), LAWS)
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
     words = Keyed("slow").words(40)
@@ -141,7 +142,7 @@ def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) ->
         assert np.array_equal(fast >> law.blocks.width, np.array(slow) >> law.blocks.width)
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.05, 1.0, 50.0, 2.0**21)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.05, 1.0, 50.0, 2.0**21))))
 def test_extreme_bits_give_finite_far_noise(name: str, shape: int, scale: float) -> None:
     """All-zero bits go far out, all-one bits stay near the middle; nothing fails (V03)."""
     law = law_of(name, scale, shape)
@@ -161,7 +162,7 @@ def test_draws_fall_as_the_bits_grow(name: str, shape: int) -> None:
     assert all(a >= b for a, b in zip(draws, draws[1:], strict=False))
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.7, 7.5, 300.0, 2.0**10)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.7, 7.5, 300.0, 2.0**10))))
 def test_two_arms(name: str, shape: int, scale: float) -> None:
     """A million draws agree with their law and disagree with one 3 % off on either side."""
     draws = sample(law_of(name, scale, shape), 10**6, Keyed(f"two arms {name} {scale}"))
@@ -188,7 +189,7 @@ def test_two_arms_reject_planted_mistakes(name: str, shape: int, mistake: str) -
     assert p_value(draws, law) < ERROR_RATE
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.3, 7.5, 2000.0)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 7.5, 2000.0))))
 def test_moments_and_bias(name: str, shape: int, scale: float) -> None:
     """Mean, spread and mean absolute error of a million draws lie within 6 standard errors (V08)."""
     law = law_of(name, scale, shape)
@@ -207,7 +208,7 @@ def test_moments_and_bias(name: str, shape: int, scale: float) -> None:
     assert abs(np.mean(centred**2) - law.standard_deviation**2) < tolerance
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), LAWS)
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_half_width_is_the_least_that_covers(
     name: str, shape: int, scale: float, confidence: float
@@ -223,7 +224,7 @@ def test_half_width_is_the_least_that_covers(
     assert width == 0 or beyond(width - 1) > miss - arb(2) ** -50
 
 
-@pytest.mark.parametrize(("name", "shape", "scale"), laws((0.3, 7.5, 3000.0)))
+@pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 7.5, 3000.0))))
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_margins_cover_as_many_draws_as_they_say(
     name: str, shape: int, scale: float, confidence: float

@@ -14,6 +14,7 @@ from dprelease.mechanisms import registry
 from dprelease.privacy.event import Event
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
+from tests.covering import spread
 from tests.mechanisms.laws import KINDS, hockey_sticks, law_of, laws, renyi
 from tests.reference.read import number, rows
 
@@ -33,7 +34,7 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shape", "scale", "shift"), CLAIMS)
+@pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(CLAIMS))
 def test_claimed_delta_covers_the_masses_in_both_directions(
     name: str, shape: int, scale: float, shift: int
 ) -> None:
@@ -81,7 +82,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shape", "scale", "shift"), PIECES)
+@pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(PIECES))
 def test_pieces_add_up_to_the_curve(name: str, shape: int, scale: float, shift: int) -> None:
     """P and Q masses each sum to 1, lie within their losses, and bracket delta."""
     for loss in law_of(name, scale, shape, shift).losses(shift):

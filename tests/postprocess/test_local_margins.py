@@ -14,7 +14,7 @@ from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
 from dprelease.query.local_records import resolve_records
-from dprelease.verification.after_publication.record_estimates import _frequencies, _mean
+from dprelease.tables.record_figures import _frequencies, _mean
 from tests.release.test_local_columns import STORED, local
 
 LEVELS = (0.8, 0.95, 0.99)

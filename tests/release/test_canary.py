@@ -50,7 +50,7 @@ def stepping(function):
 
 for owner, names in (
     (pipeline, ("publishing", "open_engines", "publish_family")),
-    (family_run, ("streaming", "write_table", "_written")),
+    (family_run, ("streaming", "write_pieces")),
 ):
     for name in names:
         setattr(owner, name, stepping(getattr(owner, name)))

@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[2]
 RUNNERS = """
 import os, sys
 from pathlib import Path
-from dprelease.release import folder, pipeline
+from dprelease.release import folder
+from dprelease.release.runs import pipeline
 from dprelease.schema.load import read_declaration
 declaration = read_declaration(Path(sys.argv[1]))
 pipeline.prepare(declaration)
@@ -120,7 +121,7 @@ def test_what_appears_during_a_run_is_not_replaced(
 ) -> None:
     """By hand, or by a program that knows nothing of claims."""
     target = tmp_path / "out" / "people"
-    real = family_run.write_table
+    real = family_run.write_pieces
 
     def late(*given: Any) -> int:
         if not target.exists():
@@ -129,7 +130,7 @@ def test_what_appears_during_a_run_is_not_replaced(
 
     if not known:
         monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
-    monkeypatch.setattr(family_run, "write_table", late)
+    monkeypatch.setattr(family_run, "write_pieces", late)
     declaration = read_declaration(write(tmp_path))
     with pytest.raises(OutputError, match="DP-OUTPUT-001") as caught:
         run(declaration)

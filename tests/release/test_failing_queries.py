@@ -18,7 +18,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.query.resolve import Query, resolve
 from dprelease.query.scans.joint import bounded_together, scans
-from dprelease.release.runs import family_run, streaming
+from dprelease.release.runs import streaming, written_tables
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
@@ -103,12 +103,12 @@ def its_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
 
 def its_file(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The table can't be written."""
-    whole = family_run.write_table
+    whole = written_tables._Table.write
 
-    def fails(tables: Any, path: Path) -> int:
-        return raising(failure) if path.stem == name else whole(tables, path)
+    def fails(table: Any, piece: Any) -> None:
+        return raising(failure) if table.path.stem == name else whole(table, piece)
 
-    patch.setattr(family_run, "write_table", fails)
+    patch.setattr(written_tables._Table, "write", fails)
 
 
 def raising(failure: BaseException) -> Any:

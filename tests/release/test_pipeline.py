@@ -51,11 +51,11 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
     assert caught.value.state is State.NOTHING
 
 
-@pytest.mark.parametrize("step", ["write_table", "rename_new", "_sync", "streaming"])
+@pytest.mark.parametrize("step", ["write_pieces", "rename_new", "_sync", "streaming"])
 def test_a_full_disk_leaves_nothing(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     (tmp_path / "out").mkdir()  # a new one is brought to the disk before anything is read

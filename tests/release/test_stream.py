@@ -140,11 +140,11 @@ def test_a_file_of_batches_is_the_file_of_the_table(tmp_path: Path) -> None:
 def test_a_writer_that_fails_leaves_no_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(tables: Iterator[pa.Table], path: Path) -> int:
-        next(tables)
+    def full(folder: Path, pieces: Iterator[object], *_: object) -> None:
+        next(pieces)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dprelease.release.runs.family_run.write_table", full)
+    monkeypatch.setattr("dprelease.release.runs.family_run.write_pieces", full)
     monkeypatch.setattr(stream, "ROW_GROUP", 64)
     monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64, stream.Tables))
     with pytest.raises(Exception, match="no space left"):

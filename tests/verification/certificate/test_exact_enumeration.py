@@ -260,7 +260,10 @@ def test_what_dominates(one: LossMasses, other: LossMasses) -> None:
     assert at_least(both, other)
     with ctx.workprec(200):
         few = arb(2) ** -(BITS - 8)
-        for epsilon in (Fraction(i, 8) for i in range(-12, 20, 4)):  # on the grid: the larger one
+        lowest = min(
+            one.first, other.first
+        )  # below, a mass may lie at the first loss that there is
+        for epsilon in (Fraction(i, 8) for i in range(lowest, 20, 4)):  # the larger one
             most = max(one.delta_at(epsilon).upper(), other.delta_at(epsilon).upper())
             assert both.delta_at(epsilon) < most + few
         composed, coarse = one.composed(other), one.coarser().composed(other.coarser())
