@@ -379,7 +379,7 @@ DP-QUERY-002  'person' can't be a key: it names the privacy unit.
         """
 release.yaml:9  queries.by_sex.groupby
 DP-DECL-001  There is no key 'groupby' here; did you mean 'group_by'.
-  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, marginals_at, private_keys, rollup, share, tables, where.
 """,
     ),
     (
@@ -391,7 +391,7 @@ DP-DECL-001  There is no key 'groupby' here; did you mean 'group_by'.
         """
 release.yaml:9  queries.by_sex.group by
 DP-DECL-001  There is no key 'group by' here; did you mean 'group_by'.
-  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, marginals_at, private_keys, rollup, share, tables, where.
 """,
     ),
     (
@@ -1529,7 +1529,7 @@ DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
 
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
-  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, marginals_at, private_keys, rollup, share, tables, where.
 
 release.yaml:15  queries.by_sex.columns.pay.weight
 DP-DECL-004  A finite decimal number is needed, and 'high' is none.

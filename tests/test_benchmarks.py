@@ -103,6 +103,7 @@ def test_plain_sql_writes_the_tables_that_are_published(
         assert counted == [20_000] * len(tables)
 
 
+@pytest.mark.audit
 def test_the_large_release_has_two_hundred_tables(tmp_path: Path) -> None:
     large.make(tmp_path, 3000)
     declaration = read_declaration(tmp_path / "large.yaml")

@@ -21,7 +21,14 @@ ROOT = Path(__file__).parents[1]
 SECONDS, MEBIBYTES = 5.0, 512.0
 
 
-@pytest.mark.parametrize("group", GROUPS)
+SLOW = {"matrix", "declarations"}
+"""Groups that audits alone read."""
+
+
+@pytest.mark.parametrize(
+    "group",
+    [pytest.param(one, marks=[pytest.mark.audit] if one in SLOW else []) for one in GROUPS],
+)
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.audit)])
 def test_what_is_read(group: str, whole: bool, tmp_path: Path) -> None:
     extent = ["whole"] if whole else []

@@ -36,7 +36,7 @@ FILES = [
         """
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
-  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, private_keys, rollup, share, tables, where.
+  Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, marginals_at, private_keys, rollup, share, tables, where.
 """,
     ),
     (

@@ -51,7 +51,7 @@ NEEDED: dict[str, Any] = {
 }  # fmt: skip
 OWN_NEEDED: dict[str, dict[str, Any]] = {
     "tables": {
-        "columns": {"n": {"count": "*"}}, "marginals": None, "cube": ["state"], "rollup": None,
+        "columns": {"n": {"count": "*"}}, "marginals": None, "marginals_at": None, "cube": ["state"], "rollup": None,
         "hierarchy": None, "consistent": False,
     },
 }  # fmt: skip

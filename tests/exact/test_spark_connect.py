@@ -131,6 +131,7 @@ def test_noise_is_added_here(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.audit
 def test_a_release_is_the_same(settings: Settings, tmp_path: Path) -> None:
     """With the same noise, both engines publish the same bytes."""
     file = release_build.write(tmp_path)

@@ -198,6 +198,7 @@ with tests.SparkEngine.open(query.declared, tests.people(), settings=settings) a
 """
 
 
+@pytest.mark.audit
 @needs_java
 def test_what_a_killed_run_leaves_is_sealed_and_swept(tmp_path: Path) -> None:
     """Its files are encrypted, nobody else's to read, and gone with the next run."""

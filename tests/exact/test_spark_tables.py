@@ -68,6 +68,7 @@ def same(query: Query, own: object, joined: object = None) -> None:
 WAYS = [True, pytest.param(False, marks=pytest.mark.audit)]
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("unit", WAYS)
 def test_a_table_of_the_catalogue(unit: bool, visits: pa.Table) -> None:
     same(of_source(None, unit, table="db.visits"), visits)

@@ -99,6 +99,7 @@ runpy.run_module("pyspark.daemon", run_name="__main__")' "$@"
 """
 
 
+@pytest.mark.audit
 @needs_java
 @pytest.mark.parametrize("case", ["missing", "another version"])
 def test_executors_of_another_python(

@@ -53,7 +53,7 @@ def run_with_steps(release: Path, target: int) -> int:
     count = [0]
     for owner, names in (
         (pipeline, ("publishing", "open_engines")),
-        (family_run, ("streaming", "write_table")),
+        (family_run, ("streaming", "write_pieces")),
         (staged, ("_sync", "exchange", "rename_new")),
         (Ledger, ("reserve", "read", "publish", "commit", "cancel")),
         (Store, ("append", "entries")),

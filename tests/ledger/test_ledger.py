@@ -439,7 +439,7 @@ def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dprelease.release.runs.family_run.write_table", full)
+    monkeypatch.setattr("dprelease.release.runs.family_run.write_pieces", full)
     with pytest.raises(dprelease.errors.OutputError) as caught:
         dprelease.read_release(path).run()
     assert caught.value.state is dprelease.errors.State.CHARGED

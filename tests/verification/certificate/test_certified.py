@@ -213,7 +213,9 @@ def test_a_lowered_claim_is_refused(paid: Path) -> None:
     assert "DP-VERIFY-024" in codes
 
 
-@pytest.mark.parametrize("kind", ["central", "local", "party"])
+@pytest.mark.parametrize(
+    "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
+)
 def test_releases_of_every_kind(kind: str, tmp_path: Path) -> None:
     """Stable noise rests on what is named; nothing is refused."""
     report = verify(publish(tmp_path, kind), certify=True)
