@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
-from dprelease.schema.columns import Column
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.statements.meanings import typed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def stored(
     """
     import pyarrow as pa
 
-    kind = "text" if column.type == "category" else column.type  # type: ignore[union-attr]
+    kind = "text" if isinstance(column, CategoryColumn | CutColumn) else column.type
     made = _types()[way].get(kind)
     if made is not None and ((is_id and way == FLOATS) or not _is_read(name, column, made[0])):
         made = None

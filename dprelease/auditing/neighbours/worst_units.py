@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from dprelease.auditing.neighbours.counting_rows import Group, Hit
-from dprelease.auditing.neighbours.situations import NOBODY, Rows, Situation
+from dprelease.auditing.neighbours.situations import NOBODY, Row, Rows, Situation
 from dprelease.auditing.neighbours.stacks import NO_ID
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.resolve import Query
@@ -168,8 +168,8 @@ def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Sit
 
 
 def _together(several: Iterator[Rows]) -> Rows:
-    made: dict[str, list[object]] = {}
+    made: dict[str, list[Row]] = {}
     for rows in several:
         for table, own in rows.items():
             made.setdefault(table, []).extend(own)
-    return made  # type: ignore[return-value]
+    return made

@@ -149,11 +149,7 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
     families = families_of(spec, stage.plan.columns)
     metadata = told_metadata(stage.declaration, stage.queries, families)
     place = stage.declaration.place("formats")
-    return tuple(name for name in FORMATS if not _unfit(name, metadata, place))
-
-
-def _unfit(name: str, metadata: object, place: object) -> bool:
-    return bool(unfit((name,), metadata, place, place))  # type: ignore[arg-type]
+    return tuple(name for name in FORMATS if not unfit((name,), metadata, place, place))
 
 
 def _opened(stage: Stage, path: Path) -> Path | None:
