@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -11,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 Cell = tuple[int, ...]
+
+GOLDEN = (5**0.5 - 1) / 2
+"""Its multiples spread evenly between whole numbers."""
 
 
 def covered(cell: Cell, together: int) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -58,11 +61,16 @@ def spread(cells: Sequence[tuple[Any, ...]], share: float = 0.5) -> list[Any]:
 
     Which are left is spread evenly, whatever the period in which values come again.
     """
-    golden = (5**0.5 - 1) / 2
     return [
-        pytest.param(*cell, marks=[] if i * golden % 1 < share else pytest.mark.audit)
+        pytest.param(*cell, marks=[] if i * GOLDEN % 1 < share else pytest.mark.audit)
         for i, cell in enumerate(cells)
     ]
+
+
+def sampled(cells: Iterable[Any], share: float = 0.5) -> Iterator[Any]:
+    """Yield a share of what a test goes through, spread evenly as by `spread`; in audits all."""
+    is_audit = settings.get_current_profile_name() == "audit"
+    return (cell for i, cell in enumerate(cells) if is_audit or i * GOLDEN % 1 < share)
 
 
 def examples(number: int) -> settings:

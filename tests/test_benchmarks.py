@@ -44,12 +44,18 @@ def test_draws_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "a peer" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "left_out", ["245", pytest.param("4", marks=pytest.mark.audit)], ids=["some", "all"]
+)
 def test_workloads_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    left_out: str,
 ) -> None:
     monkeypatch.setattr(aggregation, "ROUNDS", 1)
     workloads.make(tmp_path, 2000)
-    small = [work for work in workloads.WORKLOADS if work.name[1] != "4"]
+    small = [work for work in workloads.WORKLOADS if work.name[1] not in left_out]
     found = [aggregation.in_process(tmp_path, work, 2000) for work in small]
     found += [aggregation.whole_release(tmp_path, work, 2000) for work in small]
     found.append(aggregation.whole_process(tmp_path, small[0], 2000, None))

@@ -21,6 +21,7 @@ from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings, UsageError
 from dprelease.planning.declaration_findings import declared, several
 from dprelease.schema.load import read_declaration
+from tests.covering import sampled
 from tests.messages import RELEASE, SCHEMA, write, write_with
 from tests.mistakes import SEVERAL, STATEMENTS, TIRED
 
@@ -1236,7 +1237,7 @@ def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
     # As the reader has it: every scalar is a text.
     document = yaml.load(text, Loader=yaml.BaseLoader)
     found = 0
-    for changed in _changed(copy.deepcopy(document)):
+    for changed in sampled(_changed(copy.deepcopy(document))):
         (tmp_path / file).write_text(yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
         try:
             read_declaration(tmp_path / "release.yaml")
@@ -1247,7 +1248,7 @@ def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
                 assert not re.search(r": \.$|'this column'|\{\w+\}", told, re.M), told
                 assert finding.place.file, told
                 found += 1
-    assert found > 100
+    assert found > 50
 
 
 FURTHER = """\
@@ -1270,7 +1271,7 @@ def test_one_mistake_is_told_once(tmp_path: Path, file: str) -> None:
     (tmp_path / "release.yaml").write_text(release, encoding="utf-8")
     document = yaml.load({"release.yaml": release, "people.yaml": SCHEMA}[file], yaml.BaseLoader)
     found = 0
-    for changed in _changed(copy.deepcopy(document)):
+    for changed in sampled(_changed(copy.deepcopy(document))):
         text = yaml.safe_dump(changed, sort_keys=False)
         (tmp_path / file).write_text(text, encoding="utf-8")
         form: list[str] = []
@@ -1284,7 +1285,7 @@ def test_one_mistake_is_told_once(tmp_path: Path, file: str) -> None:
             declared(tmp_path / "release.yaml")
         assert sorted(str(finding) for finding in several(caught.value)) == sorted(form), text
         found += 1
-    assert found > 100
+    assert found > 50
 
 
 @pytest.mark.parametrize("name", ["release", "table", "manifest"])

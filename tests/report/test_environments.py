@@ -104,12 +104,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [release, rehearsal]
 
 
-FIRST, *OTHERS = SETTINGS
-
-
-@pytest.mark.parametrize(
-    "what", [FIRST, *(pytest.param(name, marks=pytest.mark.audit) for name in OTHERS)]
-)
+@pytest.mark.audit
+@pytest.mark.parametrize("what", SETTINGS)
 def test_a_report_is_made_again_wherever_it_is(
     what: str, folders: list[Path], tmp_path: Path
 ) -> None:
