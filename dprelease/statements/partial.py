@@ -67,9 +67,12 @@ def compile_partial(
 def compile_partial_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
-    """Return the statement of the partitions in a part: `name`, its bytes, and `m0`, its units."""
+    """Return the statement of the partitions in a part: `name`, its bytes, and `m0`, its units.
+
+    As wide as sums of several parts, for a table of these may stand beside that of one.
+    """
     sql = Compiler(query, physical, joined or {}).partitions()
-    return f"SELECT encode(cell) AS name, CAST(n AS BIGINT) AS m0 FROM ({sql})"
+    return f"SELECT encode(cell) AS name, CAST(n AS {WIDE}) AS m0 FROM ({sql})"
 
 
 class _Partial(Compiler):

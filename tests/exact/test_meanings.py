@@ -272,7 +272,8 @@ PART = {"type": "category", "values": ["0.50", "2.25", "-1"]}
 
 def test_fractions_in_every_column() -> None:
     decimals = [None if v is None else decimal.Decimal(str(v)) for v in FRACTIONS]
-    backed = [pa.array(FRACTIONS, kind) for kind in (pa.float16(), pa.float32(), pa.float64())]
+    kinds = (pa.float16(), pa.float32(), pa.float64())
+    backed = [pa.array(FRACTIONS, pa.float64()).cast(kind) for kind in kinds]
     backed += [pa.array(decimals).cast(kind) for kind in NUMBERS if pa.types.is_decimal(kind)]
     cells: dict[str, Any] = {
         "objects": objects(FRACTIONS),

@@ -206,3 +206,25 @@ def test_columns_that_are_called_as_the_tasks_call_their_own() -> None:
             engine.expect(queries)
             assert [vectors(query, engine.run(query)) for query in queries] == wanted
             assert spark.jobs == (2 if right else 1)
+
+
+@pytest.mark.parametrize("unit", [None, (2, 1)], ids=["rows", "ids"])
+def test_partitions_of_tasks_that_read_several_parts(
+    unit: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    """Numbers of one part stand beside sums of several, whichever table has more."""
+    given: dict[str, Any] = {}
+    if unit is not None:
+        given = {"privacy_unit": {"id": "id", "max_groups": unit[0], "max_rows_per_group": unit[1]}}
+    rows = [{"id": i % 9, "k": "abc"[i % 3]} for i in range(35)]
+    frame = pa.Table.from_pylist(rows)
+    columns = ID | {"k": {"type": "text"}}
+    query = ask(declare(columns, **given), {"n": {"count": "*"}}, ["k"], private_keys="true")
+    with Engine.open(query.declared, frame) as one:
+        wanted = one.partitions(query)
+    for stretch in (1, 2, 3):
+        with small_pieces(stretch), pretended(query.declared, frame) as (engine, _):
+            found = engine.partitions(query)
+        assert dict(zip(found.names, found.units.tolist(), strict=True)) == dict(
+            zip(wanted.names, wanted.units.tolist(), strict=True)
+        )

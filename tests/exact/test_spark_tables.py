@@ -157,7 +157,8 @@ def test_sources_that_cannot_be_told(source: Row) -> None:
     [
         ("CREATE VIEW db.t AS SELECT 1 AS v", "DP-SPARK-001"),
         ("CREATE TABLE db.t (v INT) USING csv", "DP-SPARK-001"),
-        ("CREATE TABLE db.t (v CHAR(9)) USING parquet", "DP-SPARK-002"),
+        # Before 4.2 Spark does not tell the files of a table with such a column.
+        ("CREATE TABLE db.t (v CHAR(9)) USING parquet", "DP-SPARK-002|DP-DATA-001"),
         ("CREATE TABLE db.t (v STRING COLLATE UTF8_LCASE) USING parquet", "DP-SPARK-002"),
         ("CREATE TABLE db.t (v BINARY) USING parquet", "DP-SPARK-002"),
         ("CREATE TABLE db.t (v ARRAY<INT>) USING parquet", "DP-SPARK-002"),

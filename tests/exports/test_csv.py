@@ -140,6 +140,7 @@ def test_duckdb_pandas_and_polars_read_it(exported: Path) -> None:
         dtype={"key": str, "whole": "Int64", "exact": str, "real": float},
         keep_default_na=False,
         na_values={"whole": [""], "exact": [""], "real": [""]},
+        float_precision="round_trip",
     )
     assert frame["key"].tolist() == table["key"].to_pylist()
     assert [None if pd.isna(v) else int(v) for v in frame["whole"]] == table["whole"].to_pylist()
