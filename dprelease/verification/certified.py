@@ -40,8 +40,8 @@ def certify_claims(
         return
     try:
         claims = claims_of(guarantee)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        report.found("DP-VERIFY-002", "guarantee", problem="a price is no number")
+    except (KeyError, TypeError, ValueError):
+        report.found("DP-VERIFY-002", "guarantee", problem="a price or a delta can be none")
         return
     certificate = replace(certify(events, claims, report.opinion), beside=beside)
     report.certificate = certificate

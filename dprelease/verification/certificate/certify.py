@@ -8,6 +8,7 @@ evaluated in exact rationals or balls.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,14 +55,17 @@ NOT_TIGHT = (
 def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
     """Return what a recorded guarantee claims, as exact numbers.
 
-    A price is the float that its text reads to, or the text's own number if that is larger.
+    A price is the float that its text reads to, or the text's own number if that is larger. Texts
+    are anybody's: whether a number can be one of these is seen before anything is computed of it.
 
     Raises
     ------
-    KeyError, ValueError
-        If it is no record of a guarantee.
+    KeyError, TypeError, ValueError
+        If it is no record of a guarantee: a price that is none, or a delta that is no probability.
     """
-    delta = Fraction(guarantee["delta"])
+    delta = exact(guarantee["delta"])
+    if not 0 <= delta < 1:
+        raise ValueError("a delta is a probability below 1")
     claims = []
     if guarantee["rho"] is not None:
         claims.append(Claim("rho", _price(guarantee["rho"]), Fraction(0)))
@@ -72,7 +76,10 @@ def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
 
 
 def _price(text: str) -> Fraction:
-    return max(exact(text), Fraction(float(text)))
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise ValueError("a price is a finite number, not below 0")
+    return max(exact(text), Fraction(number))
 
 
 def certify(

@@ -213,6 +213,36 @@ def test_a_lowered_claim_is_refused(paid: Path) -> None:
     assert "DP-VERIFY-024" in codes
 
 
+NO_PRICES = ("nan", "inf", "-inf", "1e400", "1e999", "1e99999999", "-1", "1/3", "0x1", "", "x")
+GUARANTEE = {"epsilon": "1", "pure_epsilon": "2", "rho": "0.1", "delta": "1e-9"}
+
+
+@pytest.mark.parametrize("leaf", GUARANTEE)
+def test_texts_that_are_no_claim(leaf: str) -> None:
+    """Each is refused before any number is computed of it."""
+    assert len(claims_of(GUARANTEE)) == 3
+    start = time.process_time()
+    for text in (*NO_PRICES, *(["1", "2", "1e300"] if leaf == "delta" else [])):
+        with pytest.raises(ValueError, match=r"."):
+            claims_of({**GUARANTEE, leaf: text})
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(("leaf", "text"), [("epsilon", "1e400"), ("delta", "1e300")])
+def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -> None:
+    kept = (paid / "manifest.json").read_bytes()
+    record = read(paid)
+    record["guarantee"][leaf] = text
+    seal(paid, record)
+    try:
+        report = verify(paid, certify=True)
+    finally:
+        (paid / "manifest.json").write_bytes(kept)
+    assert report.certificate is None
+    assert {"DP-VERIFY-002"} <= {finding.code for finding in report.findings}
+    json.dumps(report.to_json(), allow_nan=False)
+
+
 @pytest.mark.parametrize(
     "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
 )
