@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +31,8 @@ class TriedRecords:
     group: Group
     part: Records
     worst: dict[Named, Worst]
-    complete: bool
+    complete: bool = True
+    """All records are compared, however long it takes."""
 
     def pair(self, name: Named) -> Pair | None:
         """Return the one record that moved a column most, and the one in its place."""
@@ -42,7 +42,7 @@ class TriedRecords:
         return lone(self.group.tables, held.situation, {}, held.ways)
 
 
-def tried_records(stage: Stage, part: Records, bits: Replayed, until: float) -> TriedRecords:
+def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
     """Compare records, each of which gives way to another one, with the claims of every column."""
     table = part.declared.table
     literals, draws = literals_of(stage.declaration), Draws(bits)
@@ -78,7 +78,7 @@ def tried_records(stage: Stage, part: Records, bits: Replayed, until: float) -> 
             _compare(
                 column, held, there, sides[AS_DECLARED][column.name], situations, (way, AS_DECLARED)
             )
-    return TriedRecords(group, part, worst, time.monotonic() <= until)
+    return TriedRecords(group, part, worst)
 
 
 def _read(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Situation
@@ -16,6 +14,7 @@ from dprelease.auditing.sensitivities import Named, Tried, Worst, asked_queries,
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.canaries import canaries
+from dprelease.auditing.whole_runs.replayed_run import room
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audits.audit_record import (
     Audit,
@@ -78,6 +77,8 @@ def audited(
     ------
     QueryError
         DP-AUDIT-001 for a name of no query.
+    OutputError
+        DP-AUDIT-008 if there is no room for whole runs, or none comes to an end.
     DpReleaseError
         As `prepare`: what can't be run is not audited. As the engine, if it can't be had.
     """
@@ -93,21 +94,23 @@ def audited(
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
     complete = all(one.complete for one in done)
     groups = [one.group for one in done]
-    with tempfile.TemporaryDirectory(prefix="dprelease-audit-") as made:
+    with room() as made:
         progress("twins")
-        told, more, all_run = twins(
-            stage, groups, _most(done), Path(made), start + WHOLE * time_limit
-        )
+        told, more, all_run = twins(stage, groups, _most(done), made, start + WHOLE * time_limit)
         outcome["twins"], complete = told, complete and all_run
+        findings += more
         progress("canaries")
-        planted, leaks = canaries(stage, groups, Path(made) / "canaries")
-        outcome["canaries"] = planted
-    findings += [*more, *leaks]
+        if time.monotonic() > start + time_limit:
+            complete = False
+        else:
+            outcome["canaries"], leaks = canaries(stage, groups, made / "canaries")
+            findings += leaks
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     progress("black box")
-    bounds = _black_box(stage, pairs, start + time_limit, progress) if draws else None
-    outcome["black_box"] = bounds
-    findings += [_exceeded(one) for one in bounds or () if not one.holds]
+    if draws:
+        bounds, all_bounded = _black_box(stage, pairs, start + time_limit, progress)
+        outcome["black_box"], complete = bounds, complete and all_bounded
+        findings += [_exceeded(one) for one in bounds if not one.holds]
     audit = sealed(
         declaration,
         {
@@ -150,7 +153,7 @@ def _tried(
     if stage.records:
         for part in stage.records:
             if not names or part.name in names:
-                yield tried_records(stage, part, bits, until)
+                yield tried_records(stage, part, bits)
         return
     for group in groups_of(stage, asked_queries(stage.queries, names, _asked_by(stage)), bits):
         yield tried(group, until)
@@ -193,7 +196,7 @@ def _told(held: Worst, name: Named) -> Compared:
 
 def _black_box(
     stage: Stage, pairs: Mapping[Named, Pair], until: float, progress: Callable[[str], None]
-) -> list[Bounded] | None:
+) -> tuple[list[Bounded], bool]:
     from dprelease.auditing.black_box import lower_bounds
 
     return lower_bounds(stage, pairs, until, progress)

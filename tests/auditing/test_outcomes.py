@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dprelease
-from dprelease.auditing import sensitivities
+from dprelease.auditing import sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.documents import manifest
 from dprelease.documents.audits.audit_record import (
@@ -180,6 +180,16 @@ def test_findings_are_told_and_can_be_reproduced(tmp_path: Path) -> None:
     script = (folder / "reproduce.py").read_text().replace("__file__", repr(str(folder / "x")))
     exec(compile(script, "reproduce.py", "exec"), {})  # it publishes both sides
     assert dprelease.verify(folder / "out-one").ok
+
+
+def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
+    """No canary is planted when the time is up, and answers that are not drawn are missed."""
+    told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
+    assert (told.holds, told.complete, told.canaries) == (True, False, None)
+    late = mock.patch.object(whole_audit, "_black_box", lambda *_: ([], False))
+    with late:
+        told = dprelease.audit(made / "release.yaml", time_limit=600.0)
+    assert (told.holds, told.complete, told.black_box) == (True, False, [])
 
 
 def test_what_is_no_query_and_a_folder_that_is_there(made: Path) -> None:

@@ -101,7 +101,7 @@ def test_releases_hold_at_their_limit(made: str, tmp_path: Path) -> None:
 def test_single_records_hold_at_their_limit(tmp_path: Path) -> None:
     stage = Stage.of(records(tmp_path))
     for part in stage.records:
-        found = tried_records(stage, part, Replayed("tests"), time.monotonic() + 600)
+        found = tried_records(stage, part, Replayed("tests"))
         assert {held.near.ratio for held in found.worst.values()} == {1.0}
 
 

@@ -17,10 +17,13 @@ from dprelease.auditing.neighbours.worst_units import random_units
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import groups_of
 from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_runs import canaries as canaries_module
 from dprelease.auditing.whole_runs.canaries import canaries
+from dprelease.auditing.whole_runs.replayed_run import Ran as Outcome
+from dprelease.auditing.whole_runs.replayed_run import ran, room
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audits.audit_record import Found
-from dprelease.errors import DataError
+from dprelease.errors import DataError, OutputError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import find_input
 from dprelease.release.runs.pipeline import run
@@ -57,12 +60,69 @@ def test_a_release_is_the_same_on_twins(audited: tuple[Stage, list[Group]], tmp_
 
 
 def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) -> None:
-    told, findings = canaries(*audited, tmp_path / "runs")
+    """In all formats, and in runs that fail by what is wrong with their rows."""
+    runs: list[Outcome] = []
+
+    def watched(*asked: Any, **more: Any) -> Outcome:
+        runs.append(ran(*asked, **more))
+        return runs[-1]
+
+    with mock.patch.object(canaries_module, "ran", watched):
+        told, findings = canaries(*audited, tmp_path / "runs")
     assert findings == []
     assert told.holds
     assert told.columns == 10  # of the table that is asked, all but truth values and computed ones
-    assert told.failures >= 3
-    assert told.searched >= 6
+    codes = [run.failure.code for run in runs if run.failure is not None]
+    assert told.failures == len(codes)
+    assert {code.rpartition("-")[0] for code in codes} == {"DP-DATA"}
+    assert "DP-DATA-001" in codes  # of a file that is no Parquet file any more
+    published = {path.name for path in runs[0].folder.iterdir()}
+    assert published >= {"q.parquet", "csv", "json-stat", "sdmx-csv", "report.html"}
+    assert told.searched == sum(
+        1 for path in (tmp_path / "runs" / "left").rglob("*") if path.is_file()
+    )
+
+
+def test_keys_that_were_selected_are_answers(tmp_path: Path) -> None:
+    """A sound release with keys that are not public is not accused of those that it tells."""
+    query = {**ASKED["q"], "group_by": ["place"], "private_keys": True}
+    more = {**LESS, "budget": {"epsilon": 60, "delta": "0.01"}}
+    stage = Stage.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
+    groups = groups_of(stage, stage.queries, Replayed("tests"))
+    told, findings = canaries(stage, groups, tmp_path / "runs")
+    assert (told.holds, findings) == (True, [])
+    release = tmp_path / "runs" / "left" / "published" / "run" / "release"
+    assert b"Kanarie" in (release / "csv" / "q.csv").read_bytes()
+    with leaking(_steps):
+        told, findings = canaries(stage, groups, tmp_path / "again")
+    assert {found.seen for found in findings} == {"it stands in what the run says"}
+
+
+@pytest.mark.parametrize("check", ["twins", "canaries"])
+def test_runs_that_fail_on_their_disk_tell_nothing(
+    check: str, audited: tuple[Stage, list[Group]], tmp_path: Path
+) -> None:
+    """No release is said to hold, or not to, by runs for which there was no room."""
+
+    def full(*_: Any, output: Path, **__: Any) -> Path:
+        raise OutputError("DP-OUTPUT-002", name=output.name, reason="No space left on device")
+
+    def checked() -> object:
+        if check == "twins":
+            return twin_findings(audited, tmp_path / "runs")
+        return canaries(*audited, tmp_path / "runs")
+
+    with mock.patch.object(stage_module, "run", full), pytest.raises(OutputError) as caught:
+        checked()
+    assert caught.value.code == "DP-AUDIT-008"
+    assert "No space left" in caught.value.cause
+
+
+def test_what_refuses_room_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError) as caught, room():
+        (tmp_path / "file").mkdir()
+    assert caught.value.code == "DP-AUDIT-008"
 
 
 @dataclass(frozen=True)
@@ -124,6 +184,8 @@ LEAKS: dict[str, Callable[[Ran], None]] = {
     "a bit for each row": _bits,
     "a file with the number of rows": _file_of_rows,
     "a file for each row": lambda ran: (ran.folder / f"part-{ran.rows}").touch(),
+    "a folder for each row": lambda ran: (ran.folder / f"part-{ran.rows}").mkdir(),
+    "a file beside the release": lambda ran: (ran.folder.parent / f"{ran.rows}").touch(),
     "a line on the standard output": lambda ran: print(ran.rows),
 }
 
@@ -149,10 +211,31 @@ def _error_with_a_value() -> Any:
     return mock.patch("dprelease.exact.inputs.find_input", quoting)
 
 
+def _in_a_format(ran: Ran) -> None:
+    if (ran.folder / "json-stat").exists():
+        _log(ran)
+
+
+def _left_by_failures() -> Any:
+    """Return a planted fault: a run whose table lacks a column leaves its rows beside its folder."""
+
+    def faulty(
+        declaration: Declaration, *, output: Path, frames: Mapping[str, Any], **more: Any
+    ) -> Path:
+        table = frames.get("people")
+        if table is not None and not {"id", "place"} <= {*table.column_names}:
+            (output.parent / "rows").write_text(str(table.to_pydict()))
+        return run(declaration, output=output, frames=frames, **more)
+
+    return mock.patch.object(stage_module, "run", faulty)
+
+
 CANARY_LEAKS: dict[str, Callable[[], Any]] = {
     "a file named by a key": lambda: leaking(_named_files),
     "a step that names a value": lambda: leaking(_steps),
     "a file with values": lambda: leaking(_log),
+    "a file with values where a format is written": lambda: leaking(_in_a_format),
+    "a file that a failing run leaves": _left_by_failures,
     "an error that quotes a value": _error_with_a_value,
 }
 

@@ -12,14 +12,16 @@ from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.whole_runs.replayed_run import Ran, ran
+from dprelease.auditing.whole_runs.replayed_run import RELEASE, Ran, ran, refuse_unrun
 from dprelease.auditing.whole_runs.searched import (
     Canary,
     found_in,
     found_in_failure,
     found_in_folder,
+    found_in_keys,
 )
 from dprelease.documents.audits.audit_record import Canaries, Found
+from dprelease.errors import LedgerError, OutputError
 from dprelease.exports.known import findings as unfit
 from dprelease.exports.told import told_metadata
 from dprelease.numerics.rounding import plain_text
@@ -45,9 +47,6 @@ if TYPE_CHECKING:
 FIRST_NUMBER = 918273645001
 """Of whole numbers: with so many digits none is met by chance."""
 
-ROWS = 3
-"""Rows that a canary stands in."""
-
 
 def planted(tables: Mapping[str, Table]) -> list[Canary]:
     """Return a value for every stored column that holds more than true and false."""
@@ -72,17 +71,29 @@ def _value(column: object, number: int) -> object:
 
 
 def canaries(stage: Stage, groups: Sequence[Group], folder: Path) -> tuple[Canaries, list[Found]]:
-    """Publish in every format and fail in several ways with canaries; return what was found."""
+    """Publish in every format and fail in several ways with canaries; return what was found.
+
+    Raises
+    ------
+    OutputError
+        DP-AUDIT-008 if the release can't be run.
+    """
     tables = {name: table for group in groups for name, table in group.tables.items()}
     every = planted(tables)
     rows = _with_canaries(groups, every)
     public = {name: table for group in groups for name, table in group.public.items()}
     whole: Tables = {**public, **rows}
-    places = list(_published(stage, whole, every, folder / "published"))
+    left = folder / "left"
+    places = list(_published(stage, whole, every, left / "published"))
     failures = 0
-    for words, broken, files in _broken(whole, tables, folder):
-        run = ran(stage, broken, folder / f"failed-{failures}", "canaries", files=files)
-        places += [(words, canary) for canary in _said(run, every)]
+    for number, (words, broken, files) in enumerate(_broken(whole, tables, folder / "broken")):
+        place = left / f"failed-{number}"
+        run = ran(stage, broken, place, "canaries", files=files)
+        said = list(_said(run, every))
+        if isinstance(run.failure, OutputError | LedgerError) and not said:
+            refuse_unrun(run)  # as little room as that tells nothing of what it should fail on
+        places += [(words, canary) for canary in said]
+        places += [(f"what {words} leaves", one) for _, one in _left(stage, place, every)]
         failures += run.failure is not None
     findings = [
         Found(
@@ -92,7 +103,7 @@ def canaries(stage: Stage, groups: Sequence[Group], folder: Path) -> tuple[Canar
         )
         for where, canary in dict.fromkeys((_safe(where, every), one) for where, one in places)
     ]  # fmt: skip
-    searched = sum(1 for path in folder.rglob("*") if path.is_file())
+    searched = sum(1 for path in left.rglob("*") if path.is_file())
     told = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
     return told, findings
 
@@ -125,14 +136,32 @@ def _published(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
 ) -> Iterator[tuple[str, Canary]]:
     """Yield where a canary stands in what a run with a ledger writes and says, or its check."""
-    folder.mkdir(parents=True)
-    ledger = _opened(stage, folder / "ledger.db")
-    run = ran(stage, tables, folder / "release", "canaries", ledger=ledger, formats=_formats(stage))
-    yield from (("what the run says", canary) for canary in _said(run, every))
-    yield from found_in_folder(folder, every)
+    beside = folder / "beside"
+    beside.mkdir(parents=True)
+    ledger = _opened(stage, beside / "ledger.db")
+    place = folder / "run"
+    run = ran(stage, tables, place, "canaries", ledger=ledger, formats=_formats(stage))
+    said = list(_said(run, every))
+    yield from (("what the run says", canary) for canary in said)
+    yield from found_in_folder(beside, every)
+    yield from _left(stage, place, every)
+    if not said:
+        refuse_unrun(run)
     if run.failure is None:
-        said = str(verify(run.folder, ledger=ledger).to_json()).encode()
-        yield from (("what `verify` says", canary) for canary in found_in(said, every))
+        checked = str(verify(run.folder, ledger=ledger).to_json()).encode()
+        yield from (("what `verify` says", canary) for canary in found_in(checked, every))
+
+
+def _left(stage: Stage, folder: Path, every: Sequence[Canary]) -> Iterator[tuple[str, Canary]]:
+    """Yield the files of a run that hold a canary; but for keys that were selected to be told.
+
+    Such a key is a noised answer: where it was selected, the release's own files may hold it.
+    """
+    release = folder / RELEASE
+    told = {canary for query in stage.queries for canary in found_in_keys(release, query, every)}
+    for name, canary in found_in_folder(folder, every):
+        if canary not in told or not name.startswith(f"{RELEASE}/"):
+            yield name, canary
 
 
 def _said(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
@@ -149,7 +178,7 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
     families = families_of(spec, stage.plan.columns)
     metadata = told_metadata(stage.declaration, stage.queries, families)
     place = stage.declaration.place("formats")
-    return tuple(name for name in FORMATS if not unfit((name,), metadata, place, place))
+    return tuple(name for name in FORMATS if not [*unfit((name,), metadata, place, place)])
 
 
 def _opened(stage: Stage, path: Path) -> Path | None:
@@ -171,9 +200,9 @@ def _opened(stage: Stage, path: Path) -> Path | None:
 
 
 def _broken(
-    whole: Tables, tables: Mapping[str, Table], folder: Path
+    whole: Tables, tables: Mapping[str, Table], broken: Path
 ) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
-    """Yield what runs fail on: a missing column, types that do not serve, broken files."""
+    """Yield what runs fail on: a missing column, types that do not serve, `broken` files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
@@ -186,7 +215,6 @@ def _broken(
         n: pa.array([[str(x)] for x in table.column(n).to_pylist()]) for n in table.column_names
     }
     yield "an error of types that do not serve", {**whole, name: pa.table(lists)}, None
-    broken = folder / "broken"
     broken.mkdir(parents=True)
     texts = pa.table({n: table[n].cast(pa.string()) for n in table.column_names})
     csv.write_csv(texts, broken / "t.csv")

@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import io
 import logging
+import tempfile
 import warnings
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.stage import Stage
-from dprelease.errors import DpReleaseError, RunState
+from dprelease.errors import DpReleaseError, LedgerError, OutputError, RunState
 from dprelease.schema.table import Source
+
+RELEASE = "release"
+"""The folder that a run publishes, in a place of its own."""
+
+
+@contextmanager
+def room() -> Iterator[Path]:
+    """Yield a temporary folder for whole runs.
+
+    Raises
+    ------
+    OutputError
+        DP-AUDIT-008 where the system refuses.
+    """
+    problem = ""
+    try:
+        with tempfile.TemporaryDirectory(prefix="dprelease-audit-") as made:
+            yield Path(made)
+    except OSError as refused:
+        problem = (refused.strerror or type(refused).__name__).lower()
+    except LedgerError as refused:
+        problem = refused.cause.rstrip(".")
+    if problem:
+        raise OutputError("DP-AUDIT-008", problem=problem)
 
 
 @dataclass
@@ -32,22 +57,44 @@ class Ran:
         return 0 if self.failure is None else self.failure.exit_code
 
     @property
+    def place(self) -> Path:
+        """Return the folder of all that the run left: its own, and what it left beside it."""
+        return self.folder.parent
+
+    @property
     def message(self) -> str:
         """Return what the failure says; nothing without one."""
         return "" if self.failure is None else str(self.failure)
 
 
+def refuse_unrun(*runs: Ran) -> None:
+    """Raise OutputError DP-AUDIT-008 for runs that tell nothing: all failed, and in the same way.
+
+    Nor do those tell anything that failed on what no table says, as on a disk that is full.
+    """
+    failures = [run.failure for run in runs if run.failure is not None]
+    alike = len(failures) == len(runs) and len({run.message for run in runs}) == 1
+    for failure in failures:
+        if alike or isinstance(failure, OutputError | LedgerError):
+            raise OutputError("DP-AUDIT-008", problem=failure.cause.rstrip("."))
+
+
 def ran(
     stage: Stage,
     tables: Tables,
-    folder: Path,
+    place: Path,
     stream: str,
     *,
     files: Mapping[str, Source] | None = None,
     ledger: Path | None = None,
     formats: tuple[str, ...] | None = None,
 ) -> Ran:
-    """Run the release with the bits of a stream, and return all that came of it."""
+    """Run the release with the bits of a stream, and return all that came of it.
+
+    `place`: a new folder, in which the release is published under the same name for every run.
+    """
+    place.mkdir(parents=True)
+    folder = place / RELEASE
     bits, run, state = Replayed(stream), Ran(folder), RunState()
     out, err, log = io.StringIO(), io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(log)

@@ -11,6 +11,9 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dprelease.query.resolve import Query
+from dprelease.tables import formats
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -55,6 +58,14 @@ def found_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tuple[
         yield from ((name, canary) for canary in found_in(name.encode(), canaries))
         if path.is_file():
             yield from ((name, canary) for canary in _found_in_file(path, canaries))
+
+
+def found_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Iterator[Canary]:
+    """Yield the canaries that are keys which are not public, of a query's published table."""
+    path = folder / formats.file_of(query.name)
+    if query.private is not None and path.is_file():
+        keys = [name for name, _ in query.private.columns]
+        yield from _found_in_table(formats.PUBLISHED.read(path, keys), canaries)
 
 
 def found_in(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary]:

@@ -14,7 +14,7 @@ from dprelease.tables import formats
 from dprelease.verification.rebuilt import differences
 
 COMPARED = [
-    "names of files",
+    "names of files and folders",
     "types, names and order of columns, and what files say of themselves",
     "numbers and order of rows, and keys that are public",
     "the manifest but for digests",
@@ -59,7 +59,7 @@ def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Ite
         yield "what the run says, or in which order"
     if one.drawn != other.drawn and (silent or not any(_kinds(stage))):
         yield "how many random bits are drawn"
-    names = [_names(ran.folder) for ran in (one, other)]
+    names = [_names(ran.place) for ran in (one, other)]
     if names[0] != names[1]:
         yield "the names of the files"
         return
@@ -72,18 +72,19 @@ def _of_files(
 ) -> Iterator[str]:
     if silent:
         for name in names:
-            if (one.folder / name).read_bytes() != (other.folder / name).read_bytes():
+            sides = [ran.place / name for ran in (one, other)]
+            if sides[0].is_file() and sides[0].read_bytes() != sides[1].read_bytes():
                 yield f"the file '{name}', though the exact integers are the same"
         return
     yield from _of_manifests(stage, one.folder, other.folder)
     for name in names:
         if name.endswith(formats.file_of("")):
-            yield from _of_tables(stage, one.folder / name, other.folder / name, name)
+            yield from _of_tables(stage, one.place / name, other.place / name, name)
 
 
-def _names(folder: Path) -> list[str]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path.relative_to(folder).as_posix() for path in files)
+def _names(place: Path) -> list[str]:
+    """Return the names of all files and folders, those beside the release's own included."""
+    return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
 
 
 def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:

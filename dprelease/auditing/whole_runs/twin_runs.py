@@ -16,7 +16,7 @@ from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.whole_runs.replayed_run import ran
+from dprelease.auditing.whole_runs.replayed_run import ran, refuse_unrun
 from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
 from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
@@ -46,7 +46,13 @@ def twins(
     folder: Path,
     until: float,
 ) -> tuple[Twins, list[Found], bool]:
-    """Run the release on twins; return what came of it, what was found, and whether that is all."""
+    """Run the release on twins; return what came of it, what was found, and whether that is all.
+
+    Raises
+    ------
+    OutputError
+        DP-AUDIT-008 if it can't be run.
+    """
     findings: list[Found] = []
     runs, silent, files, complete = 0, 0, 0, True
     for number, twin in enumerate(_twins(stage, groups, worst)):
@@ -58,8 +64,9 @@ def twins(
         for name, tables in zip(("one", "other"), twin.pair.sides, strict=True):
             sources = _written(tables, twin.by, place / f"source-{name}")
             sides.append(ran(stage, tables, place / name, f"twin {number}", files=sources))
+        refuse_unrun(*sides)
         runs, silent = runs + 2, silent + 2 * twin.silent
-        files += sum(1 for path in sides[0].folder.rglob("*") if path.is_file())
+        files += sum(1 for path in sides[0].place.rglob("*") if path.is_file())
         findings += [
             Found(
                 check="twins", query="", column="", claimed="the same on neighbours",

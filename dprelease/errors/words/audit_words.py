@@ -16,6 +16,11 @@ WRITTEN: dict[str, Template] = {
         cause="'{name}' is there already, and no audit replaces anything.",
         fix="choose another folder with --output, or move that one.",
     ),
+    "DP-AUDIT-008": Template(
+        cause="The release can't be run about invented people, so whole runs tell nothing: "
+        "{problem}.",
+        fix="mend that, and audit again; runs write to the temporary folder that TMPDIR names.",
+    ),
 }
 
 NAMED: dict[str, Template] = {
@@ -35,8 +40,8 @@ NAMED: dict[str, Template] = {
 
 FOUND: dict[str, Template] = {
     "DP-AUDIT-006": Template(
-        cause="The audit's check of {check} found that '{what}' does not hold: {claimed} is "
-        "claimed, seen was {seen}{pair}.",
+        cause="The audit's check of {check} found that '{what}' does not hold: claimed is "
+        "{claimed}; seen: {seen}{pair}.",
         fix="do not publish; keep the folder that --output writes, and report it.",
     ),
     "DP-AUDIT-007": Template(
