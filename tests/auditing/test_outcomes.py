@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dprelease
-from dprelease.auditing import sensitivities, whole_audit
+from dprelease.auditing import reproduced, sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.documents import manifest
 from dprelease.documents.audits.audit_record import (
@@ -31,7 +32,7 @@ from dprelease.query.aggregates.sum import Sum
 from dprelease.release.audited import audited_by
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.sshsig import AUDITS, Signature
-from tests.auditing.build import declared
+from tests.auditing.build import IDS, declared
 from tests.auditing.test_sensitivities import claimed_less
 from tests.signatures.keys import copied
 
@@ -182,11 +183,48 @@ def test_findings_are_told_and_can_be_reproduced(tmp_path: Path) -> None:
     assert dprelease.verify(folder / "out-one").ok
 
 
+def test_a_reproduction_needs_no_ledger_and_no_other_folder(tmp_path: Path) -> None:
+    """Tables lie above the release, and its ledger is not there: the script runs all the same."""
+    asked = {"q": {**ASKED["q"], "group_by": ["code"]}}
+    declared(tmp_path, asked, IDS, mechanism="discrete_laplace")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    text = (tmp_path / "release.yaml").read_text()
+    (tmp_path / "release.yaml").unlink()
+    for name in ("people", "areas", "visits"):
+        text = text.replace(f"- {name}.yaml", f"- ../../{name}.yaml")
+    (below / "release.yaml").write_text(f"{text}ledger: {tmp_path / 'ledger.db'}\n")
+    people = (tmp_path / "people.yaml").read_text()
+    (tmp_path / "people.yaml").write_text(f"owner: office\n{people}")
+    words = ["audit", str(below / "release.yaml"), "--no-draws", "--json"]
+    with claimed_less(Sum, 0.9):
+        done = CliRunner().invoke(app, [*words, "--output", str(tmp_path / "found")])
+    assert done.exit_code == 4, done.output
+    moved = (tmp_path / "found").rename(tmp_path.parent / f"{tmp_path.name}-moved")
+    shutil.rmtree(tmp_path)
+    folder = moved / "finding-1"
+    script = (folder / "reproduce.py").read_text().replace("__file__", repr(str(folder / "x")))
+    exec(compile(script, "reproduce.py", "exec"), {})
+    assert (folder / "out-other" / "manifest.json").exists()
+    assert sorted(path.name for path in moved.iterdir()) == [NAME, "finding-1"]
+
+
+def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
+    """A disk that is full costs the file, and leaves no folder; what was found is told before."""
+    words = ["audit", str(made / "release.yaml"), "--no-draws", "--output", str(tmp_path / "new")]
+    full = OSError(28, "No space left on device")
+    with mock.patch.object(reproduced, "rendered", side_effect=full):
+        done = CliRunner().invoke(app, words)
+    assert "DP-OUTPUT-002" in done.output
+    assert "All held." in done.output
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
     """No canary is planted when the time is up, and answers that are not drawn are missed."""
     told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
-    late = mock.patch.object(whole_audit, "_black_box", lambda *_: ([], False))
+    late = mock.patch.object(whole_audit, "_black_box", return_value=([], False))
     with late:
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box) == (True, False, [])

@@ -67,14 +67,14 @@ def audit(
                 declaration, engine=engine, names=query or (), time_limit=time_limit,
                 draws=draws, progress=progress,
             )  # fmt: skip
-        written = (
-            "" if output is None else f"Written to {one_line(str(write_outcome(outcome, output)))}."
-        )
+        if not as_json:  # minutes of work are told before a disk may refuse them
+            respond(False, None, "\n\n".join(audit_words(outcome.audit, wide=wide)))
+        written = None if output is None else write_outcome(outcome, output)
         if as_json:
             say(json.dumps(json.loads(outcome.audit.model_dump_json()), indent=2))
             raise typer.Exit(0 if outcome.audit.holds else FAILED)
-        words = [*audit_words(outcome.audit, wide=wide), *filter(None, [written])]
-        respond(False, None, "\n\n".join(words))
+        if written is not None:
+            say(f"\nWritten to {one_line(str(written))}.")
         if not outcome.audit.holds:
             fail(Findings(outcome.errors), as_json)
 
