@@ -116,7 +116,7 @@ def audited(
         {
             "engine": stage.declaration.spec.engine,
             "queries": sorted({name for name, _ in worst}),
-            "whole": not names,
+            "whole": {name for name, _ in worst} >= _every(stage),
             "complete": complete,
             "holds": not findings,
             "sensitivities": [
@@ -145,6 +145,11 @@ def _asked_by(stage: Stage) -> Mapping[str, str]:
     if stage.records:
         return {part.name: part.name for part in stage.records}
     return stage.declaration.spec.asked_by
+
+
+def _every(stage: Stage) -> set[str]:
+    """Return the names of all queries, or of all records."""
+    return {part.name for part in (stage.records or stage.queries)}
 
 
 def _tried(

@@ -122,6 +122,24 @@ def forged(folder: Path, raw: bytes) -> None:
     (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
 
 
+FOUND = {
+    "check": "twins", "query": "", "column": "", "claimed": "the same", "seen": "another", "pair": "",
+}  # fmt: skip
+
+
+def compared(audit: Audit, **fields: Any) -> bytes:
+    """Return an outcome whose first measurement says something else."""
+    first, *more = plain(audit)["sensitivities"]
+    return changed(audit, sensitivities=[{**first, **fields}, *more])
+
+
+def broken(audit: Audit) -> bytes:
+    """Return an outcome that says of itself that something did not hold."""
+    told = parsed_audit(changed(audit))
+    twins = None if told.twins is None else {**plain(told)["twins"], "holds": False}
+    return changed(audit, holds=False, findings=[FOUND], twins=twins)
+
+
 REFUSED: dict[str, tuple[Callable[[Audit], bytes], str]] = {
     "no JSON": (lambda _: b"{", "DP-AUDIT-003"),
     "another document": (lambda _: b"{}\n", "DP-AUDIT-003"),
@@ -129,7 +147,12 @@ REFUSED: dict[str, tuple[Callable[[Audit], bytes], str]] = {
     "an unknown key": (lambda a: changed(a, more=1), "DP-AUDIT-003"),
     "of another declaration": (lambda a: changed(a, declaration="0" * 64), "DP-AUDIT-004"),
     "of some queries": (lambda a: changed(a, whole=False), "DP-AUDIT-005"),
-    "with a finding": (lambda a: changed(a, holds=False), "DP-AUDIT-005"),
+    "with a finding": (lambda a: broken(a), "DP-AUDIT-005"),
+    "nothing held, and nothing found": (lambda a: changed(a, holds=False), "DP-AUDIT-003"),
+    "found, and held": (lambda a: changed(a, findings=[FOUND]), "DP-AUDIT-003"),
+    "a measurement that did not hold": (lambda a: compared(a, holds=False), "DP-AUDIT-003"),
+    "one that used too much": (lambda a: compared(a, ratio=1.5), "DP-AUDIT-003"),
+    "fewer pairs than none": (lambda a: compared(a, pairs=-1), "DP-AUDIT-003"),
     "unfinished": (lambda a: changed(a, complete=False), "DP-AUDIT-005"),
 }
 
@@ -228,6 +251,12 @@ def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
     with late:
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box) == (True, False, [])
+
+
+def test_an_audit_of_every_query_by_name_is_whole(made: Path) -> None:
+    for names in ((), ("q",)):
+        told = dprelease.audit(made / "release.yaml", queries=names, draws=False, time_limit=0.0)
+        assert (told.whole, told.queries) == (True, ["q"])
 
 
 def test_what_is_no_query_and_a_folder_that_is_there(made: Path) -> None:

@@ -143,6 +143,17 @@ def named_record(declaration: Declaration) -> dict[str, dict[str, str]]:
     return {"audit": {"file": NAME, "sha256": hashlib.sha256(declaration.audit).hexdigest()}}
 
 
+def agrees(audit: Audit) -> bool:
+    """Return whether what held in all is what held in each, and each what its numbers say."""
+    bounds = audit.black_box or []
+    by_numbers = [(one.holds, one.ratio <= 1.0) for one in audit.sensitivities]
+    by_numbers += [(one.holds, one.bound <= one.claimed) for one in bounds]
+    wholes = [one.holds for one in (audit.twins, audit.canaries) if one is not None]
+    held = not audit.findings and all(wholes) and all(told for told, _ in by_numbers)
+    counted = all(one.pairs >= 0 for one in audit.sensitivities)
+    return counted and audit.holds == held and all(told == true for told, true in by_numbers)
+
+
 def parsed_audit(raw: bytes) -> Audit:
     """Return the outcome that a file holds.
 
@@ -161,7 +172,10 @@ def parsed_audit(raw: bytes) -> Audit:
         elif record.get("digest") != digest_of(record):
             problem = "its digest does not match"
         else:
-            return Audit.model_validate(record)
+            audit = Audit.model_validate(record)
+            if agrees(audit):
+                return audit
+            problem = "what it says of all is not what it says of each"
     except ValidationError:
         problem = "it does not fit what `dprelease schema audit` prints"
     except (ValueError, RecursionError):
