@@ -21,6 +21,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
+from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 OWNER = "audit"
 """Of invented tables whose declaration names none."""
+
+
+PARTY = 1
+"""Which one of several parties a whole run is: all run the same."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,9 @@ class Stage:
             for name, declared in bare.tables.items()
         }
         frames = {name: table for name, table in tables.items() if name not in written}
+        party = None if spec.federated is None else PARTY
         return run(
-            replace(bare, spec=spec, tables=placed),
+            as_party(replace(bare, spec=spec, tables=placed), party),
             output=folder,
             bits=bits,
             frames=frames,

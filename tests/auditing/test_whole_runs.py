@@ -16,6 +16,7 @@ from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.worst_units import random_units
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import groups_of
+from dprelease.auditing.single_records import tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs import canaries as canaries_module
 from dprelease.auditing.whole_runs.canaries import canaries
@@ -28,7 +29,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import find_input
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
-from tests.auditing.build import IDS, declared
+from tests.auditing.build import FEDERATED, IDS, declared, records
 
 ASKED = {
     "q": {
@@ -116,6 +117,23 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
         checked()
     assert caught.value.code == "DP-AUDIT-008"
     assert "No space left" in caught.value.cause
+
+
+@pytest.mark.parametrize("kind", ["records", "party"])
+def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
+    """Whole runs publish, and planted values are looked for in what they publish."""
+    if kind == "records":
+        stage = Stage.of(records(tmp_path / "declared"))
+        groups = [tried_records(stage, part, Replayed("tests")).group for part in stage.records]
+    else:
+        asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
+        stage = Stage.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
+        groups = groups_of(stage, stage.queries, Replayed("tests"))
+    told, findings, complete = twins(stage, groups, [], tmp_path / "runs", float("inf"))
+    assert (told.holds, findings, complete) == (True, [], True)
+    found, leaks = canaries(stage, groups, tmp_path / "planted")
+    assert (found.holds, leaks) == (True, [])
+    assert (tmp_path / "planted" / "left" / "published" / "run" / "release").is_dir()
 
 
 def test_what_refuses_room_is_told(tmp_path: Path) -> None:
