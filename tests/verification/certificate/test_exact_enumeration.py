@@ -125,7 +125,13 @@ def _two_cells(
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("gaussian", 0), ("discrete_gaussian", 0), ("generalized_gaussian", 1)]
+    ("name", "shape"),
+    [
+        ("gaussian", 0),
+        ("discrete_gaussian", 0),
+        ("discrete_offset_symmetric_gaussian", 0),
+        ("generalized_gaussian", 1),
+    ],
 )
 def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
     """Blocks of many outputs each, whose losses differ widely: still never below the truth."""
