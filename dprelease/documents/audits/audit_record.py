@@ -22,6 +22,9 @@ FORMAT = "dprelease-audit/1"
 NAME = "audit.json"
 """Of the outcome, in the folder of an audit and in that of a release that names one."""
 
+ENDING = ".sig"
+"""What follows the name of an outcome's file in that of its signature."""
+
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
