@@ -22,6 +22,7 @@ from dprelease.documents.audits.audit_record import (
     Bounded,
     Compared,
     Found,
+    Untried,
     digest_of_declaration,
     sealed,
 )
@@ -105,8 +106,8 @@ def audited(
     findings += [*more, *leaks]
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     progress("black box")
-    bounds = _black_box(stage, pairs, start + time_limit, progress) if draws else None
-    outcome["black_box"] = bounds
+    bounds, left = _black_box(stage, pairs, start + time_limit, progress) if draws else (None, [])
+    outcome |= {"black_box": bounds, "not_tried": left}
     findings += [_exceeded(one) for one in bounds or () if not one.holds]
     audit = sealed(
         declaration,
@@ -193,7 +194,7 @@ def _told(held: Worst, name: Named) -> Compared:
 
 def _black_box(
     stage: Stage, pairs: Mapping[Named, Pair], until: float, progress: Callable[[str], None]
-) -> list[Bounded] | None:
+) -> tuple[list[Bounded], list[Untried]]:
     from dprelease.auditing.black_box import lower_bounds
 
     return lower_bounds(stage, pairs, until, progress)

@@ -13,7 +13,7 @@ from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audits.audit_record import Bounded
+from dprelease.documents.audits.audit_record import Bounded, Untried
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.planning.plan import Plan
@@ -28,8 +28,10 @@ def lower_bounds(
     until: float,
     progress: Callable[[str], None] = lambda _step: None,
     bits: Bits = FRESH,
-) -> list[Bounded]:
-    """Return lower bounds of epsilon, all of which hold together at a confidence of 1 - 1e-9.
+) -> tuple[list[Bounded], list[Untried]]:
+    """Return lower bounds of epsilon, and the questions that the time did not reach.
+
+    All bounds hold together at a confidence of 1 - 1e-9.
 
     Parameters
     ----------
@@ -48,7 +50,16 @@ def lower_bounds(
     """
     groups = list(_groups(stage, worst, bits))
     progress(f"black box: {sum(len(group.questions) for group in groups)} questions")
-    return [_bounded(one) for one in shown(groups, until, bits)]
+    found = list(shown(groups, until, bits))
+    reached = {id(one.question) for one in found}
+    left = dict.fromkeys(
+        (question.query, question.column, question.mechanism)
+        for group in groups
+        for question in group.questions
+        if id(question) not in reached
+    )
+    untried = [Untried(query=q, column=column, mechanism=law) for q, column, law in left]
+    return [_bounded(one) for one in found], untried
 
 
 def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:

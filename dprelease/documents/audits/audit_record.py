@@ -86,6 +86,14 @@ class Bounded(Part):
     holds: bool
 
 
+class Untried(Part):
+    """A question that the time did not reach, and that nothing is said of; named as `Bounded`."""
+
+    query: str
+    column: str
+    mechanism: str
+
+
 class Found(Part):
     """What did not hold: which measurement or file, what was claimed, what was seen."""
 
@@ -109,12 +117,14 @@ class Audit(Part):
     """Those that were audited; all of the release where `whole`."""
     whole: bool
     complete: bool
-    """Whether nothing was left out for want of time."""
+    """Whether exact integers and whole runs left nothing out for want of time."""
     holds: bool
     sensitivities: list[Compared]
     twins: Twins | None
     canaries: Canaries | None
     black_box: list[Bounded] | None
+    not_tried: list[Untried] = Field(default_factory=list)
+    """What draws were to be about, had there been time; without draws nothing was."""
     findings: list[Found]
     digest: Digest
 
