@@ -200,15 +200,15 @@ def _audit(told: Told, audit: Audit) -> Rows:
     left = {(one.query, one.column) for one in audit.not_tried}
     for one in audit.sensitivities:
         least = bounds.get((one.query, one.column))
-        bound = [] if least is None else [words.number(three(least))]
-        bound += [words.say("made.audit.untried")] * ((one.query, one.column) in left)
+        shown = [] if least is None else [words.number(three(least))]
+        shown += [words.say("made.audit.untried")] * ((one.query, one.column) in left)
         rows.append(
             told.cells(
                 names.name(f"{one.query}.{one.column}"),
                 names.name(one.claimed, LONGEST),
                 words.number(one.pairs),
                 f"{words.number(three(100 * one.ratio))} %",
-                ", ".join(bound),
+                ", ".join(shown),
             )
         )
     heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")
