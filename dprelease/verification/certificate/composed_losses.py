@@ -52,6 +52,7 @@ OF_MANY = replace(EFFORTS[0], grid=2)
 FEW, MANY = 8, 96
 """Kinds up to which a price is looked at as finely as can be; beyond which once."""
 
+
 def efforts(kinds: int) -> tuple[Effort, ...]:
     """Return how finely so many kinds are looked at, one after the other until it suffices."""
     return (OF_MANY,) if kinds > MANY else EFFORTS[: 3 if kinds <= FEW else 2]
