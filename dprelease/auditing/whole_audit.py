@@ -21,6 +21,7 @@ from dprelease.documents.audits.audit_record import (
     Bounded,
     Compared,
     Found,
+    Untried,
     digest_of_declaration,
     sealed,
 )
@@ -107,10 +108,9 @@ def audited(
             findings += leaks
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     progress("black box")
-    if draws:
-        bounds, all_bounded = _black_box(stage, pairs, start + time_limit, progress)
-        outcome["black_box"], complete = bounds, complete and all_bounded
-        findings += [_exceeded(one) for one in bounds if not one.holds]
+    bounds, left = _black_box(stage, pairs, start + time_limit, progress) if draws else (None, [])
+    outcome |= {"black_box": bounds, "not_tried": left}
+    findings += [_exceeded(one) for one in bounds or () if not one.holds]
     audit = sealed(
         declaration,
         {
@@ -201,7 +201,7 @@ def _told(held: Worst, name: Named) -> Compared:
 
 def _black_box(
     stage: Stage, pairs: Mapping[Named, Pair], until: float, progress: Callable[[str], None]
-) -> tuple[list[Bounded], bool]:
+) -> tuple[list[Bounded], list[Untried]]:
     from dprelease.auditing.black_box import lower_bounds
 
     return lower_bounds(stage, pairs, until, progress)

@@ -232,7 +232,9 @@ def _statements(declaration: Declaration) -> dict[str, str]:
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a release, or audit.json.", show_default=False)
+    ],
     ledger: Annotated[
         Path | None, typer.Option(help="Also check that this ledger paid for the release.")
     ] = None,
@@ -254,7 +256,11 @@ def verify(
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 
-        if not folder.is_dir():  # nothing was found wrong with any release: the input is
+        if folder.is_file() and (ledger is not None or rehearsal or certify):
+            raise typer.BadParameter("of an audit there is --signers alone.")
+        if not (
+            folder.is_dir() or folder.is_file()
+        ):  # nothing was found wrong with any release: the input is
             raise OutputError("DP-OUTPUT-011", path=folder)
         report = check_release(
             folder, ledger=ledger, signers=signers, rehearsal=rehearsal, certify=certify

@@ -26,6 +26,7 @@ def sign(
 ) -> None:
     """Verify a release, or an audit, and write an SSH signature of its manifest beside it."""
     with reporting(as_json):
+        from dprelease.documents.audits.audit_record import ENDING
         from dprelease.documents.manifest import SIGNATURE
         from dprelease.signatures.sshsig import fingerprint
         from dprelease.verification.after_publication import signing as signing_of
@@ -34,7 +35,7 @@ def sign(
         assert signing is not None  # one was named
         if folder.is_file():
             made = signing_of.sign_audit(folder, signing, overwrite=overwrite)
-            written = folder.with_name(folder.name + signing_of.ENDING)
+            written = folder.with_name(folder.name + ENDING)
         else:
             made = signing_of.sign(folder, signing, overwrite=overwrite)
             written = folder / SIGNATURE

@@ -197,15 +197,18 @@ def _audit(told: Told, audit: Audit) -> Rows:
         name = (bound.query, bound.column)
         bounds[name] = max(bound.bound, bounds.get(name, 0.0))
     rows = []
+    left = {(one.query, one.column) for one in audit.not_tried}
     for one in audit.sensitivities:
         least = bounds.get((one.query, one.column))
+        shown = [] if least is None else [words.number(three(least))]
+        shown += [words.say("made.audit.untried")] * ((one.query, one.column) in left)
         rows.append(
             told.cells(
                 names.name(f"{one.query}.{one.column}"),
                 names.name(one.claimed, LONGEST),
                 words.number(one.pairs),
                 f"{words.number(three(100 * one.ratio))} %",
-                "" if least is None else words.number(three(least)),
+                ", ".join(shown),
             )
         )
     heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")

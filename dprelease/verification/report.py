@@ -47,6 +47,10 @@ class Report:
     """Whether it is about a rehearsal, which is no release."""
     sealed: dict[str, Any] = field(default_factory=dict, repr=False)
     """The manifest that was checked, as it was read; empty if it could not be."""
+    name: str = manifest.NAME
+    """The file that findings are told of."""
+    what: str = "release"
+    state: State = State.RELEASED
 
     @property
     def ok(self) -> bool:
@@ -69,8 +73,8 @@ class Report:
 
     def found(self, code: str, key: str = "", **fields: object) -> None:
         """Add a finding, at a key of the manifest."""
-        place = Place(manifest.NAME, None, key)
-        self.findings.append(VerificationError(code, place=place, state=State.RELEASED, **fields))
+        place = Place(self.name, None, key)
+        self.findings.append(VerificationError(code, place=place, state=self.state, **fields))
 
 
 def resolved_again(

@@ -15,7 +15,7 @@ from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, finger
 from dprelease.system.files import read_file
 from dprelease.verification.report import Report
 
-UNCHECKED = f"{SIGNATURE} is there and was not checked: name who may sign with --signers"
+UNCHECKED = "{name} is there and was not checked: name who may sign with --signers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,37 @@ class Trusted:
     at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What has a signature: the signature's file and namespace, what is signed, and its bytes."""
+
+    name: str
+    namespace: str
+    what: str
+    message: bytes
+
+
 def check_signature(report: Report, record: dict[str, Any], trusted: Trusted | None) -> None:
-    """Add to a report whether the manifest is signed by one of those who may.
+    """Add to a report whether the manifest is signed by one of those who may."""
+    check_signed(report, Signed(SIGNATURE, MANIFESTS, "manifest", canonical(record)), trusted)
+
+
+def check_signed(report: Report, signed: Signed, trusted: Trusted | None) -> None:
+    """Add to a report whether something is signed by one of those who may.
 
     Without `trusted` it says no more than that a signature is there.
     """
-    path = report.path / SIGNATURE
+    path = report.path / signed.name
     is_there = path.is_file() and not path.is_symlink()
     if trusted is None:
-        report.notes += [UNCHECKED] * is_there
+        report.notes += [UNCHECKED.format(name=signed.name)] * is_there
         return
     if not is_there:
-        report.found("DP-VERIFY-014", name=SIGNATURE)
+        report.found("DP-VERIFY-014", what=report.what, name=signed.name)
         return
     signature = _read(report, path)
     if signature is not None:
-        _judge(report, signature, canonical(record), trusted)
+        _judge(report, signature, signed, trusted)
 
 
 def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
@@ -73,24 +88,26 @@ def _read(report: Report, path: Path) -> Signature | None:
         problem = (refused.strerror or "the system refused").lower()
     except ValueError as refused:
         problem = str(refused)
-    report.found("DP-VERIFY-015", problem=problem)
+    report.found("DP-VERIFY-015", what=report.what, problem=problem)
     return None
 
 
-def _judge(report: Report, signature: Signature, manifest: bytes, trusted: Trusted) -> None:
+def _judge(report: Report, signature: Signature, signed: Signed, trusted: Trusted) -> None:
     key = fingerprint(signature.public)
-    if signature.namespace != MANIFESTS:
-        problem = f"it was made for the namespace {signature.namespace[:60]}, not {MANIFESTS}"
+    if signature.namespace != signed.namespace:
+        other = signature.namespace[:60]
+        problem = f"it was made for the namespace {other}, not {signed.namespace}"
         report.found("DP-VERIFY-018", by=key, problem=problem)
         return
-    if not signature.holds(manifest):
-        report.found("DP-VERIFY-016", by=key)
+    if not signature.holds(signed.message):
+        report.found("DP-VERIFY-016", by=key, what=report.what, signed=signed.what)
         return
-    verdict = trusted.signers.judge(signature.public, MANIFESTS, trusted.at or datetime.now(UTC))
+    at = trusted.at or datetime.now(UTC)
+    verdict = trusted.signers.judge(signature.public, signed.namespace, at)
     if not verdict.known:
-        report.found("DP-VERIFY-017", by=key)
+        report.found("DP-VERIFY-017", by=key, what=report.what)
     elif not verdict.allowed:
         report.found("DP-VERIFY-018", by=key, problem=verdict.refusal)
     else:
         report.signature = {"key": key, "principals": verdict.principals}
-        report.checked.append(f"the manifest is signed by {verdict.principals} ({key})")
+        report.checked.append(f"the {signed.what} is signed by {verdict.principals} ({key})")

@@ -18,6 +18,7 @@ from dprelease.verification.named_audits import audit_problem, audit_words
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signature_checks import Trusted, check_signature, signers_of_ledger
+from dprelease.verification.signed_audits import verify_audit
 
 UNPAID = (
     "no ledger was given: that one paid for the release, which entry of it that is, and how its "
@@ -35,6 +36,8 @@ def verify(
     certify: bool = False,
 ) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
+
+    A file is taken for the outcome of an audit, and checked as `verify_audit` does.
 
     Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
     file has its digest, and no other file is there. The manifest is made again from its declaration
@@ -67,6 +70,8 @@ def verify(
     LedgerError
         DP-LEDGER-013 for a ledger that is not there.
     """
+    if Path(path).is_file():
+        return verify_audit(Path(path), signers)
     if ledger is not None and not Path(ledger).exists():
         raise LedgerError("DP-LEDGER-013", name=Path(ledger).name)
     trusted = None if signers is None else Trusted(read_signers(Path(signers)))

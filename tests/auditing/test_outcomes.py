@@ -16,10 +16,12 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.auditing import reproduced, sensitivities, whole_audit
 from dprelease.cli import app
+from dprelease.cli.audits.audit_command import audit_words
 from dprelease.documents import manifest
 from dprelease.documents.audits.audit_record import (
     NAME,
     Audit,
+    Untried,
     digest_of,
     digest_of_declaration,
     parsed_audit,
@@ -36,6 +38,7 @@ from tests.auditing.build import IDS, declared
 from tests.auditing.test_sensitivities import claimed_less
 from tests.signatures.keys import copied
 
+UNTRIED = "not tried for want of time"
 ASKED = {"q": {"from": "people", "group_by": ["sex"], "columns": {"pay": {"sum": "pay"}}}}
 
 
@@ -106,12 +109,38 @@ def test_a_release_names_its_audit(made: Path, tmp_path: Path) -> None:
     page = dprelease.write_report(folder).read_text(encoding="utf-8")
     assert "The audit of this declaration" in page
     assert "100 %" in page
+    assert UNTRIED not in page
     again = release.run(output=folder, frames={"people": frame}, overwrite=True)
     assert not (again / NAME).exists()
     forged(folder := release.run(
         output=tmp_path / "forged", frames={"people": frame}, audit=made / "audit" / NAME
     ), changed(outcome(made), declaration="0" * 64))  # fmt: skip
     assert "DP-AUDIT-007" in {finding.code for finding in dprelease.verify(folder).findings}
+
+
+def test_what_draws_did_not_reach_is_told(made: Path, tmp_path: Path) -> None:
+    """On the terminal and in the report, beside what they did reach; such an audit may be named."""
+    import pyarrow as pa
+
+    one = {"query": "q", "column": "pay", "mechanism": "discrete_laplace"}
+    bound = {
+        **one, "mechanism": "releases one by one", "draws": 10, "tested": 5, "hits": [1, 1],
+        "claimed": 1.0, "delta": 0.0, "bound": 0.125, "statistic": "sum", "holds": True,
+    }  # fmt: skip
+    for bounds, least in (([], UNTRIED), ([bound], f"0.125, {UNTRIED}")):
+        path = tmp_path / NAME
+        path.write_bytes(changed(outcome(made), not_tried=[one], black_box=bounds))
+        words = " ".join("\n".join(audit_words(parsed_audit(path.read_bytes()), wide=True)).split())
+        assert "q.pay not tried 0 no time was left for discrete_laplace" in words
+        assert "The time was up" in words
+        names = read_declaration(made / "release.yaml").tables["people"].table.columns
+        rows = {"sex": ["f", "m"], "pay": [1.0, 2.0]}
+        frame = pa.table({name: rows.get(name, [None, None]) for name in names})
+        folder = dprelease.read_release(made / "release.yaml").run(
+            output=tmp_path / f"out{len(bounds)}", frames={"people": frame}, audit=path
+        )
+        assert least in dprelease.write_report(folder).read_text(encoding="utf-8")
+    jsonschema.validate(json.loads(path.read_bytes()), json.loads(schema_of("audit")))
 
 
 def forged(folder: Path, raw: bytes) -> None:
@@ -244,13 +273,13 @@ def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
 
 
 def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
-    """No canary is planted when the time is up, and answers that are not drawn are missed."""
+    """No canary is planted when the time is up; questions that were not drawn are named."""
     told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
-    late = mock.patch.object(whole_audit, "_black_box", return_value=([], False))
-    with late:
+    left = Untried(query="q", column="rows", mechanism="discrete_laplace")
+    with mock.patch.object(whole_audit, "_black_box", return_value=([], [left])):
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
-    assert (told.holds, told.complete, told.black_box) == (True, False, [])
+    assert (told.holds, told.complete, told.black_box, told.not_tried) == (True, True, [], [left])
 
 
 def test_an_audit_of_every_query_by_name_is_whole(made: Path) -> None:

@@ -13,7 +13,7 @@ from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audits.audit_record import Bounded
+from dprelease.documents.audits.audit_record import Bounded, Untried
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.planning.plan import Plan
@@ -28,10 +28,10 @@ def lower_bounds(
     until: float,
     progress: Callable[[str], None] = lambda _step: None,
     bits: Bits = FRESH,
-) -> tuple[list[Bounded], bool]:
-    """Return lower bounds of epsilon, all of which hold together at a confidence of 1 - 1e-9.
+) -> tuple[list[Bounded], list[Untried]]:
+    """Return lower bounds of epsilon, and the questions that the time did not reach.
 
-    And whether each question has one: of what the time did not reach, nothing is told.
+    All bounds hold together at a confidence of 1 - 1e-9.
 
     Parameters
     ----------
@@ -51,9 +51,15 @@ def lower_bounds(
     groups = list(_groups(stage, worst, bits))
     progress(f"black box: {sum(len(group.questions) for group in groups)} questions")
     found = list(shown(groups, until, bits))
-    answered = {id(one.question) for one in found}
-    every = all(id(question) in answered for group in groups for question in group.questions)
-    return [_bounded(one) for one in found], every
+    reached = {id(one.question) for one in found}
+    left = dict.fromkeys(
+        (question.query, question.column, question.mechanism)
+        for group in groups
+        for question in group.questions
+        if id(question) not in reached
+    )
+    untried = [Untried(query=q, column=column, mechanism=law) for q, column, law in left]
+    return [_bounded(one) for one in found], untried
 
 
 def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:

@@ -99,9 +99,9 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
             f"Canaries: of {told.canaries.columns} columns, in {told.canaries.searched} files and "
             f"{told.canaries.failures} failures; {_held(told.canaries.holds)}."
         )
-    if told.black_box:
+    if told.black_box or told.not_tried:
         words.append(_bounded_words(told, wide=wide))
-    if not told.complete:
+    if not told.complete or told.not_tried:
         words.append("The time was up before all was tried.")
     if told.holds:
         words.append("All held.")
@@ -118,5 +118,8 @@ def _bounded_words(told: Audit, *, wide: bool) -> str:
         name = f"{one.query}.{one.column}" if one.query else "the release"
         figures = f"{one.claimed:.4g}", f"{one.bound:.4g}", f"{one.delta:.3g}", f"{one.draws:,}"
         rows.append((name, *figures, one.statistic))
+    for left in told.not_tried:
+        name = f"{left.query}.{left.column}" if left.query else "the release"
+        rows.append((name, "", "not tried", "", "0", f"no time was left for {left.mechanism}"))
     heading = "Epsilon as it is claimed, and what many draws show it to be at least:"
     return f"{heading}\n\n{table(rows, wide=wide, more=('told by',))}"

@@ -22,6 +22,9 @@ FORMAT = "dprelease-audit/1"
 NAME = "audit.json"
 """Of the outcome, in the folder of an audit and in that of a release that names one."""
 
+ENDING = ".sig"
+"""What follows the name of an outcome's file in that of its signature."""
+
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -83,6 +86,14 @@ class Bounded(Part):
     holds: bool
 
 
+class Untried(Part):
+    """A question that the time did not reach, and that nothing is said of; named as `Bounded`."""
+
+    query: str
+    column: str
+    mechanism: str
+
+
 class Found(Part):
     """What did not hold: which measurement or file, what was claimed, what was seen."""
 
@@ -106,12 +117,14 @@ class Audit(Part):
     """Those that were audited; all of the release where `whole`."""
     whole: bool
     complete: bool
-    """Whether nothing was left out for want of time."""
+    """Whether exact integers and whole runs left nothing out for want of time."""
     holds: bool
     sensitivities: list[Compared]
     twins: Twins | None
     canaries: Canaries | None
     black_box: list[Bounded] | None
+    not_tried: list[Untried] = Field(default_factory=list)
+    """What draws were to be about, had there been time; without draws nothing was."""
     findings: list[Found]
     digest: Digest
 

@@ -48,4 +48,8 @@ FOUND: dict[str, Template] = {
         cause="The release names an audit that is not one of it: {problem}.",
         fix="do not use the release; ask its publisher.",
     ),
+    "DP-AUDIT-009": Template(
+        cause="'{name}' is no outcome of an audit, as it was written: {problem}.",
+        fix="do not rely on it; get audit.json again from whoever audited the release.",
+    ),
 }

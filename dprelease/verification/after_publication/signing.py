@@ -7,15 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 
+from dprelease.documents.audits.audit_record import ENDING
 from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.release.audited import read_audit
 from dprelease.signatures.keys import SigningKey
 from dprelease.signatures.sshsig import AUDITS, MANIFESTS, Signature
 from dprelease.verification.verify import verify
-
-ENDING = ".sig"
-"""What follows the name of an audit's file in that of its signature."""
 
 
 def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
@@ -45,7 +43,7 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     manifest = canonical(report.sealed)
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
-        raise VerificationError("DP-VERIFY-016", by="this key")
+        raise VerificationError("DP-VERIFY-016", by="this key", what="release", signed="manifest")
     _write(path, signature.armored())
     return signature
 
@@ -67,7 +65,9 @@ def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) ->
     outcome, _ = read_audit(place)
     signature = key.sign(outcome, AUDITS)
     if not signature.holds(outcome):
-        raise VerificationError("DP-VERIFY-016", by="this key")
+        raise VerificationError(
+            "DP-VERIFY-016", by="this key", what="audit", signed="outcome of an audit"
+        )
     _write(target, signature.armored(), place)
     return signature
 

@@ -97,12 +97,18 @@ def certify(
     BudgetError
         DP-MECH-001 to 005 for an event that is none of ours.
     """
-    with ctx.workprec(PRECISION + _bits_of_scales(events)):
+    with ctx.workprec(_bits_of_deltas(claims) + _bits_of_scales(events)):
         proof = _Proof(kinds_of(events))
         return Certificate(
             tuple(proof.certified(claim, opinion) for claim in claims),
             tuple(_part(kind) for kind in proof.kinds),
         )
+
+
+def _bits_of_deltas(claims: Sequence[Claim]) -> int:
+    """Return bits that end far below the least delta, and below what is left out of it."""
+    least = min((claim.delta for claim in claims if claim.delta), default=Fraction(1))
+    return PRECISION + int(1 / least).bit_length()
 
 
 def _bits_of_scales(events: Sequence[Event]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import ctx
@@ -31,7 +31,8 @@ class Effort:
 
     `parts`: blocks in the root mean square of losses. `most`: blocks of one law. `longest`: points
     of a composed law. `raised`: bits below delta of what all far ends together add to it. `gains`:
-    part of a price that finer looks may take from it, by a wide margin.
+    part of a price that finer looks may take from it, by a wide margin. `grid`: points of the grid
+    in the difference of two blocks.
     """
 
     parts: int
@@ -39,6 +40,7 @@ class Effort:
     longest: int
     raised: int
     gains: float
+    grid: int = 4
 
 
 EFFORTS = (
@@ -46,16 +48,14 @@ EFFORTS = (
     Effort(500, 2**15, 2**16, 30, 2.0**-11),
     Effort(2000, 2**17, 2**17, 50, 0.0),
 )
+OF_MANY = replace(EFFORTS[0], grid=2)
 FEW, MANY = 8, 96
 """Kinds up to which a price is looked at as finely as can be; beyond which once."""
-
-GRID = 4
-"""Points of the grid in the difference of two blocks."""
 
 
 def efforts(kinds: int) -> tuple[Effort, ...]:
     """Return how finely so many kinds are looked at, one after the other until it suffices."""
-    return EFFORTS[: 3 if kinds <= FEW else 2 if kinds <= MANY else 1]
+    return (OF_MANY,) if kinds > MANY else EFFORTS[: 3 if kinds <= FEW else 2]
 
 
 class TooLongError(ArithmeticError):
@@ -116,7 +116,7 @@ class LossGrids:
         squares = [(_mean_square(self._alternatives(k, rough)) * k.touched, k) for k in self.kinds]
         total = sum(square for square, _ in squares)
         fine = math.sqrt(total / self.cells) / self.effort.parts or 1e-3
-        width = Fraction(fine / GRID)
+        width = Fraction(fine / self.effort.grid)
         _, main = max(squares, key=lambda pair: pair[0])
         for loss in _main_losses(main):
             if loss >= width:

@@ -17,9 +17,17 @@ from dprelease.verification.certificate.composed_losses import (
 )
 from dprelease.verification.certificate.concentration import concentration
 from dprelease.verification.certificate.kinds import VectorKind, added_up
+from dprelease.verification.certificate.normal_vectors import (
+    ANY,
+    CLOSE,
+    NormalVectors,
+    normal_vectors,
+)
 
 ADDED = "largest losses, added up (Dwork, McSherry, Nissim and Smith 2006)"
 NORMAL = "normal losses, whose squares of mu add up (Balle and Wang 2018, Theorem 8)"
+SMOOTHED = f"{NORMAL}: discrete Gaussian noise is these told as integers, by Poisson's sum"
+JOINED = "of these, normal ones as one, and discrete Gaussian noise as these told as integers"
 COMPOSED = "losses of all parts, composed in whole numbers (Zhu, Dong and Wang 2022, Theorem 10)"
 DIVERGENCES = "Rényi divergences, added up (Canonne, Kamath and Steinke 2020, Corollary 13)"
 APART = "these at a part of delta, losses composed in whole numbers at the rest"
@@ -65,18 +73,35 @@ def epsilon_bounds(
 ) -> Iterator[Bound]:
     """Yield bounds of epsilon at a delta above 0; `rho`: one that is proved of all vectors."""
     yield from pure_bounds(kinds)
-    mu_squared = added_up([kind.mu_squared for kind in kinds])
-    if mu_squared is not None:
-        normal = normal_epsilon(mu_squared, delta)
-        if normal is not None:
-            yield Bound(normal, NORMAL)
+    together = normal_vectors(kinds, ANY)
+    if together is not None and not together.others:
+        yield from _by_normals(together, delta)
     if rho is not None:
         yield from _by_rho(rho, delta)
     curves = [kind for kind in kinds if kind.meets and kind.largest is None]
     if curves:
         yield from _by_curves(kinds, curves, delta, aim)
-    else:
+    close = normal_vectors(kinds, CLOSE)
+    if close is not None and close.others:
+        yield from _beside_normals(close, delta, aim)
+    if not curves:
         yield from _composed(kinds, delta, aim)
+
+
+def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
+    """Yield the closed form of vectors that are all normal, but for what smooths them."""
+    smooth = normals.smoothing
+    found = normal_epsilon(normals.mu_squared, delta / smooth.raised)
+    if found is not None:
+        yield Bound(found + smooth.slack, SMOOTHED if smooth.slack else NORMAL)
+
+
+def _beside_normals(normals: NormalVectors, delta: Fraction, aim: Fraction) -> Iterator[Bound]:
+    """Yield bounds where all normal vectors are composed as one, and what smooths them is added."""
+    smooth = normals.smoothing
+    for bound in _composed(normals.every, delta / smooth.raised, aim - smooth.slack):
+        near = None if bound.delta is None else bound.delta * smooth.raised
+        yield Bound(bound.at_most + smooth.slack, f"{COMPOSED}; {JOINED}", near)
 
 
 def _by_curves(

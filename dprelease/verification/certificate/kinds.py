@@ -63,6 +63,10 @@ class VectorKind:
         """Return the square of mu of all vectors together, if their losses are at most normal."""
         return self._summed(self.losses.mu_squared, self.sensitivity.meeting)
 
+    def by_squares(self, variance: Fraction) -> Fraction | None:
+        """Return that of normal noise of a variance in the place of theirs."""
+        return self._summed(lambda shift: Fraction(shift**2) / variance, self.sensitivity.meeting)
+
     @property
     def rho(self) -> Fraction | None:
         """Return a bound in closed form of D_a / a over all orders a, of all vectors together.

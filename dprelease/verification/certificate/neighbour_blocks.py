@@ -30,6 +30,10 @@ START = 32
 MOST_PARTS, PARTS_OF_ENDLESS = 16, 4
 MOST_ROUNDS = 80
 
+ENDS = 1.5
+"""How much wider blocks are where the losses of their ends are known: a split adds a sixth of the
+squared difference between these, and all of it where only blocks beside them bound losses."""
+
 SLACK = Fraction(1, 2**40)
 """Part of a grid's width that losses are taken less; every cell's is added to epsilon again."""
 
@@ -84,18 +88,22 @@ class Moved:
     """A log-concave law against itself moved up by `shift` steps.
 
     `middle`: where tails are taken from one side or from the other, for the sake of digits.
-    `largest`: a bound of its losses, if one is known.
+    `largest`: a bound of its losses, if one is known. `loss`: that of each output, if there is a
+    closed form, which bends where outputs or their counterparts pass the middle, and nowhere else.
     """
 
     law: Tails
     shift: int
     middle: int = 0
     largest: Fraction | None = None
+    loss: Callable[[int], arb] | None = None
 
     def blocks(self, cutting: Cutting) -> list[Block]:
         """Return all outputs, at the precision of the flint context."""
         cuts = _Cuts(self)
         edges = self._first_edges(cutting.least)
+        if self.loss is not None:
+            return cuts.blocks(_evenly(edges, self.loss, cutting))
         for _ in range(MOST_ROUNDS):
             more = cuts.split(edges, cutting)
             if not more:
@@ -113,6 +121,20 @@ class Moved:
         even = {low + span * i // START for i in range(START + 1)}
         bends = {self.middle + i + moved for i in (0, 1) for moved in (0, self.shift)}
         return sorted(even | {edge for edge in bends if low < edge < high})
+
+
+def _evenly(edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting) -> list[int]:
+    """Return further edges between which losses fall by `ENDS` times what they may differ by.
+
+    They fall evenly between those that are given.
+    """
+    falls = [float((loss(low) - loss(high)).mid()) for low, high in pairwise(edges)]
+    fine = max(ENDS * cutting.fine, sum(falls) / cutting.most)
+    more = [edges[0]]
+    for (low, high), fall in zip(pairwise(edges), falls, strict=True):
+        parts = min(high - low, max(1, math.ceil(fall / fine)))
+        more += [low + (high - low) * j // parts for j in range(1, parts + 1)]
+    return more
 
 
 def _reach(tail: Callable[[int], arb], least: float) -> int:
@@ -168,7 +190,9 @@ class _Cuts:
             p, q = masses[i]
             if high - low == 1 or not p > cutting.least or q.is_zero():
                 continue
-            spread = losses[i - 1] - losses[i + 1]
+            # Before the first output that there is, nothing bounds losses.
+            before = math.inf if masses[i - 1][0].is_zero() else losses[i - 1]
+            spread = before - losses[i + 1]
             if not spread <= 2 * cutting.fine:
                 parts = PARTS_OF_ENDLESS
                 if math.isfinite(spread):
@@ -178,8 +202,13 @@ class _Cuts:
         return more
 
     def blocks(self, edges: Sequence[int]) -> list[Block]:
-        """Return blocks with bounds of their losses from those beside them."""
+        """Return blocks with bounds of their losses from those beside them, or of their ends."""
         masses = self.masses(edges)
+        if self.moved.loss is not None:
+            highs = [None, *map(self.moved.loss, edges)]
+            lows = [*(self.moved.loss(edge - 1) for edge in edges), None]
+            pairs = zip(masses, lows, highs, strict=True)
+            return [Block(p, q, low, high) for (p, q), low, high in pairs]
         losses = [_loss(p, q) for p, q in masses]
         widths = [0, *(high - low for low, high in pairwise(edges)), 0]
         found = []

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 from flint import arb
@@ -25,7 +26,11 @@ from dprelease.verification.certificate.neighbour_blocks import (
     Tails,
 )
 from dprelease.verification.certificate.offset_moments import OffsetMoments
-from dprelease.verification.certificate.summed_tails import LARGEST_SCALE, SummedTails
+from dprelease.verification.certificate.summed_tails import (
+    LARGEST_SCALE,
+    SummedTails,
+    falling_loss,
+)
 
 FALLING = (
     "log-concave masses on the integers: losses fall from one to the next, and the move by the "
@@ -74,8 +79,9 @@ class ProvenLosses:
     `largest`: a bound of its losses. `usual`: about the one that much of its mass has, which a grid
     had better meet. `mu_squared`: the square of mu where its curve is at most that of N(0, 1)
     against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares of shifts
-    also where these meet in one cell if `by_squares`. `moments`: those of the losses, where these
-    have no bound. `tight`: whether `cells` lose nothing but what finer blocks give back.
+    also where these meet in one cell if `by_squares`. `variance`: that of discrete Gaussian noise,
+    which `smoothed_integers` is of. `moments`: those of the losses, where these have no bound.
+    `tight`: whether `cells` lose nothing but what finer blocks give back.
     `floating`: what is taken for granted.
     """
 
@@ -86,6 +92,7 @@ class ProvenLosses:
     mu_squared: Known = _unknown
     rho: Known = _unknown
     by_squares: bool = False
+    variance: Fraction | None = None
     moments: Moments | None = None
     tight: bool = True
     floating: tuple[str, ...] = ()
@@ -120,17 +127,23 @@ def _falling(
     law: Any,
     tails: Tails | None = None,
     *,
+    losses: Callable[[int], Callable[[int], arb]] | None = None,
     largest: Known = _unknown,
     usual: Known = _unknown,
     mu_squared: Known = _unknown,
     rho: Known = _unknown,
+    variance: Fraction | None = None,
     moments: Moments | None = None,
 ) -> ProvenLosses:
-    """Return what is proved of log-concave masses; `tails`: instead of the law's own."""
+    """Return what is proved of log-concave masses; `tails`: instead of the law's own.
+
+    `losses`: the loss of each output, of a move by so many steps, where that is a closed form.
+    """
     middle = int(getattr(law, "mode", 0))
 
     def cells(shift: int, cutting: Cutting) -> list[list[Block]]:
-        up = Moved(tails or law, shift, middle, largest(shift))
+        of_one = None if losses is None else losses(shift)
+        up = Moved(tails or law, shift, middle, largest(shift), of_one)
         if law.symmetric:
             return [up.blocks(cutting)]
         down = Moved(Mirrored(law), shift, -middle, largest(shift))
@@ -145,6 +158,7 @@ def _falling(
         mu_squared,
         rho,
         by_squares=squares,
+        variance=variance,
         moments=moments,
     )
 
@@ -191,9 +205,12 @@ def _on_integers(law: Any) -> ProvenLosses:
     """
     scale, offset = Fraction(law.scale), Fraction(law.offset)
     tails = SummedTails(scale, offset) if scale <= LARGEST_SCALE else None
+    losses = partial(falling_loss, scale, offset)
     if offset:
-        return _falling(law, tails, moments=OffsetMoments(scale, offset, integers=True))
-    return _falling(law, tails, rho=_squared_over(2 * scale**2))
+        moments = OffsetMoments(scale, offset, integers=True)
+        return _falling(law, tails, losses=losses, moments=moments)
+    known = _squared_over(2 * scale**2)
+    return _falling(law, tails, losses=losses, rho=known, variance=scale**2)
 
 
 def _offset_gaussian(law: Any) -> ProvenLosses:

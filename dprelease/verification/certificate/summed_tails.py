@@ -5,38 +5,59 @@ From the definition of the law alone: every weight is a ball, and so is what lie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
 
-from flint import arb
+from flint import arb, ctx
 
 from dprelease.numerics.balls import ball
 
-LARGEST_SCALE = 2**10
-"""Scales up to which all weights are added up; some 40 scales of them are looked at."""
+LARGEST_SCALE = 2**12
+"""Scales up to which all weights are added up; some 20 scales of them are looked at."""
 
-UNSEEN = 1200
-"""Bits below 1 at which weights end: below the least delta that a budget may have."""
+
+def falling_loss(scale: Fraction, offset: Fraction, shift: int) -> Callable[[int], arb]:
+    """Return the loss of an output k, ln of its weight over that of k - `shift`."""
+    square, slope = 1 / ball(2 * scale**2), ball(offset / scale)
+
+    def loss(k: int) -> arb:
+        return square * (shift * (shift - 2 * k)) + slope * (abs(k - shift) - abs(k))
+
+    return loss
 
 
 class SummedTails:
-    """The law, at the precision of the flint context it was made in."""
+    """The law, at the precision of the flint context it was made in.
+
+    Weights end so many bits below 1: certificates ask for more than their least delta has.
+    """
 
     def __init__(self, scale: Fraction, offset: Fraction) -> None:
-        step, slope = 1 / ball(scale), ball(offset / scale)
-        term = (-step * step / 2 - slope).exp()
-        fall, change = (-step * step * 3 / 2 - slope).exp(), (-step * step).exp()
-        weights, end = [arb(1)], arb(2) ** -UNSEEN
-        while not term < end:
-            weights.append(term)
-            term *= fall
-            fall *= change
-        # Ratios of neighbours only fall: a geometric series bounds the rest.
-        sums = [arb(0).union(term / (1 - fall))]
-        for weight in reversed(weights):
-            sums.append(weight + sums[-1])
-        self.step, self.slope = step, slope
-        self.sums = sums[::-1]
-        self.total = 2 * self.sums[0] - 1
+        self.step, self.slope, self.bits = 1 / ball(scale), ball(offset / scale), ctx.prec
+
+    @cached_property
+    def sums(self) -> list[arb]:
+        """Return the weight of all integers from 0, 1, ... on, until hardly any is left."""
+        with ctx.workprec(self.bits):
+            step, slope = self.step, self.slope
+            term = (-step * step / 2 - slope).exp()
+            fall, change = (-step * step * 3 / 2 - slope).exp(), (-step * step).exp()
+            weights, end = [arb(1)], arb(2) ** -self.bits
+            while not term < end:
+                weights.append(term)
+                term *= fall
+                fall *= change
+            # Ratios of neighbours only fall: a geometric series bounds the rest.
+            sums = [arb(0).union(term / (1 - fall))]
+            for weight in reversed(weights):
+                sums.append(weight + sums[-1])
+            return sums[::-1]
+
+    @cached_property
+    def total(self) -> arb:
+        """Return the weight of all integers."""
+        return 2 * self.sums[0] - 1
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k)."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
-from dprelease.auditing.black_box import asked_of_people, asked_of_tables, lower_bounds
+from dprelease.auditing.black_box import (
+    asked_of_people,
+    asked_of_tables,
+    lower_bounds,
+    proven_bounds,
+)
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
 from dprelease.documents.audits.audit_record import Bounded
@@ -109,7 +115,9 @@ class Put:
 
     def bounds(self, key: str, seconds: float = 1e9) -> list[Bounded]:
         until = time.monotonic() + seconds
-        return lower_bounds(self.stage, self.worst, until, bits=streams(key))[0]
+        bounds, left = lower_bounds(self.stage, self.worst, until, bits=streams(key))
+        assert not left
+        return bounds
 
     def planted(self, change: Callable[[PlannedColumn], PlannedColumn]) -> Put:
         """Return the release whose plan says other things of its columns than it promises."""
@@ -163,6 +171,30 @@ def test_every_measurement_of_a_release_lies_below_its_claim(tmp_path: Path) -> 
     }
     assert max(one.bound for one in whole) > 0.3 * whole[0].claimed
     assert ("areas", PRIVATE_KEYS) in names(found)
+
+
+@pytest.mark.parametrize("reached", [0, 1])
+def test_what_the_time_does_not_reach_is_named(
+    reached: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of the questions, or all but those that share the first draws."""
+    release = put(tmp_path, TABLES)
+    clock = mock.Mock(wraps=time, monotonic=mock.Mock(return_value=0.0 if reached else 10.0))
+    monkeypatch.setattr(proven_bounds, "time", clock)
+    draw = proven_bounds._Trial.shown
+
+    def late(trial: Any, *more: Any) -> Iterator[Any]:
+        yield from draw(trial, *more)
+        clock.monotonic.return_value = 10.0
+
+    monkeypatch.setattr(proven_bounds._Trial, "shown", late)
+    found, left = lower_bounds(release.stage, release.worst, 5.0, bits=streams("late"))
+    told = {(one.query, one.column, one.mechanism) for one in found}
+    untried = [(one.query, one.column, one.mechanism) for one in left]
+    assert len(set(untried)) == len(untried)
+    assert bool(told) is bool(reached)
+    assert {names[:2] for names in [*told, *untried]} == {*release.worst, ("", "")}
+    assert ("", "", "whole releases") in untried
 
 
 def test_columns_with_too_little_noise_are_named(tmp_path: Path) -> None:
@@ -257,10 +289,12 @@ def test_time_is_kept_and_fewer_draws_are_told(
     monkeypatch.setattr(asked_of_tables, "DRAWS", 10**8)
     monkeypatch.setattr(asked_of_tables, "CHOSEN", 10**7)
     release = put(tmp_path, REPLACED)
-    none, complete = lower_bounds(release.stage, release.worst, time.monotonic() - 1.0)
-    assert (none, complete) == ([], False)
+    none, left = lower_bounds(release.stage, release.worst, time.monotonic() - 1.0)
+    assert not none
+    assert left
     begun = time.process_time()
-    found = release.bounds("some", 1.5)
+    until = time.monotonic() + 1.5
+    found, _ = lower_bounds(release.stage, release.worst, until, bits=streams("some"))
     assert time.process_time() - begun < 6
     assert found
     assert all(200 <= one.draws < 10**8 and one.tested < one.draws for one in found)

@@ -22,6 +22,8 @@ from dprelease.verification.certificate.composed_losses import EFFORTS, Effort, 
 from dprelease.verification.certificate.kinds import kinds_of
 from dprelease.verification.certificate.largest_profile import pointwise_largest
 from dprelease.verification.certificate.loss_masses import LossMasses
+from dprelease.verification.certificate.neighbour_blocks import Cutting
+from dprelease.verification.certificate.proven_losses import proven_losses
 from dprelease.verification.certificate.summed_tails import SummedTails
 from tests.covering import examples
 from tests.mechanisms.laws import independent_mass, law_of
@@ -125,7 +127,13 @@ def _two_cells(
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("gaussian", 0), ("discrete_gaussian", 0), ("generalized_gaussian", 1)]
+    ("name", "shape"),
+    [
+        ("gaussian", 0),
+        ("discrete_gaussian", 0),
+        ("discrete_offset_symmetric_gaussian", 0),
+        ("generalized_gaussian", 1),
+    ],
 )
 def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
     """Blocks of many outputs each, whose losses differ widely: still never below the truth."""
@@ -141,6 +149,30 @@ def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
             gains = (masses[k] - growth * masses[k - shift] for k in range(-270, 301))
             least = sum((gain for gain in gains if gain > 0), arb(0))
             assert ball(proved.delta_at(epsilon)) >= least.lower(), (name, epsilon)
+
+
+@pytest.mark.parametrize("name", ["discrete_gaussian", "discrete_offset_symmetric_gaussian"])
+def test_losses_in_closed_form_are_those_of_masses(name: str) -> None:
+    """Of blocks of one output both ends are its loss; of wider ones they lie on either side."""
+    law = law_of(name, 3.0, 0, 4)
+    with ctx.workprec(200):
+        proven = proven_losses(law)
+        for fine in (1e-9, 0.3):
+            (blocks,) = proven.cells(4, Cutting(fine, 2.0**-60, 2**10))
+            losses = [(block.p / block.q).log() for block in blocks]
+            for block, loss in list(zip(blocks, losses, strict=True))[1:-1]:
+                assert block.low is not None
+                assert block.high is not None
+                assert not loss < block.low
+                assert not loss > block.high
+                assert fine > 0.1 or (block.low.overlaps(loss) and block.high.overlaps(loss))
+            first, last = blocks[0], blocks[-1]
+            assert first.high is None
+            assert first.low is not None
+            assert first.low < losses[0]
+            assert last.low is None
+            assert last.high is not None
+            assert last.high > losses[-1]
 
 
 def test_the_worst_move_of_each_part_counts() -> None:

@@ -64,19 +64,19 @@ TEMPLATES: dict[str, Template] = {
         fix="do not rely on this release, or verify with the version that the manifest names.",
     ),
     "DP-VERIFY-014": Template(
-        cause="The release is not signed: there is no '{name}' that is a file.",
+        cause="The {what} is not signed: there is no '{name}' that is a file.",
         fix="ask whoever published it for the signature, or for a release that has one.",
     ),
     "DP-VERIFY-015": Template(
         cause="The signature can't be read: {problem}.",
-        fix="get the release again from whoever published it.",
+        fix="get the {what} again from whoever published it.",
     ),
     "DP-VERIFY-016": Template(
-        cause="The signature by {by} is not one of this manifest.",
-        fix="do not rely on this release: it, or its signature, is another one than was signed.",
+        cause="The signature by {by} is not one of this {signed}.",
+        fix="do not rely on this {what}: it, or its signature, is another one than was signed.",
     ),
     "DP-VERIFY-017": Template(
-        cause="The release is signed by {by}, which the list of signers does not name.",
+        cause="The {what} is signed by {by}, which the list of signers does not name.",
         fix="ask whoever published it whose key that is; add it to the list only if you trust it.",
     ),
     "DP-VERIFY-018": Template(

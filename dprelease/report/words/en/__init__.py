@@ -232,6 +232,7 @@ SENTENCES: dict[str, str] = {
         "and which ε many draws of its noise show at least. All of it held; the file audit.json "
         "tells more."
     ),
+    "made.audit.untried": "not tried for want of time",
     "made.head.pairs": "Pairs",
     "made.head.used": "Used at most",
     "made.head.least": "ε at least",

@@ -1,0 +1,175 @@
+"""Signatures of audits: told as those of releases are, by the same command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease.cli import app
+from dprelease.documents.audits.audit_record import FORMAT, NAME, Audit, digest_of, plain, rendered
+from dprelease.documents.manifest import canonical
+from dprelease.errors import SignatureError
+from dprelease.signatures.sshsig import AUDITS, ENTRIES, MANIFESTS, Signature
+from dprelease.verification.after_publication.signing import sign_audit
+from tests.signatures.keys import VECTORS, held, openssh_takes, other_key, public
+
+WHO = "steward@office"
+SIGNATURE = f"{NAME}.sig"
+RECORD = {
+    "format": FORMAT, "version": "1.0", "title": "People", "declaration": "0" * 64,
+    "engine": "duckdb", "queries": [], "whole": True, "complete": True, "holds": True,
+    "sensitivities": [], "twins": None, "canaries": None, "black_box": None, "findings": [],
+    "digest": "0" * 64,
+}  # fmt: skip
+
+
+def outcome(**fields: object) -> bytes:
+    draft = Audit.model_validate({**RECORD, **fields})
+    return rendered(draft.model_copy(update={"digest": digest_of(plain(draft))}))
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    """Return the signed outcome of an audit."""
+    path = tmp_path / NAME
+    path.write_bytes(outcome())
+    sign_audit(path, held(tmp_path))
+    return path
+
+
+def listed(folder: Path, line: str = f"{WHO} {public()}") -> Path:
+    path = folder / "allowed_signers"
+    path.write_text(f"{line}\n")
+    return path
+
+
+def told(path: Path, *more: str) -> tuple[int, dict[str, object]]:
+    done = CliRunner().invoke(app, ["verify", str(path), "--json", *more])
+    return done.exit_code, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("namespaces", ["", 'namespaces="dprelease-audit" '])
+def test_who_signed_it_is_told(audit: Path, namespaces: str) -> None:
+    signers = listed(audit.parent, f"{WHO} {namespaces}{public()}")
+    code, found = told(audit, "--signers", str(signers))
+    assert code == 0
+    assert found["findings"] == []
+    signature = found["signature"]
+    assert isinstance(signature, dict)
+    assert signature["principals"] == WHO
+    assert dprelease.verify(audit, signers=signers).signature == signature
+    assert openssh_takes(signers, WHO, AUDITS, audit.with_name(SIGNATURE), audit.read_bytes())
+    words = CliRunner().invoke(app, ["verify", str(audit), "--signers", str(signers)]).output
+    assert f"signed by {WHO}" in words
+    assert "private" not in words
+
+
+def test_without_signers_it_says_what_it_did_not_check(audit: Path) -> None:
+    code, found = told(audit)
+    assert code == 0
+    assert found["signature"] is None
+    assert SIGNATURE in str(found["notes"])
+    audit.with_name(SIGNATURE).unlink()
+    assert told(audit)[1]["notes"] == []
+    broken = audit.with_name("other.json")
+    leaks = {"columns": 1, "searched": 1, "failures": 0, "holds": False}
+    broken.write_bytes(outcome(holds=False, complete=False, canaries=leaks))
+    assert "not all held, and not all was tried" in str(told(broken)[1]["checked"])
+
+
+def unsigned(audit: Path) -> None:
+    audit.with_name(SIGNATURE).unlink()
+
+
+def linked(audit: Path) -> None:
+    kept = audit.with_name(SIGNATURE).rename(audit.with_name("kept"))
+    audit.with_name(SIGNATURE).symlink_to(kept)
+
+
+def cut(audit: Path) -> None:
+    audit.with_name(SIGNATURE).write_bytes(audit.with_name(SIGNATURE).read_bytes()[:100])
+
+
+def by_ecdsa(audit: Path) -> None:
+    shutil.copy(VECTORS / "message.txt.ecdsa.sig", audit.with_name(SIGNATURE))
+
+
+def resealed(audit: Path) -> None:
+    audit.write_bytes(outcome(title="Others"))
+
+
+def changed(audit: Path) -> None:
+    record = json.loads(audit.read_bytes())
+    audit.write_bytes(canonical({**record, "title": "Others"}))
+
+
+def rewritten(audit: Path) -> None:
+    audit.write_bytes(audit.read_bytes() + b" ")
+
+
+def foreign(audit: Path) -> None:
+    sign_audit(audit, other_key(), overwrite=True)
+
+
+def as_a_manifest(audit: Path) -> None:
+    made = held(audit.parent).sign(audit.read_bytes(), MANIFESTS)
+    audit.with_name(SIGNATURE).write_bytes(made.armored())
+
+
+def renamed(audit: Path) -> None:
+    made = held(audit.parent).sign(audit.read_bytes(), ENTRIES)
+    audit.with_name(SIGNATURE).write_bytes(Signature(made.public, AUDITS, made.raw).armored())
+
+
+def untouched(audit: Path) -> None:
+    pass
+
+
+BAD: list[tuple[list[str], Callable[[Path], None], str]] = [
+    (["DP-VERIFY-014"], unsigned, ""),
+    (["DP-VERIFY-014"], linked, ""),
+    (["DP-VERIFY-015"], cut, ""),
+    (["DP-VERIFY-015"], by_ecdsa, ""),
+    (["DP-VERIFY-016"], resealed, ""),
+    (["DP-VERIFY-016"], renamed, ""),
+    (["DP-AUDIT-009", "DP-VERIFY-016"], changed, ""),
+    (["DP-AUDIT-009", "DP-VERIFY-016"], rewritten, ""),
+    (["DP-VERIFY-017"], foreign, ""),
+    (["DP-VERIFY-018"], as_a_manifest, ""),
+    (["DP-VERIFY-018"], untouched, 'namespaces="dprelease-manifest" '),
+    (["DP-VERIFY-018"], untouched, 'valid-before="20200101" '),
+]
+
+
+@pytest.mark.parametrize(("codes", "spoil", "options"), BAD)
+def test_what_does_not_count(
+    audit: Path, codes: list[str], spoil: Callable[[Path], None], options: str
+) -> None:
+    spoil(audit)
+    signers = listed(audit.parent, f"{WHO} {options}{public()}")
+    found = dprelease.verify(audit, signers=signers)
+    assert [finding.code for finding in found.findings] == codes
+    assert found.signature is None
+    for finding in found.findings:
+        assert "release" not in finding.cause.replace("dprelease", "")
+        assert "no row was read" in str(finding)
+    code, shown = told(audit, "--signers", str(signers))
+    assert code == 4
+    assert shown["ok"] is False
+
+
+def test_what_is_of_releases_alone(audit: Path) -> None:
+    for option in ("--certify", "--rehearsal", f"--ledger={audit}"):
+        assert CliRunner().invoke(app, ["verify", str(audit), option]).exit_code == 2
+    none = audit.with_name("none")
+    with pytest.raises(SignatureError) as refused:
+        dprelease.verify(audit, signers=none)
+    assert refused.value.code == "DP-SIGN-008"
+    found = dprelease.verify(listed(audit.parent))
+    assert [finding.code for finding in found.findings] == ["DP-AUDIT-009"]
