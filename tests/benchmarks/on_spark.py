@@ -59,7 +59,7 @@ def compare(folder: Path, rows: int, names: tuple[str, ...] = ()) -> list[OnSpar
     """Return comparisons over tables of `rows` rows, of all workloads of plain columns, or these."""
     make(folder, rows)
     plain = [work for work in WORKLOADS if work.table in (PLAIN.people, PLAIN.visits)]
-    chosen = [work for work in plain if not names or work.name in names]
+    chosen = [work for work in plain if not names or work.name.startswith(names)]
     with _session() as spark:
         return [_compared(spark, folder, work, rows) for work in chosen]
 

@@ -9,12 +9,16 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprelease.errors import DeclarationError
+from dprelease.errors import DeclarationError, DpReleaseError
+from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.table import Table
 from dprelease.schema.yaml_text import reader
 from dprelease.schema.yaml_text.plain_lists import LEAST, STAND_IN, Runs, shortened
+from dprelease.schema.yaml_text.reader import Document
 from tests.covering import examples
 
 HERE = Path("file.yaml")
+FILES = Files(read_beside(HERE.parent))
 LIST = "a: [{}]\n"
 DASHES = "a:\n  - {}\n"
 SOUND = [f"C{i:04}" for i in range(LEAST + 8)]
@@ -111,6 +115,21 @@ def test_a_long_list_takes_few_events(
     found = reader.parse(text.format(between.join(items * 50)), HERE)
     assert found.values["a"] == [item.strip('"') for item in items * 50]
     assert events < 20
+
+
+@pytest.mark.parametrize("odd", ["x" * 1001, "a\0b", "\ud800", ["b"], {"b": "c"}, 1, None, True])
+def test_a_value_that_is_none_is_told_by_itself(odd: object) -> None:
+    """Of a list that is checked at once, as of the list of that one value; a number is a text."""
+    found = []
+    for values in (SOUND, []):
+        column = {"type": "category", "values": [*values, odd]}
+        document = Document(HERE, "", {"table": "t", "columns": {"a": column}}, {})
+        try:
+            made = validate(Table, document, FILES)
+            assert getattr(made.columns["a"], "values", ()) == (*values, "1")
+        except DpReleaseError as error:
+            found += [(type(error), str(error).replace(f"[{len(values)}]", "[]"))]
+    assert type(odd) is int or (len(found) == 2 and found[0] == found[1])
 
 
 def test_items_left_out_count_as_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
