@@ -74,7 +74,7 @@ def main() -> None:
 def _only(rows: int, names: tuple[str, ...], *, spark: bool) -> None:
     folder = _folder("bench", rows)
     if spark:
-        on_spark.show(on_spark.compare(folder, rows, names))
+        on_spark.show(on_spark.compare(folder, rows, names, 1))
     else:
         aggregation.show(aggregation.once(folder, rows, names))
 
