@@ -38,7 +38,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
         from dprelease.planning.truths_from_texts import WORDS, truths_from_texts
-        from dprelease.release.engine_choice import left_open, unread
+        from dprelease.query.unread import unread
+        from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
         from dprelease.release.own_source import refuse_own_source
         from dprelease.schema.languages import untold
@@ -95,7 +96,7 @@ def plan(
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
         from dprelease.planning.declaration_findings import declared
-        from dprelease.release.engine_choice import unread
+        from dprelease.query.unread import unread
         from dprelease.release.exporting import prepared
         from dprelease.schema.release_parts.variables import assignments
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from dprelease.errors import DataError
 from dprelease.exact.engines import kind_of_engine
-from dprelease.exact.machine_kind import beyond
-from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 
@@ -16,19 +13,6 @@ from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 def left_open(declaration: Declaration) -> list[str]:
     """Return what the engine shows to others than those who get the release; starts no engine."""
     return kind_of_engine(declaration.spec.engine).left_open(declaration.spec)
-
-
-def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
-    """Return the refusals of tables that queries read, and the declared engine can't; opens none.
-
-    A run may be given frames in their place.
-    """
-    if declaration.spec.engine != DEFAULT_ENGINE:
-        return []
-    tables = {query.declared.table.name: query.declared for query in queries}
-    joins = [query.join.declared for query in queries if query.join is not None]
-    tables |= {declared.table.name: declared for declared in joins}
-    return [refusal for declared in tables.values() if (refusal := beyond(declared)) is not None]
 
 
 def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
