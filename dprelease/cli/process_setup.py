@@ -36,6 +36,9 @@ def whole_process(command: Callable[[], None]) -> None:
     gc.set_threshold(YOUNG)
     # Loading NumPy starts a thread a core, and our products of small matrices need none of them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Looking for plugins of pydantic's reads what every installed package says of itself, and one
+    # that is found would be shown all that is validated.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         command()
     except SystemExit as ending:

@@ -14,7 +14,7 @@ from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting,
 from dprelease.cli.shown.agreement_shown import agreement_told, agreement_words, draw_agreement
 from dprelease.cli.shown.disk_shown import disk_words, tables_at_most
 from dprelease.cli.shown.files_shown import listed
-from dprelease.cli.shown.outlook_shown import ledger_told
+from dprelease.cli.shown.outlook_shown import ledger_told, refused_words
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
@@ -38,6 +38,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
         from dprelease.planning.truths_from_texts import WORDS, truths_from_texts
+        from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
         from dprelease.release.own_source import refuse_own_source
@@ -48,7 +49,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         queries, made = tried(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
-        opened = left_open(declaration)
+        opened, refused = left_open(declaration), unread(declaration, queries)
         bare = untold(declaration.spec)
         truths = truths_from_texts(queries)
         answer = {
@@ -56,6 +57,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "queries": len(queries),
             "columns": columns,
             "left_open": opened,
+            "unread": [error.to_json() for error in refused],
             "without_label": bare,
             "truths_from_texts": truths,
         }
@@ -64,7 +66,9 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
         told = told_invariants(made.guarantee.invariants)
         lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
-        lines += [f"Warning: {one_line(warning)}" for warning in told]
+        lines += [
+            f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
+        ]
         if truths:
             lines.append(
                 f"Read from texts: {one_line(', '.join(truths))}. Only {WORDS} are truth values "
@@ -92,6 +96,7 @@ def plan(
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json):
         from dprelease.planning.declaration_findings import declared
+        from dprelease.query.unread import unread
         from dprelease.release.exporting import prepared
         from dprelease.schema.release_parts.variables import assignments
 
@@ -104,6 +109,7 @@ def plan(
             raise QueryError("DP-LOCAL-007")
         queries, planned = prepared(declaration)
         charged = ledger_told(declaration, queries, planned)
+        refused = unread(declaration, queries)
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
 
@@ -118,6 +124,7 @@ def plan(
             agreed = [row for one in agreement for row in one.to_json()]
             at_most = {"tables_at_most": most}  # bytes
             told = {"consistent": agreed, "ledger": charged.answer, **at_most}
+            told["unread"] = [error.to_json() for error in refused]
             respond(True, {**planned.to_json(), **read, **told}, "")
             return
         words = [
@@ -127,6 +134,7 @@ def plan(
         if explain:
             words.append(reads_words(declaration.spec, queries))
         words += disk_words(declaration, most)
+        words += [f"Warning: {one_line(refused_words(error))}" for error in refused]
         respond(False, None, "\n\n".join([*words, *charged.words]))
 
 

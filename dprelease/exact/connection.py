@@ -48,9 +48,12 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
 
     In a notebook without the widgets for it DuckDB draws none, and refuses whatever is set of it.
     """
-    (drawn,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
-    if drawn:
+    try:
         link.execute("SET enable_progress_bar = false")
+    except duckdb.Error:
+        (drawn,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
+        if drawn:
+            raise
 
 
 def closed(connection: duckdb.DuckDBPyConnection) -> None:

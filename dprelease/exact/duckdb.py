@@ -180,10 +180,10 @@ class Engine:
             compiled = self._families.compile(query, self.physical, self.joined)
         elif query.unit.id is not None:
             bounded = self._bounded(query)
-        if bounded is None:
-            self._register(compiled.key_tables)
-        compiled = bounded or compiled
         size = query.keys.size
+        if bounded is None:
+            self._register(self._reader.tables(compiled, size))
+        compiled = bounded or compiled
         added = {m.name: most_added(m) for m in query.measurements}
         vectors = self._reader.vectors(compiled, added, size)
         profiles = self._reader.profiles(compiled, size)

@@ -15,6 +15,7 @@ from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
+from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import JOINED, SOURCE
 
@@ -178,9 +179,9 @@ def find_input(
     if frame is not None:
         return Input(declared, relation, arrow=to_arrow(frame, declared))
     source = declared.table.source
-    if source is not None and source.is_sparks:
-        kind = "a path with a scheme" if source.is_uri else format_of(declared)
-        raise DataError("DP-SPARK-006", table=declared.table.name, format=kind)
+    refusal = beyond(declared)
+    if refusal is not None:
+        raise refusal
     if source is None or source.path is None:
         raise DataError("DP-DATA-008", table=declared.table.name)
     if source.kind == "postgres" and servers is not None:

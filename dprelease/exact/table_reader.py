@@ -13,7 +13,7 @@ import numpy as np
 from dprelease.exact.results.stored import WIDTH
 from dprelease.exact.results.true_table import DenseProfile, Held, Integers, Profile
 from dprelease.exact.results.vectors import HELD, MOST_ROWS, counted, grouped, summed
-from dprelease.statements.compiled import Compiled, ProfileSql
+from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""
@@ -37,6 +37,10 @@ class TableReader:
 
     attempt: Attempt
     scratch: Path
+
+    def tables(self, compiled: Compiled, size: int) -> list[KeyTable]:
+        """Return the tables of public values that have to be there: each takes a statement."""
+        return compiled.tables(by_row=size >= MANY_CELLS)
 
     def vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> Mapping[str, Held]:
         """Return all vectors; `added` is the most that one row adds to each."""

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dprelease.postprocess.consistent.step import asked as consistent
 from dprelease.postprocess.families import FamilyStep
 from dprelease.schema.release import QuerySpec
 
 Asked = Callable[[str, QuerySpec], FamilyStep | None]
+
+
+def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
+    """Return the step to tables that agree; what makes it is loaded where it is asked for."""
+    if spec.consistent is None:
+        return None
+    from dprelease.postprocess.consistent.step import asked
+
+    return asked(name, spec)
+
 
 FAMILY_STEPS: list[Asked] = [consistent]
 """For each kind of step: what a query, by its name and as it is declared, asks for; else None."""

@@ -48,6 +48,12 @@ class Compiled:
     profiles: dict[str, ProfileSql]
     rows: str = ""
 
+    def tables(self, *, by_row: bool) -> list[KeyTable]:
+        """Return the tables that the statements read, but for `rows` unless `by_row`."""
+        places = (profile.places for profile in self.profiles.values())
+        texts = "".join([self.text, *places, self.rows if by_row else ""])
+        return [table for table in self.key_tables if table.name in texts]
+
     @property
     def text(self) -> str:
         """Return all statements."""

@@ -33,6 +33,7 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
+from dprelease.statements.values.categories import is_short, position_in, with_stand_ins
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.row_values import group_total, row_value, same_values
 
@@ -192,21 +193,19 @@ class Compiler:
         missing = "" if key.nulls is None else f"WHEN {value} IS NULL THEN {null} "
         return f"CASE {missing}WHEN {inside} THEN {code} END"
 
-    def _code(self, key: Key, raw: str) -> str:
-        """Return the position of a key's cell; joins the key table of a text key."""
+    def _code(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
+        """Return the position of a key's cell; may join the key table of a text key."""
         if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
-        name = self._own_table(key)
-        join = f"LEFT JOIN {name} ON {raw} = {name}.value"
-        if join not in self.joins:
-            self.joins.append(join)
-        code = f"{name}.code"
-        if key.others is not None:
-            code = f"coalesce({code}, {key.others})"
-        if key.nulls is not None or key.others is not None:
-            null = "NULL" if key.nulls is None else str(key.nulls)
-            code = f"CASE WHEN {raw} IS NULL THEN {null} ELSE {code} END"
-        return code
+        if of_groups and is_short(key.texts):
+            code = position_in(key.texts, raw)
+        else:
+            name = self._own_table(key)
+            join = f"LEFT JOIN {name} ON {raw} = {name}.value"
+            if join not in self.joins:
+                self.joins.append(join)
+            code = f"{name}.code"
+        return with_stand_ins(code, raw, key)
 
     def _own_table(self, key: Key) -> str:
         """Return the name of the table of a key's values, one for all statements of the query."""
@@ -215,10 +214,10 @@ class Compiler:
             self._named[key.column, values] = self._key_table(values)
         return self._named[key.column, values]
 
-    def _cell(self, raws: list[str]) -> str:
+    def _cell(self, raws: list[str], *, of_groups: bool = False) -> str:
         keys, strides = self.space.keys, self.space.strides
         terms = [
-            f"CAST({self._code(key, raw)} AS BIGINT) * {stride}"
+            f"CAST({self._code(key, raw, of_groups=of_groups)} AS BIGINT) * {stride}"
             for key, raw, stride in zip(keys, raws, strides, strict=True)
         ]
         return " + ".join(terms) or "0::BIGINT"
@@ -254,7 +253,7 @@ class Compiler:
     def _grouped_first(self) -> list[tuple[str, str]]:
         """Return the steps of a query with row units: group by raw keys, then find the cells.
 
-        The key tables are joined to the few groups instead of the many rows.
+        Short lists of values are looked through for the few groups, longer ones joined to them.
         """
         keys = self.space.keys
         raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
@@ -265,7 +264,7 @@ class Compiler:
         grouped = f"SELECT {', '.join(raws)} FROM typed{by}"
         columns = "".join(f", {name}" for name in added.values())
         meant = f"SELECT {', '.join(self._meant())}{columns} FROM grouped"
-        cell = self._cell([f"k{i}" for i in range(len(keys))])
+        cell = self._cell([f"k{i}" for i in range(len(keys))], of_groups=True)
         placed = f"SELECT {cell} AS cell{columns} FROM meant {' '.join(self.joins)}"
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
         if grouped_as_stored(self.query):
@@ -290,7 +289,8 @@ class Compiler:
             value = f"k{i}"
             if key.column in as_stored:
                 column, kind = self.columns[key.column], self.physical[key.column]
-                known = f"SELECT value FROM {self._own_table(key)}"
+                short = is_short(key.texts)
+                known = "" if short else f"SELECT value FROM {self._own_table(key)}"
                 value = f"{typed(value, column, kind, zone, known)} AS k{i}"
             values.append(value)
         return values

@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--census", action="store_true", help="tables that agree, alone")
     parser.add_argument("--nation", action="store_true", help="with --census: all 51 states")
     parser.add_argument("--large", action="store_true", help="200 tables of --rows rows, alone")
+    parser.add_argument("--only", nargs="+", help="workloads whose names start so, alone, once")
     parser.add_argument("--picture", type=Path, help="draw how costs grow as an SVG, alone")
     given = parser.parse_args()
     if given.census:
@@ -36,6 +37,10 @@ def main() -> None:
         return
     if given.picture:
         growth.draw(given.picture, growth.measure(_folder("growth", growth.ROWS[-1])))
+        return
+    if given.only:
+        for rows in given.rows or SIZES:
+            _only(rows, tuple(given.only), spark=given.spark)
         return
     beside = peers.run()
     draws = noise.run(beside)
@@ -64,6 +69,14 @@ def main() -> None:
             "spark": [asdict(r) for r in on_sparks],
         }
         given.json.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _only(rows: int, names: tuple[str, ...], *, spark: bool) -> None:
+    folder = _folder("bench", rows)
+    if spark:
+        on_spark.show(on_spark.compare(folder, rows, names, 1))
+    else:
+        aggregation.show(aggregation.once(folder, rows, names))
 
 
 def _on_spark(sizes: Sequence[int]) -> list[on_spark.OnSpark]:

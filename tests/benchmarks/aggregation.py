@@ -124,14 +124,18 @@ def _compared(
 
 
 def _in_turn(
-    name: str, rows: int, ours: Callable[[], object], plain: Callable[[], object]
+    name: str,
+    rows: int,
+    ours: Callable[[], object],
+    plain: Callable[[], object],
+    rounds: int | None = None,
 ) -> Comparison:
     """Return the medians of two kinds of work, done in turn after one round of each."""
-    rounds = _rounds(rows) + 1
+    rounds = (rounds or _rounds(rows)) + 1
     return _compared(name, rows, [(_taken(ours), _taken(plain)) for _ in range(rounds)][1:])
 
 
-def in_process(folder: Path, work: Workload, rows: int) -> Comparison:
+def in_process(folder: Path, work: Workload, rows: int, rounds: int | None = None) -> Comparison:
     """Return the exact step of our run beside plain SQL that finds the same numbers."""
     queries = resolve(read_declaration(folder / f"{work.name}.yaml"))
     plain_sql = work.plain.format(source=folder / f"{work.table}.parquet")
@@ -146,10 +150,10 @@ def in_process(folder: Path, work: Workload, rows: int) -> Comparison:
             connection.execute("SET enable_progress_bar = false")
             return connection.execute(plain_sql).fetchnumpy()
 
-    return _in_turn(f"{work.name}, in process", rows, ours, plain)
+    return _in_turn(f"{work.name}, in process", rows, ours, plain, rounds)
 
 
-def whole_release(folder: Path, work: Workload, rows: int) -> Comparison:
+def whole_release(folder: Path, work: Workload, rows: int, rounds: int | None = None) -> Comparison:
     """Return our run, with its noise, beside DuckDB that writes the same exact tables."""
     path, statements = folder / f"{work.name}.yaml", work.writing(folder)
 
@@ -162,7 +166,7 @@ def whole_release(folder: Path, work: Workload, rows: int) -> Comparison:
             for statement in statements:
                 connection.execute(statement)
 
-    return _in_turn(f"{work.name}, release", rows, ours, plain)
+    return _in_turn(f"{work.name}, release", rows, ours, plain, rounds)
 
 
 def _rounds(rows: int) -> int:
@@ -217,6 +221,17 @@ def compare(folder: Path, rows: int, peers: Path | None) -> list[Comparison]:
     found = [in_process(folder, work, rows) for work in WORKLOADS]
     found += [whole_release(folder, work, rows) for work in WORKLOADS]
     return found + [whole_process(folder, work, rows, peers) for work in WORKLOADS]
+
+
+def once(folder: Path, rows: int, names: tuple[str, ...]) -> list[Comparison]:
+    """Return exact steps and releases of workloads whose names start so, one round after another.
+
+    Where the machine has other work that is what there is time for: processor seconds tell most.
+    """
+    make(folder, rows)
+    chosen = [work for work in WORKLOADS if work.name.startswith(names)]
+    taken = [(in_process(folder, w, rows, 1), whole_release(folder, w, rows, 1)) for w in chosen]
+    return [row for pair in taken for row in pair]
 
 
 def show(found: list[Comparison]) -> None:

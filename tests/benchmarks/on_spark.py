@@ -55,13 +55,15 @@ class OnSpark:
         return self.ours / self.own
 
 
-def compare(folder: Path, rows: int, names: tuple[str, ...] = ()) -> list[OnSpark]:
+def compare(
+    folder: Path, rows: int, names: tuple[str, ...] = (), rounds: int | None = None
+) -> list[OnSpark]:
     """Return comparisons over tables of `rows` rows, of all workloads of plain columns, or these."""
     make(folder, rows)
     plain = [work for work in WORKLOADS if work.table in (PLAIN.people, PLAIN.visits)]
-    chosen = [work for work in plain if not names or work.name in names]
+    chosen = [work for work in plain if not names or work.name.startswith(names)]
     with _session() as spark:
-        return [_compared(spark, folder, work, rows) for work in chosen]
+        return [_compared(spark, folder, work, rows, rounds or ROUNDS) for work in chosen]
 
 
 @contextmanager
@@ -81,7 +83,7 @@ def _session() -> Iterator[Any]:
             spark.stop()
 
 
-def _compared(spark: Any, folder: Path, work: Workload, rows: int) -> OnSpark:
+def _compared(spark: Any, folder: Path, work: Workload, rows: int, rounds: int) -> OnSpark:
     queries = resolve(read_declaration(folder / f"{work.name}.yaml"))
     source = f"parquet.`{folder}/{work.table}.parquet`"
     text = OWN.get(work.name, work.plain.replace("'{source}'", "{source}")).format(source=source)
@@ -93,7 +95,7 @@ def _compared(spark: Any, folder: Path, work: Workload, rows: int) -> OnSpark:
             engine.expect(queries)
             return [engine.run(query) for query in queries]
 
-    pairs = [(*_cost(ours), *_cost(lambda: spark.sql(text).toArrow())) for _ in range(ROUNDS + 1)]
+    pairs = [(*_cost(ours), *_cost(lambda: spark.sql(text).toArrow())) for _ in range(rounds + 1)]
     mine, my_cpu, theirs, their_cpu = map(statistics.median, zip(*pairs[1:], strict=True))
     return OnSpark(work.name, rows, mine, theirs, my_cpu, their_cpu)
 

@@ -223,3 +223,15 @@ def test_nobody_reads_on(size: int) -> None:
             os.close(theirs)
         assert ends[0] == ends[1]
         assert ends[0][0]
+
+
+def test_no_other_package_is_looked_at() -> None:
+    """For plugins of pydantic's; not even their names are read."""
+    body = (
+        "import importlib.metadata as told, pydantic\n"
+        "told.distributions = lambda *_, **__: print('looked for') or iter(())\n"
+        "def command():\n    pydantic.create_model('Model', x=int)(x=1)\n    print('made')"
+    )
+    (_, alone, _), (_, whole, _) = both(body)
+    assert alone.split("\n") == ["looked for", "made", ""]
+    assert whole.split("\n") == ["made", ""]

@@ -176,3 +176,42 @@ def test_init_does_not_sketch_what_no_run_can_read(
     assert code != 0
     assert re.search("DP-DATA-0(03|10)", told)
     assert not (tmp_path / "t.yaml").exists()
+
+
+SPARKS = {
+    "{path: 's3a://bucket/people', format: parquet}": "a path with a scheme",
+    "'https://office.example/people.parquet'": "a path with a scheme",
+    "{table: db.people}": "a table of Spark's catalogue",
+    "people.parquet": "",
+}
+"""Sources, and what those are that Spark alone can read."""
+
+
+@pytest.mark.parametrize("source", SPARKS)
+def test_a_source_that_the_engine_can_t_read_is_told_before_a_run(
+    source: str, tmp_path: Path
+) -> None:
+    """By `check` and `plan`, in words and JSON; of the engine that reads it nothing is told."""
+    for engine in ("duckdb", "spark"):
+        release = write(tmp_path, source, "member", f"engine: {engine}\n")
+        found = []
+        for command in ("check", "plan"):
+            code, words = call(command, release)
+            assert code == 0, words
+            found.append("unless it is given a frame" in words and "DP-SPARK-006" in words)
+            found.append(SPARKS[source] in words and SPARKS[source] != "")
+            answer = json.loads(call(command, release, "--json")[1])
+            found.append([told["code"] for told in answer["unread"]] == ["DP-SPARK-006"])
+        assert set(found) == {engine == "duckdb" and SPARKS[source] != ""}, found
+
+
+def test_what_is_told_is_what_a_run_refuses(tmp_path: Path) -> None:
+    """With no row read and nothing spent; a frame in the place of the source is published."""
+    release = write(tmp_path, "{path: 's3a://bucket/people', format: parquet}")
+    code, words = call("run", release)
+    assert code != 0
+    assert "DP-SPARK-006" in words
+    assert "no row was read, no budget was spent" in words
+    people = pa.table({"member": [True, False], "other": [True, True], "age": [30, 40]})
+    dprelease.read_release(release).run(frames={"people": people})
+    assert pq.read_table(tmp_path / "out" / "q.parquet").num_rows == 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.errors import LedgerError
+from dprelease.errors import DataError, LedgerError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ class Told:
 
     answer: Mapping[str, object] | None = None
     words: tuple[str, ...] = ()
+
+
+def refused_words(refusal: DataError) -> str:
+    """Return in words that a run would be refused for a table that its engine can't read."""
+    run = "a run would be refused, unless it is given a frame in the place of the table"
+    return f"{run}. {refusal.code}  {refusal.cause} {refusal.fix[:1].upper()}{refusal.fix[1:]}"
 
 
 def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Told:

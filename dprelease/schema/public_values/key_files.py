@@ -52,11 +52,22 @@ class KeyValues(tuple[str, ...]):
 
 
 def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    return value if isinstance(value, KeyValues) else handler(value)
+    if isinstance(value, KeyValues):
+        return value
+    texts = [item for item in value if type(item) is str] if isinstance(value, list) else []
+    return tuple(texts) if texts and texts == value and are_usable(texts) else handler(value)
 
 
 AS_LISTED = WrapValidator(_as_listed)
-"""Takes values as they are if a file lists them: these are texts, and may be many."""
+"""Takes values as they are if a file lists them, and texts at once: there may be many.
+
+What is wrong with one of them is told of it alone.
+"""
+
+
+def are_usable(texts: Sequence[str]) -> bool:
+    """Return whether each text is one that `to_text` takes."""
+    return max(map(len, texts), default=0) <= LONGEST_TEXT and not UNUSABLE.search("".join(texts))
 
 
 class ValuesFrom(Model):
@@ -208,7 +219,7 @@ def _texts(column: pa.Array) -> list[str]:
     if column.null_count:
         _refuse("a value of it is missing")
     texts: list[str] = column.to_pylist()
-    if max(map(len, texts), default=0) > LONGEST_TEXT or UNUSABLE.search("".join(texts)):
+    if not are_usable(texts):
         _refuse(f"a value of it has more than {LONGEST_TEXT} characters, or one that no text has")
     return texts
 

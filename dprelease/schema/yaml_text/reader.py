@@ -6,6 +6,7 @@ by its declared type. Anchors, aliases, tags, merge keys and duplicate keys are 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from dprelease.errors import DeclarationError, Place
+from dprelease.schema.yaml_text.plain_lists import EMPTY, Runs, shortened
 from dprelease.schema.yaml_text.syntax import flaw_of
 from dprelease.system.files import TooLarge, in_mebibytes, read_file
 
@@ -27,9 +29,6 @@ LONGEST_KEY = 1000
 
 PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 """What shells and templates fill in, and nothing here does."""
-
-EMPTY = frozenset({"", "~", "null"})
-"""Plain texts that say that there is no value."""
 
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 KeyPath = tuple[str | int, ...]
@@ -112,30 +111,44 @@ def parse(text: str, path: Path) -> Document:
     here = Place(path.name)
     if len(text) > SIZE_LIMIT:
         raise too_large(here)
-    events = iter(_checked_events(text, here))
+    runs = shortened(text)
+    if runs.left:
+        # What is wrong is told of the text as it stands.
+        with contextlib.suppress(DeclarationError):
+            document = _built(runs, text, path)
+            if not runs.left:
+                return document
+    return _built(Runs(text), text, path)
+
+
+def _built(runs: Runs, text: str, path: Path) -> Document:
+    """Return the document of a text that `runs` has with or without its long lists."""
+    here = Place(path.name)
+    events = iter(_checked_events(runs, here))
     # The stream starts, and its only document; anything may follow.
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=here)
-    building = _Building(events, here)
+    building = _Building(events, here, runs)
     values = building.plain(root, ())
     if not isinstance(values, dict):
         raise DeclarationError("DP-YAML-007", place=here)
     return Document(path, text, values, building.lines, building.findings)
 
 
-def _checked_events(text: str, here: Place) -> list[yaml.Event]:
+def _checked_events(runs: Runs, here: Place) -> list[yaml.Event]:
     """Refuse what is not plain before anything is built, so that nothing can explode."""
     depth = documents = 0
+    most = NODE_LIMIT - runs.items
     events: list[yaml.Event] = []
     try:
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        for event in yaml.parse(runs.text, Loader=yaml.CSafeLoader):
             events.append(event)
             if not isinstance(event, yaml.ScalarEvent):  # nearly all are
                 documents += isinstance(event, yaml.DocumentStartEvent)
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
+            if depth > DEPTH_LIMIT or len(events) > most:
                 raise DeclarationError(
                     "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
                 )
@@ -143,7 +156,7 @@ def _checked_events(text: str, here: Place) -> list[yaml.Event]:
                 place = Place(here.file, _line(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
-        flaw = flaw_of(problem, text)
+        flaw = flaw_of(problem, runs.text)
         place = Place(here.file, flaw.line)
         raise DeclarationError(
             "DP-YAML-003", place=place, problem=flaw.problem, mend=flaw.mend
@@ -176,6 +189,7 @@ class _Building:
 
     events: Iterator[yaml.Event]
     here: Place
+    runs: Runs
     lines: dict[KeyPath, int] = field(default_factory=dict)
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
 
@@ -185,10 +199,7 @@ class _Building:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, keys, flow=flow)
         if isinstance(event, yaml.SequenceStartEvent):
-            items: list[Plain] = []
-            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
-                items.append(self.plain(item, (*keys, len(items))))
-            return items
+            return self._list(keys)
         values: dict[str, Plain] = {}
         braces = bool(getattr(event, "flow_style", False))
         while not isinstance(key := next(self.events), yaml.MappingEndEvent):
@@ -203,6 +214,19 @@ class _Building:
             self.lines[inner] = _starts(key)
             values[name] = self.plain(next(self.events), inner, flow=braces)
         return values
+
+    def _list(self, keys: KeyPath) -> list[Plain]:
+        items: list[Plain] = []
+        while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+            run = self.runs.met(item)
+            if run is None:
+                items.append(self.plain(item, (*keys, len(items))))
+                continue
+            first = _starts(item)
+            for i, line in enumerate(run.lines, start=len(items)):
+                self.lines[(*keys, i)] = first + line
+            items += run.items
+        return items
 
     def _name(self, key: yaml.Event, keys: KeyPath) -> str:
         place = Place(self.here.file, _starts(key), dotted(keys))

@@ -1,0 +1,102 @@
+"""Long lists of words, read by patterns: a parser makes an event and two marks of each item.
+
+A run of items is replaced by one word before a text is parsed, and that word by the items
+afterwards. Where the parser finds the word as anything but an item of such a list, as in a comment
+or in quotes, the text has to be parsed as it stands: what is read is the same in either way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import yaml
+
+LEAST = 32
+"""Items from which on a run is worth it."""
+
+STAND_IN = "dp_items_"
+
+EMPTY = frozenset({"", "~", "null"})
+"""Plain texts that say that there is no value."""
+
+_PLAIN = r"-?\w[\w.'/()&+-]*(?: [\w.'/()&+-]+)*"
+_SIMPLE = r"""[\w .,;:/()&+-]*"""
+_ITEM = rf"""(?:{_PLAIN}|"{_SIMPLE}"|'{_SIMPLE}')"""
+ITEM = rf"""({_PLAIN})|"({_SIMPLE})"|'({_SIMPLE})'"""
+"""An item: a plain word, or a quoted one without anything that is escaped."""
+
+IN_BRACKETS = (
+    rf"(?P<start>[\[,][ \n]*)(?P<items>{_ITEM}(?:,[ \n]*{_ITEM}){{{LEAST - 1},}})(?=[ \n]*[,\]])"
+)
+BY_DASHES = (
+    r"(?m)(?P<start>^(?P<indent> *)- )"
+    rf"(?P<items>{_ITEM} *(?:\n(?P=indent)- {_ITEM} *){{{LEAST - 1},}})(?=\n|\Z)"
+)
+"""Lists in their two forms; compiled where there may be one, which takes a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Items that stand one after the other in a list, and on which line each, from the first."""
+
+    items: list[str | None]
+    lines: Sequence[int]
+
+
+@dataclass(slots=True)
+class Runs:
+    """A text, and the runs of items that it has words for, until these are met."""
+
+    text: str
+    left: dict[str, Run] = field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """Return how many items are left out of the text."""
+        return sum(len(run.items) - 1 for run in self.left.values())
+
+    def met(self, item: yaml.Event) -> Run | None:
+        """Return the run that an item of a list stands for, which is met once; None if for none."""
+        # In quotes the word could be spelled so that the text does not have it.
+        if not isinstance(item, yaml.ScalarEvent) or item.style:
+            return None
+        return self.left.pop(item.value, None)
+
+
+def shortened(text: str) -> Runs:
+    """Return a text with a word for each long run of items, on as many lines as before."""
+    runs = Runs(text)
+    if STAND_IN not in text:
+        if text.count(",") >= LEAST - 1:
+            runs.text = re.sub(IN_BRACKETS, partial(_replaced, runs, ","), runs.text)
+        if text.count("- ") >= LEAST:
+            runs.text = re.sub(BY_DASHES, partial(_replaced, runs, "-"), runs.text)
+    return runs
+
+
+def _replaced(runs: Runs, mark: str, match: re.Match[str]) -> str:
+    name, run = f"{STAND_IN}{len(runs.left)}", _run(match, in_brackets=mark == ",")
+    runs.left[name] = run
+    return f"{match['start']}{name}{chr(10) * run.lines[-1]}"
+
+
+def _run(match: re.Match[str], *, in_brackets: bool) -> Run:
+    text = match["items"]
+    plain = '"' not in text and "'" not in text
+    if plain and (not in_brackets or "\n" not in text):
+        between = "," if in_brackets else f"\n{match['indent']}- "
+        words = [word.strip(" ") for word in text.split(between)]
+        lines = [0] * len(words) if in_brackets else range(len(words))
+        return Run([None if word in EMPTY else word for word in words], lines)
+    items: list[str | None] = []
+    places = []
+    line = at = 0
+    for found in re.finditer(ITEM, text):
+        line, at = line + text.count("\n", at, found.start()), found.start()
+        word = found[found.lastindex or 0]
+        items.append(None if word in EMPTY and found.lastindex == 1 else word)
+        places.append(line)
+    return Run(items, places)
