@@ -11,6 +11,7 @@ from dprelease.documents.json_schemas import (
     GuaranteeRecord,
     LedgerRecord,
     PrivacyParameters,
+    RehearsalRecord,
     SensitivityRecord,
     Tool,
     TreatmentRecord,
@@ -93,3 +94,10 @@ class LocalManifest(Part):
     post_processing: list[str]
     unprotected_quantities: list[str]
     digest: str
+
+
+class LocalRehearsalManifest(LocalManifest):
+    """The manifest of a rehearsal of single records, which is no release."""
+
+    format: Literal["dprelease-local-rehearsal/1"]  # type: ignore[assignment]
+    rehearsal: RehearsalRecord

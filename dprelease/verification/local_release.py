@@ -26,12 +26,13 @@ from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, re
 from dprelease.verification.report import Report, is_written, resolved_again
 
 
-def check_local(report: Report, record: dict[str, Any]) -> None:
+def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     """Add to a report what is found about a local release whose digests have been checked.
 
     Its manifest is made again from the declaration and the recorded laws, which are declared ones;
     files have its columns and types, as many records as the manifest says, and only values that can
-    be published; the events cost what the guarantee says, within the budget.
+    be published; the events cost what the guarantee says, within the budget. The plan comes back;
+    None, and a finding, where that can't be made again.
     """
     resolved = resolved_again(
         report,
@@ -41,7 +42,7 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
         resolve=resolve_records,
     )
     if resolved is None:
-        return
+        return None
     declaration, parts = resolved
     files = {file["query"]: file for file in record["files"]}
     sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
@@ -49,19 +50,20 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     is_whole = _check_files(report, Described(declaration.spec), parts, sizes)
     columns = _columns(report, record, parts)
     if columns is None or not is_whole:
-        return
+        return None
     budget = declaration.spec.budget
     guarantee = priced_again(report, record, columns, budget)
     if guarantee is None:
-        return
+        return None
     report.checked.append("one record costs what the guarantee says, within the budget")
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
-    paid = ledger_record(declaration, record)
+    paid = None if report.rehearsal else ledger_record(declaration, record)
     check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
     if report.ok:  # what is refused already needs no second price
         _ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
         certify_claims(report, record["guarantee"], [column.event for column in columns])
+    return plan
 
 
 def _check_files(
@@ -71,7 +73,9 @@ def _check_files(
     wrong = [
         part
         for part in parts
-        if not holds_records(report.path, part, described.records(part), sizes[part.name])
+        if not holds_records(
+            report.path, part, described.records(part), sizes[part.name], rehearsal=report.rehearsal
+        )
     ]
     for part in wrong:
         report.found("DP-VERIFY-006", name=formats.file_of(part.name))
@@ -79,13 +83,15 @@ def _check_files(
     return not wrong
 
 
-def holds_records(folder: Path, part: Records, told: TableMetadata, rows: int) -> bool:
+def holds_records(
+    folder: Path, part: Records, told: TableMetadata, rows: int, *, rehearsal: bool = False
+) -> bool:
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
 
     from dprelease.tables.record_table import declared_values
 
-    if not is_written(folder, told, rows):
+    if not is_written(folder, told, rows, rehearsal=rehearsal):
         return False
     try:
         table = formats.PUBLISHED.read(folder / formats.file_of(part.name))
