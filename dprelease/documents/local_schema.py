@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from dprelease.documents.json_schemas import (
     AboutRecord,
     DeclarationRecord,
+    ExportRecord,
     FileRecord,
     GuaranteeRecord,
     LedgerRecord,
@@ -91,6 +94,7 @@ class LocalManifest(Part):
     measurements: list[LocalMeasurementRecord]
     treatments: list[TreatmentRecord]
     files: list[FileRecord]
+    exports: list[ExportRecord] = Field(default_factory=list)
     post_processing: list[str]
     unprotected_quantities: list[str]
     digest: str

@@ -11,6 +11,7 @@ from flint import ctx
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.described import Described
 from dprelease.documents.metadata import TableMetadata
+from dprelease.exports.told import told_records
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -21,6 +22,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.verification.certified import certify_claims
+from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, is_written, resolved_again
@@ -58,8 +60,11 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     report.checked.append("one record costs what the guarantee says, within the budget")
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
     paid = None if report.rehearsal else ledger_record(declaration, record)
-    check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
-    if report.ok:  # what is refused already needs no second price
+    check_formats(report, declaration, record)
+    tables = {name: part for name, part in record.items() if name != KEY}
+    check_rebuilt(report, tables, manifest.build(declaration, plan, digests, sizes, paid))
+    if report.ok:  # what is refused already is neither made again nor priced again
+        check_exports(report, told_records(declaration), record)
         _ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
         certify_claims(report, record["guarantee"], [column.event for column in columns])

@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     # by name: its arguments, with {folder} and {new}, and the kinds that it can serve
     "verify": (["verify", "{folder}"], {"tables", "records", "messages"}),
     "report": (["report", "{folder}", "--output", "{new}.html"], {*KINDS}),
-    "export": (["export", "{folder}", "--to", "csv", "--output", "{new}"], {"tables"}),
+    "export": (["export", "{folder}", "--to", "csv", "--output", "{new}"], {"tables", "records"}),
     "estimate": (["estimate", "{folder}", "city"], {"records"}),
     "areas": (["areas", "{folder}", "{areas}"], set()),
 }

@@ -27,6 +27,9 @@ A text: names are checked where no module of a format is loaded. They are writte
 whatever the order of a release file: what lists the files of others comes after them.
 """
 
+OF_RECORDS = ("csv", "report", "datapackage")
+"""The formats of single records, which are no cells of tables with keys."""
+
 
 def known_formats() -> list[str]:
     """Return the names that a release file may have under `formats`."""
