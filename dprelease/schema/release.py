@@ -43,6 +43,7 @@ from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.release_parts.format_names import (
     OF_RECORDS,
     in_order,
+    refuse_formats,
 )
 from dprelease.schema.release_parts.histograms import HistogramSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
@@ -351,21 +352,10 @@ class ReleaseSpec(Model):
             problem = "a federated release has queries, a budget with an epsilon, and no ledger"
             refuse("DP-DECL-003", problem=problem)
         refuse_twins(self.records)
-        self._refuse_formats(OF_RECORDS if local else () if self.federated else None)
+        if local or self.federated:
+            refuse_formats(self.formats_beside, self.wide, OF_RECORDS if local else ())
         refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
-
-    def _refuse_formats(self, known: tuple[str, ...] | None) -> None:
-        """Raise DP-EXPORT-004 for what records, or messages, are not published as; None: any."""
-        if known is None:
-            return
-        what = "The records of single units" if known else "The messages of one party"
-        others = [name for name in self.formats_beside if name not in known]
-        if others or self.wide:
-            format_ = f"the format {others[0]}" if others else "a wide layout"
-            had = ", ".join(("parquet", *known))
-            key = "formats" if others else "wide"
-            refuse("DP-EXPORT-004", what=what, format=format_, known=had, key=key)
 
     @property
     def formats_beside(self) -> tuple[str, ...]:
