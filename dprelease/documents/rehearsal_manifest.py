@@ -12,15 +12,18 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.documents.file_records import Written
-from dprelease.documents.local_manifest import FORMAT as LOCAL
-from dprelease.documents.party_manifest import FORMAT as FEDERATED
 
 FORMAT = "dprelease-rehearsal/1"
 OF_RECORDS = "dprelease-local-rehearsal/1"
 OF_PARTIES = "dprelease-federated-rehearsal/1"
 
-FORMATS = {FORMAT: manifest.FORMAT, OF_RECORDS: LOCAL, OF_PARTIES: FEDERATED}
-"""The formats of rehearsals, and that of the release which each rehearses."""
+FORMATS = {
+    FORMAT: manifest.FORMAT,
+    OF_RECORDS: "dprelease-local-manifest/1",
+    OF_PARTIES: "dprelease-federated-manifest/1",
+}
+"""The formats of rehearsals, and that of the release which each rehearses: as texts, for a run of
+tables loads the manifest of no other release."""
 
 WORDS = (
     "A rehearsal, and no release: these tables are not about the people of the declared sources, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dprelease.documents.local_manifest import FORMAT as RECORDS
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import Problem, PublishedRelease
 
@@ -30,6 +29,8 @@ class HtmlReport:
 
 
 def _page(release: PublishedRelease) -> bytes:
+    from dprelease.documents.local_manifest import FORMAT as RECORDS
+
     if release.record["format"] == RECORDS:
         from dprelease.report.other_models.record_page import page_of_records
 
