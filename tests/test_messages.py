@@ -1045,7 +1045,7 @@ DP-DATA-018  There is no file 'nope.xlsx'.
         """
 sheet.xlsx
 DP-DATA-010  'sheet.xlsx' does not tell the names of its columns.
-  Fix    give a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several sheets or tables, name one by --table.
+  Fix    give a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several sheets or tables, and of a server, name one by --table.
 """,
     ),
 ]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dprelease.cli.reporting import reporting, say
 from dprelease.errors.printable import one_line
 
+if TYPE_CHECKING:
+    from dprelease.errors import RunState
+
 
 def init(
     source: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            help="A file of Parquet, CSV, JSON lines, SQLite or Excel.", show_default=False
+            help="A file of Parquet, CSV, JSON lines, SQLite or Excel, or postgresql://...",
+            show_default=False,
         ),
     ] = None,
     unit: Annotated[
@@ -34,33 +38,26 @@ def init(
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option(help="Which table of a SQLite file, or which sheet of a workbook."),
+        typer.Option(
+            help="Which table of a server or a SQLite file, or which sheet of a workbook."
+        ),
     ] = None,
 ) -> None:
     """Sketch a table schema from names, types and how texts are written, or from a description.
 
-    Without --peek no value is told. With --from no file of rows is opened.
+    Without --peek no value is told; of a server the catalogue alone is read. With --from no file of
+    rows is opened.
     """
     if peek and (source is None or described is not None):
         raise typer.BadParameter("--peek reads the file that is sketched, and goes without --from")
     with reporting(False) as state:
         from dprelease.errors import OutputError
-        from dprelease.scaffold.sketch import sketch
 
-        folder = None if output is None else output.parent
-        if described is not None:
-            from dprelease.scaffold.translated import translated
+        text = _sketched(source, unit, output, table, described, state if peek else None)
+        if peek:
+            from dprelease.scaffold.proposals import WARNING
 
-            text = translated(described, source, unit, folder)
-        elif source is None:
-            raise typer.BadParameter("give a file to sketch, or --from with a description of one")
-        elif peek:
-            from dprelease.scaffold.proposals import WARNING, peeked_sketch
-
-            text = peeked_sketch(source, unit, folder, state, table)
             typer.echo(WARNING, err=True)
-        else:
-            text = sketch(source, unit, folder, table=table)
         if output is None:
             say(text, end=False)
             return
@@ -75,3 +72,34 @@ def init(
             reason = problem.strerror or type(problem).__name__
             raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
         say(f"Wrote {one_line(str(output))}: fill in what is marked.")
+
+
+def _sketched(
+    source: str | None,
+    unit: str | None,
+    output: Path | None,
+    table: str | None,
+    described: Path | None,
+    peeked: RunState | None,
+) -> str:
+    """Return the text of the schema; `peeked` is told that values are read, where they are."""
+    from dprelease.schema.server_address import is_server
+
+    folder = None if output is None else output.parent
+    if described is not None:
+        from dprelease.scaffold.translated import translated
+
+        return translated(described, None if source is None else Path(source), unit, folder)
+    if source is None:
+        raise typer.BadParameter("give a file to sketch, or --from with a description of one")
+    if is_server(source):
+        from dprelease.scaffold.server_sketch import server_sketch
+
+        return server_sketch(source, table, unit, peek=peeked is not None, state=peeked)
+    if peeked is not None:
+        from dprelease.scaffold.proposals import peeked_sketch
+
+        return peeked_sketch(Path(source), unit, folder, peeked, table)
+    from dprelease.scaffold.sketch import sketch
+
+    return sketch(Path(source), unit, folder, table=table)

@@ -71,7 +71,7 @@ def error_words(errors: list[dict[str, Any]], *, wide: bool) -> str:
     lines: list[tuple[str, ...]] = [heads]
     for column in errors:
         every = {"rows": "all", **column}
-        for one in (*column["classes"], *([every] if len(column["classes"]) > 1 else [])):
+        for one in (*column["classes"], *([] if len(column["classes"]) == 1 else [every])):
             lines.append(
                 (
                     f"{column['table']}.{column['column']}",

@@ -72,8 +72,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         if truths:
             lines.append(
                 f"Read from texts: {one_line(', '.join(truths))}. Only {WORDS} are truth values "
-                "there; any other text, such as Yes, is missing, and its row has no cell. Declare "
-                "a category for such texts; `dprelease profile` counts them."
+                "there; any other text, such as Yes, is missing, and becomes what `nulls` says. "
+                "Declare a category for such texts; `dprelease profile` counts them."
             )
         if bare:
             lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")

@@ -21,6 +21,7 @@ from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.said import Told
 from dprelease.tables import formats
 from dprelease.tables.family_tables import schema_of_measured
+from dprelease.tables.summed_messages import margin_names
 
 if TYPE_CHECKING:
     from dprelease.query.local_records import Records
@@ -71,6 +72,12 @@ def metadata_of_messages(declaration: Declaration, queries: Sequence[Query]) -> 
     return told.together([told.messages(query) for query in queries])
 
 
+def metadata_of_sums(declaration: Declaration, queries: Sequence[Query]) -> Metadata:
+    """Return what is said of the sums of all parties' messages."""
+    told = Described(declaration.spec)
+    return told.together([told.sums(query) for query in queries])
+
+
 @dataclass(frozen=True)
 class Described:
     """What is said of the tables of one release, each as it is known before it is drawn."""
@@ -104,6 +111,12 @@ class Described:
         """Return what is said of a party's messages, which are sums' parts and nothing to read."""
         names = [measurement.name for measurement in query.measurements]
         return self._integers(query.name, query, names)
+
+    def sums(self, query: Query) -> TableMetadata:
+        """Return what is said of the sums of all parties' messages, and of their margins."""
+        declared = self.asked_by[query.name]
+        asked = self.teller.sums(query, self.spec.queries[declared], margin_names(query))
+        return self._table(query.name, declared, [*self._keys(query), *asked], query.keys.size)
 
     def output(self, family: Family, output: Output, rows: int | None = None) -> TableMetadata:
         """Return what is said of a table that a step publishes.

@@ -328,9 +328,9 @@ class RehearsalManifest(Manifest):
 
 def forms() -> dict[str, type[BaseModel]]:
     """Return the models of all documents, by name."""
-    from dprelease.documents.local_schema import LocalManifest
+    from dprelease.documents.local_schema import LocalManifest, LocalRehearsalManifest
     from dprelease.documents.outcomes.attack_outcome import AttackOutcome
-    from dprelease.documents.party_schema import FederatedManifest
+    from dprelease.documents.party_schema import FederatedManifest, FederatedRehearsalManifest
 
     return {
         **json_schema.DOCUMENTS,
@@ -338,6 +338,8 @@ def forms() -> dict[str, type[BaseModel]]:
         "local_manifest": LocalManifest,
         "federated_manifest": FederatedManifest,
         "rehearsal_manifest": RehearsalManifest,
+        "local_rehearsal_manifest": LocalRehearsalManifest,
+        "federated_rehearsal_manifest": FederatedRehearsalManifest,
         "attack": AttackOutcome,
         "audit": Audit,
     }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from dprelease.documents.json_schemas import (
     AboutRecord,
     DeclarationRecord,
+    ExportRecord,
     FileRecord,
     GuaranteeRecord,
     LedgerRecord,
     PrivacyParameters,
+    RehearsalRecord,
     SensitivityRecord,
     Tool,
     TreatmentRecord,
@@ -90,6 +94,14 @@ class LocalManifest(Part):
     measurements: list[LocalMeasurementRecord]
     treatments: list[TreatmentRecord]
     files: list[FileRecord]
+    exports: list[ExportRecord] = Field(default_factory=list)
     post_processing: list[str]
     unprotected_quantities: list[str]
     digest: str
+
+
+class LocalRehearsalManifest(LocalManifest):
+    """The manifest of a rehearsal of single records, which is no release."""
+
+    format: Literal["dprelease-local-rehearsal/1"]  # type: ignore[assignment]
+    rehearsal: RehearsalRecord

@@ -9,9 +9,11 @@ from dprelease.documents.json_schemas import (
     DeclarationRecord,
     FileRecord,
     GuaranteeRecord,
+    RehearsalRecord,
     SensitivityRecord,
     Tool,
     TreatmentRecord,
+    TruthRecord,
     UnitRecord,
 )
 from dprelease.documents.schema_part import Part
@@ -43,16 +45,15 @@ class ShareRecord(Part):
     largest: str
 
 
-class FederatedManifest(Part):
-    """The manifest of one party's messages."""
+class FederatedRelease(Part):
+    """What the parties of a release have in common."""
 
-    format: Literal["dprelease-federated-manifest/1"]
+    format: str
     title: str
     about: AboutRecord | None = None
     tool: Tool
     declaration: DeclarationRecord
     dp_variant: Literal["pure", "approximate"]
-    party: int
     parties: int
     honest: int
     trust: list[TrustRecord]
@@ -64,3 +65,23 @@ class FederatedManifest(Part):
     post_processing: list[str]
     unprotected_quantities: list[str]
     digest: str
+
+
+class FederatedManifest(FederatedRelease):
+    """The manifest of one party's messages."""
+
+    format: Literal["dprelease-federated-manifest/1"]
+    party: int
+
+
+class PartiesRecord(RehearsalRecord):
+    """What makes a rehearsal of all parties' releases, and what each of them sends."""
+
+    messages: list[TruthRecord]
+
+
+class FederatedRehearsalManifest(FederatedRelease):
+    """The manifest of a rehearsal of all parties, whose files are the sums of their messages."""
+
+    format: Literal["dprelease-federated-rehearsal/1"]
+    rehearsal: PartiesRecord

@@ -14,6 +14,16 @@ from dprelease.documents import manifest
 from dprelease.documents.file_records import Written
 
 FORMAT = "dprelease-rehearsal/1"
+OF_RECORDS = "dprelease-local-rehearsal/1"
+OF_PARTIES = "dprelease-federated-rehearsal/1"
+
+FORMATS = {
+    FORMAT: manifest.FORMAT,
+    OF_RECORDS: "dprelease-local-manifest/1",
+    OF_PARTIES: "dprelease-federated-manifest/1",
+}
+"""The formats of rehearsals, and that of the release which each rehearses: as texts, for a run of
+tables loads the manifest of no other release."""
 
 WORDS = (
     "A rehearsal, and no release: these tables are not about the people of the declared sources, "
@@ -26,24 +36,46 @@ NOTED = "dprelease-rehearsal"
 TRUTH, ERRORS, PEOPLE = "truth", "truth/errors.json", "truth/people"
 """The folder of true answers, the file of their errors, the folder of invented rows."""
 
+PARTIES = "parties"
+"""The folder of what each party sends, by its number."""
+
 
 def rehearsed(
     record: Mapping[str, Any], stand_ins: list[dict[str, Any]], truth: Mapping[str, Written]
 ) -> dict[str, Any]:
     """Return the sealed manifest of a rehearsal, given that of the release; files by name."""
-    told = {
-        "words": WORDS,
-        "stand_ins": stand_ins,
-        "truth": [
-            {"name": name, "rows": file.rows, "sha256": file.digest} for name, file in truth.items()
-        ],
-    }
-    return manifest.sealed({**without_digest(record), "format": FORMAT, "rehearsal": told})
+    of = {release: rehearsal for rehearsal, release in FORMATS.items()}
+    told = {"words": WORDS, "stand_ins": stand_ins, "truth": _files(truth)}
+    format_ = of[str(record["format"])]
+    return manifest.sealed({**without_digest(record), "format": format_, "rehearsal": told})
+
+
+def rehearsed_sums(
+    record: Mapping[str, Any],
+    files: list[dict[str, Any]],
+    stand_ins: list[dict[str, Any]],
+    truth: Mapping[str, Written],
+    messages: Mapping[str, Written],
+) -> dict[str, Any]:
+    """Return the sealed manifest of a rehearsal of all parties, given that of one of them.
+
+    `files`: the records of the sums, which stand in for those of one party's messages.
+    """
+    whole = rehearsed({**record, "files": files}, stand_ins, truth)
+    whole["rehearsal"]["messages"] = _files(messages)
+    del whole["party"]
+    return manifest.sealed(whole)
+
+
+def _files(written: Mapping[str, Written]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "rows": file.rows, "sha256": file.digest} for name, file in written.items()
+    ]
 
 
 def released(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manifest of the release that a rehearsal's is made of."""
-    plain = {**without_digest(record), "format": manifest.FORMAT}
+    plain = {**without_digest(record), "format": FORMATS[record["format"]]}
     del plain["rehearsal"]
     return manifest.sealed(plain)
 
@@ -54,6 +86,7 @@ def without_digest(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def truth_files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of the true answers of a rehearsal; nothing for a release."""
-    for file in record.get("rehearsal", {}).get("truth", ()):
+    """Yield name and SHA-256 of what a rehearsal has beside its tables; nothing for a release."""
+    told = record.get("rehearsal", {})
+    for file in (*told.get("truth", ()), *told.get("messages", ())):
         yield file["name"], file["sha256"]

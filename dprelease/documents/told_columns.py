@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from dprelease.documents.companion_words import label_beside
@@ -121,6 +121,15 @@ class Teller:
                 else:
                     role = BESIDE[name.removeprefix(f"{published.name}_")]
                     yield self._companion(asked[published.name], name, kind, role)
+
+    def sums(
+        self, query: Query, spec: QuerySpec, margins: Mapping[str, str]
+    ) -> Iterator[ColumnMetadata]:
+        """Yield the sums of all parties' messages, each before its margin of that name."""
+        for name, asked in asked_columns(query, spec).items():
+            yield self._value(asked, name, "double")
+            margin = self._companion(asked, f"{name}_moe", "double", Role.MARGIN)
+            yield replace(margin, name=margins[name])
 
     def of_step(self, output: Output, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
         """Yield the columns that a step publishes, without the keys: values, and as it says."""

@@ -143,6 +143,6 @@ def emptied(release: PublishedRelease, table: TableMetadata) -> set[str]:
         column
         for file in release.record["files"]
         if file["name"] == table.file
-        for column, words in file["post_processing"].items()
+        for column, words in file.get("post_processing", {}).items()
         if any(LEFT_EMPTY in line for line in words)
     }

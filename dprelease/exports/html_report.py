@@ -19,15 +19,25 @@ class HtmlReport:
     packages = ("Jinja2", "matplotlib")
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: every release of tables has a report."""
+        """Yield nothing: every release that has formats has a report."""
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""
-        from dprelease.report.page import page_of
-
-        (folder / FILE).write_bytes(page_of(release))
+        (folder / FILE).write_bytes(_page(release))
         return [FILE]
+
+
+def _page(release: PublishedRelease) -> bytes:
+    from dprelease.documents.local_manifest import FORMAT as RECORDS
+
+    if release.record["format"] == RECORDS:
+        from dprelease.report.other_models.record_page import page_of_records
+
+        return page_of_records(release)
+    from dprelease.report.page import page_of
+
+    return page_of(release)
 
 
 EXPORT = HtmlReport()

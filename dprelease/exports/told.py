@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dprelease.documents.described import metadata_of
+from dprelease.documents.described import metadata_of, metadata_of_records
 from dprelease.documents.metadata import Metadata
 from dprelease.postprocess.families import Family
+from dprelease.query.local_records import resolve_records
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
@@ -28,6 +29,11 @@ def told_metadata(
         for table in metadata.tables
     )
     return replace(metadata, tables=tables, wide=declaration.spec.wide)
+
+
+def told_records(declaration: Declaration) -> Metadata:
+    """Return what is said of a release of single records, of which nobody declares how many."""
+    return metadata_of_records(declaration, resolve_records(declaration))
 
 
 def _whole_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:

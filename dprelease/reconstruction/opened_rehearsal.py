@@ -15,7 +15,7 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query, resolve
 from dprelease.rehearsal.asked_rows import Words, files_asked
-from dprelease.rehearsal.run import people_of
+from dprelease.rehearsal.staged import people_of
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats

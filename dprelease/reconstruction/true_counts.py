@@ -23,7 +23,7 @@ from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal
 from dprelease.reconstruction.record_combinations import Combinations
 from dprelease.rehearsal.beside_truth import published_tables
-from dprelease.rehearsal.run import truth_of
+from dprelease.rehearsal.staged import truth_of
 from dprelease.rehearsal.truth import truths
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of

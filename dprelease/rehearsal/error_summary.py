@@ -32,26 +32,40 @@ def summary(columns: Sequence[Compared], table: pa.Table) -> list[dict[str, Any]
 def _of_column(one: Compared, table: pa.Table) -> dict[str, Any]:
     rows = _floats(table, one.rows)
     errors = _errors(one, table)
-    known = np.isfinite(errors)
     margins = _floats(table, one.margin) if one.margin in table.column_names else None
     cut = None
     if one.unbounded and not one.off:
         cut = _floats(table, one.unbounded) - _floats(table, one.true)
-    classes = [
-        {"rows": words, **_figures(errors, known, margins, cut, inside)}
-        for words, inside in _classes(rows)
-        if inside.any()
-    ]
-    every = np.ones(len(rows), dtype=np.bool_)
     return {
         "table": one.table,
         "column": one.column,
         "unit": one.unit,
         "confidence": one.confidence if margins is not None else None,
         "expected": one.expected,
-        "classes": classes,
-        **_figures(errors, known, margins, cut, every),
+        **summary_of_cells(errors, rows, margins, cut),
     }
+
+
+def summary_of_cells(
+    errors: Floats, rows: Floats, margins: Floats | None, cut: Floats | None = None
+) -> dict[str, Any]:
+    """Return the errors of cells, of each class by their rows and of all.
+
+    Those without an error (NaN) are empty. `cut`: by how much bounds lower what is exact.
+    """
+    known = np.isfinite(errors)
+    classes = [
+        {"rows": words, **_figures(errors, known, margins, cut, inside)}
+        for words, inside in _classes(rows)
+        if inside.any()
+    ]
+    return {"classes": classes, **figures_of(errors, margins, cut)}
+
+
+def figures_of(errors: Floats, margins: Floats | None, cut: Floats | None = None) -> dict[str, Any]:
+    """Return the errors of all cells together; parameters are those of `summary_of_cells`."""
+    every = np.ones(len(errors), dtype=np.bool_)
+    return _figures(errors, np.isfinite(errors), margins, cut, every)
 
 
 def _errors(one: Compared, table: pa.Table) -> Floats:

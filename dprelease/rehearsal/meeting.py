@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -26,6 +27,9 @@ from dprelease.schema.load import Declaration
 if TYPE_CHECKING:
     import pyarrow as pa
 
+YEAR, YEARS = "year", re.compile("[1-9][0-9]{3}")
+"""The part of a day that conditions ask for by a number, as in `year(day) = 2014`."""
+
 MOST_KEYS = 100_000
 """Keys of an invented public table, at most."""
 
@@ -42,7 +46,11 @@ def literals_of(declaration: Declaration) -> Literals:
 
     texts, numbers, days = dict[str, None](), [], []
     for text in written:
-        for token in Dialect.get_or_raise("duckdb").tokenize(text):
+        tokens = Dialect.get_or_raise("duckdb").tokenize(text)
+        of_years = any(token.text.casefold() == YEAR for token in tokens)
+        for token in tokens:
+            if of_years and token.text.isascii() and YEARS.fullmatch(token.text):
+                days += [date(int(token.text), 7, 1)]
             if token.token_type.name == "STRING":
                 day = _day(token.text)
                 days += [] if day is None else [day]

@@ -8,7 +8,7 @@ engine asks the cast for it, so there is no argument by which it could reach a d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,10 @@ from pydantic import ValidationError
 
 from dprelease.documents.manifest import sha256_of
 from dprelease.errors import DeclarationError
-from dprelease.exact.answering import Answering
-from dprelease.exact.engines import open_engines
+from dprelease.exact.answering import Answering, Recording
+from dprelease.exact.engines import open_engine, open_engines
 from dprelease.numerics.entropy import BitSource
+from dprelease.query.local_records import Records
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import keys_of, literals_of, met_keys
@@ -110,12 +111,57 @@ class Cast:
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
-            for declared in [query.declared, *joined]:
-                stand_in = self.declaration.tables[declared.table.name].table.source
-                if declared.table.source is not stand_in:
-                    raise TypeError("a rehearsal asks stand-ins alone")
+            self._refuse_sources([query.declared, *joined])
         with open_engines(queries, self.invented, self.declaration.spec) as engines:
             yield engines
+
+    @contextmanager
+    def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, Recording]]:
+        """Yield the engine of each table of records, over what stands in for it; as `engines`.
+
+        Raises
+        ------
+        TypeError
+            For records of another declaration: of one that has its sources.
+        """
+        declared = {part.declared.table.name: part.declared for part in parts}
+        self._refuse_sources([part.declared for part in parts])
+        with ExitStack() as stack:
+            opened = {
+                name: stack.enter_context(open_engine(one, self.invented.get(name)))
+                for name, one in declared.items()
+            }
+            for part in parts:
+                opened[part.declared.table.name].compile_records(part)
+            yield opened
+
+    def _refuse_sources(self, read: Sequence[Declared]) -> None:
+        """Raise TypeError for a table whose source is none that stands in for it."""
+        for declared in read:
+            stand_in = self.declaration.tables[declared.table.name].table.source
+            if declared.table.source is not stand_in:
+                raise TypeError("a rehearsal asks stand-ins alone")
+
+    def of_party(self, rows: Mapping[str, pa.Table], files: Mapping[str, Path]) -> Cast:
+        """Return the cast of one party: its rows of invented tables, its files of public ones.
+
+        Its files are written as those that stand in, but for what packs them.
+        """
+        tables = dict(self.declaration.tables)
+        for name, path in files.items():
+            source = tables[name].table.source
+            if source is None or name not in self.public:
+                raise TypeError("a party has rows of what stands in alone")
+            told = {"path": str(path.absolute()), "compression": "none"}
+            told |= {"delimiter": source.separator} if source.kind == "csv" else {}
+            own = source.model_copy(update=told)
+            table = tables[name].table.model_copy(update={"source": own})
+            tables[name] = replace(tables[name], table=table)
+        return replace(
+            self,
+            declaration=replace(self.declaration, tables=tables),
+            invented={**self.invented, **rows},
+        )
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return what the manifest says of each table's stand-in."""

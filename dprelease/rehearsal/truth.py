@@ -19,6 +19,7 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate, narrowed
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.frequent import Frequent
+from dprelease.query.local_records import Records
 from dprelease.query.measurement import Measurement, read_at
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.stand_ins import Cast
@@ -72,6 +73,27 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
         unbounded = whole.vectors if query.unit.id is not None else None
         asked = _over_keys(query, whole.query)
         yield Truth(asked, bounded.vectors, unbounded, whole.vectors[ROWS], bounded.profiles)
+
+
+def true_records(cast: Cast, parts: Sequence[Records]) -> Iterator[dict[str, Integers]]:
+    """Yield the exact integers of each table of records, by column, in the order of its rows.
+
+    They are as noise got them: within their bounds, the missing ones replaced as declared.
+
+    Raises
+    ------
+    DataError
+        If what stands in for a source is not as declared.
+    TypeError
+        As `Cast.recorders`.
+    """
+    with cast.recorders(parts) as engines:
+        for part in parts:
+            exact = engines[part.declared.table.name].records(part)
+            yield {
+                column.name: np.clip(exact.vector(column.name), column.low, column.high)
+                for column in part.columns
+            }
 
 
 @dataclass(frozen=True, slots=True)

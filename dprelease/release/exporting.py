@@ -91,9 +91,12 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
     if not (names or wide):
         return None
     from dprelease.exports.known import findings
-    from dprelease.exports.told import told_metadata
+    from dprelease.exports.told import told_metadata, told_records
 
-    metadata = told_metadata(declaration, queries, families_of(declaration.spec, plan.columns))
+    if declaration.spec.mode == "local":
+        metadata = told_records(declaration)
+    else:
+        metadata = told_metadata(declaration, queries, families_of(declaration.spec, plan.columns))
     places = declaration.place("formats"), declaration.place("wide")
     raise_all(findings(names, metadata, *places))
     return Exports(names, metadata, places[0])
@@ -113,6 +116,8 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
     from dprelease.documents import manifest
     from dprelease.documents.file_records import Written
 
+    if declaration.spec.mode == "local":
+        return local_draft(declaration, plan)
     families = families_of(declaration.spec, plan.columns)
     blank = {
         name: Written.blank(parts.get(name))
@@ -121,6 +126,18 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
         for name in family.published
     }
     return manifest.build(declaration, queries, plan, blank)
+
+
+def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:
+    """Return the manifest of single records, but for their digests and how many they are."""
+    from dprelease.documents import local_manifest
+    from dprelease.planning.local_plan import LocalPlan
+
+    if not isinstance(plan, LocalPlan):
+        raise TypeError("the plan of records is needed")
+    names = [part.name for part in plan.records]
+    blank, none = dict.fromkeys(names, ""), dict.fromkeys(names, 0)
+    return local_manifest.build(declaration, plan, blank, none)
 
 
 def try_exports(exports: Exports | None, draft: dict[str, Any], folder: Path) -> None:

@@ -57,12 +57,12 @@ def peeked_sketch(
     )  # what names and types refuse is refused before a value is read
     if state is not None:
         state.rows = True
-    shown = {name: _body(column) for name, column in peek(source, table).items() if name != unit}
+    shown = {name: body_of(column) for name, column in peek(source, table).items() if name != unit}
     proposals = {name: body for name, body in shown.items() if body}
     return sketch(source, unit, folder, head=HEAD, proposals=proposals, table=table)
 
 
-def _body(column: Peeked) -> str:
+def body_of(column: Peeked) -> str:
     """Return what stands at a column; empty where its values propose nothing."""
     if column.values is not None:
         values = ", ".join(quoted(value) for value in column.values)

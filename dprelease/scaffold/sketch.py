@@ -71,11 +71,24 @@ def sketch(
     names = [name for name, _ in columns]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
-    _refuse_twins(_header(form, cells) or names, source, table)
+    called = name_of(table or source.name.split(".")[0])
+    refuse_twins(_header(form, cells) or names, place, called)
     path = source.name if folder is None else os.path.relpath(source, folder)
     head = head or (HEAD if form is None else CSV_HEAD)
-    lines = [head.rstrip(), f"table: {name_of(table or source.name.split('.')[0])}"]
-    lines += _source(path, form, {} if cells is None else cells.source)
+    lines = [head.rstrip(), f"table: {called}"]
+    lines += source_lines(path, form, {} if cells is None else cells.source)
+    return lines_of(lines, columns, unit, proposals or {}, form)
+
+
+def lines_of(
+    head: Sequence[str],
+    columns: Sequence[tuple[str, str]],
+    unit: str | None,
+    proposals: Mapping[str, str],
+    form: Form | None,
+) -> str:
+    """Return the text of a schema that begins with `head`, given names and kinds of columns."""
+    lines = list(head)
     if unit is None:
         lines.append(
             "# Every row is a privacy unit of its own. If people have several rows, say which"
@@ -96,7 +109,7 @@ def sketch(
         body = _declared(kind, is_unit=name == unit)
         if form is not None and name != unit:
             body = _written(form.columns[name], form)
-        body = _proposed(name, proposals or {}, form) or body
+        body = _proposed(name, proposals, form) or body
         word = word_of(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
@@ -107,13 +120,11 @@ def _header(form: Form | None, cells: CellForm | None) -> tuple[str, ...]:
     return form.names if form is not None else () if cells is None else cells.names
 
 
-def _refuse_twins(names: Sequence[str], source: Path, table: str | None) -> None:
+def refuse_twins(names: Sequence[str], place: Place, called: str) -> None:
     """Raise DP-DATA-003 for names of columns that no run could tell apart."""
     seen: set[str] = set()
     for name in filter(None, names):
         if name.casefold() in seen:
-            called = name_of(table or source.name.split(".")[0])
-            place = Place(file=source.name)
             raise DataError("DP-DATA-003", place=place, table=called, column=name)
         seen.add(name.casefold())
 
@@ -136,7 +147,8 @@ def _cells(source: Path, table: str | None) -> CellForm | None:
     return cell_form(source, kind, table) or CellForm({}, {})
 
 
-def _source(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
+def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
+    """Return what a schema says of its source: where it is, and how it is written."""
     told = told if form is None else form.source
     if not told:
         lines = [f"source: {word_of(path)}"]

@@ -41,7 +41,9 @@ from dprelease.schema.release_parts.defaults import SHARED
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
 from dprelease.schema.release_parts.format_names import (
+    OF_RECORDS,
     in_order,
+    refuse_formats,
 )
 from dprelease.schema.release_parts.histograms import HistogramSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
@@ -350,9 +352,8 @@ class ReleaseSpec(Model):
             problem = "a federated release has queries, a budget with an epsilon, and no ledger"
             refuse("DP-DECL-003", problem=problem)
         refuse_twins(self.records)
-        if (self.formats_beside or self.wide) and (local or self.federated):
-            what = "The records of single units" if local else "The messages of one party"
-            refuse("DP-EXPORT-004", what=what, key="formats" if self.formats else "wide")
+        if local or self.federated:
+            refuse_formats(self.formats_beside, self.wide, OF_RECORDS if local else ())
         refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
 

@@ -11,6 +11,7 @@ from flint import ctx
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.described import Described
 from dprelease.documents.metadata import TableMetadata
+from dprelease.exports.told import told_records
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -21,17 +22,19 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.verification.certified import certify_claims
+from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, is_written, resolved_again
 
 
-def check_local(report: Report, record: dict[str, Any]) -> None:
+def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     """Add to a report what is found about a local release whose digests have been checked.
 
     Its manifest is made again from the declaration and the recorded laws, which are declared ones;
     files have its columns and types, as many records as the manifest says, and only values that can
-    be published; the events cost what the guarantee says, within the budget.
+    be published; the events cost what the guarantee says, within the budget. The plan comes back;
+    None, and a finding, where that can't be made again.
     """
     resolved = resolved_again(
         report,
@@ -41,7 +44,7 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
         resolve=resolve_records,
     )
     if resolved is None:
-        return
+        return None
     declaration, parts = resolved
     files = {file["query"]: file for file in record["files"]}
     sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
@@ -49,19 +52,23 @@ def check_local(report: Report, record: dict[str, Any]) -> None:
     is_whole = _check_files(report, Described(declaration.spec), parts, sizes)
     columns = _columns(report, record, parts)
     if columns is None or not is_whole:
-        return
+        return None
     budget = declaration.spec.budget
     guarantee = priced_again(report, record, columns, budget)
     if guarantee is None:
-        return
+        return None
     report.checked.append("one record costs what the guarantee says, within the budget")
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
-    paid = ledger_record(declaration, record)
-    check_rebuilt(report, record, manifest.build(declaration, plan, digests, sizes, paid))
-    if report.ok:  # what is refused already needs no second price
+    paid = None if report.rehearsal else ledger_record(declaration, record)
+    check_formats(report, declaration, record)
+    tables = {name: part for name, part in record.items() if name != KEY}
+    check_rebuilt(report, tables, manifest.build(declaration, plan, digests, sizes, paid))
+    if report.ok:  # what is refused already is neither made again nor priced again
+        check_exports(report, told_records(declaration), record)
         _ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
         certify_claims(report, record["guarantee"], [column.event for column in columns])
+    return plan
 
 
 def _check_files(
@@ -71,7 +78,9 @@ def _check_files(
     wrong = [
         part
         for part in parts
-        if not holds_records(report.path, part, described.records(part), sizes[part.name])
+        if not holds_records(
+            report.path, part, described.records(part), sizes[part.name], rehearsal=report.rehearsal
+        )
     ]
     for part in wrong:
         report.found("DP-VERIFY-006", name=formats.file_of(part.name))
@@ -79,13 +88,15 @@ def _check_files(
     return not wrong
 
 
-def holds_records(folder: Path, part: Records, told: TableMetadata, rows: int) -> bool:
+def holds_records(
+    folder: Path, part: Records, told: TableMetadata, rows: int, *, rehearsal: bool = False
+) -> bool:
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
 
     from dprelease.tables.record_table import declared_values
 
-    if not is_written(folder, told, rows):
+    if not is_written(folder, told, rows, rehearsal=rehearsal):
         return False
     try:
         table = formats.PUBLISHED.read(folder / formats.file_of(part.name))

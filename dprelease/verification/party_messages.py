@@ -49,25 +49,44 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     it admits; files have its keys and columns; and what holds for how many honest parties is priced
     again, rounding included, within the budget.
     """
-    resolved = resolved_again(
-        report,
-        record,
-        declares=lambda declaration: declaration.spec.federated is not None,
-        other="it declares no parties",
-        resolve=resolve_federated,
-    )
+    resolved = federated_again(report, record)
     if resolved is None:
         return
     declaration, queries = resolved
     check_messages(report, Described(declaration.spec), queries)
-    shares = _shares(report, record, queries)
-    plan = None if shares is None else _plan(report, record, declaration, shares)
+    plan = federated_plan(report, record, declaration, queries)
     if plan is None:
         return
     files = {file["query"]: file["sha256"] for file in record["files"]}
     digests = {query.name: files.get(query.name, "") for query in queries}
     party = min(max(record["party"], 1), plan.parties)  # any of them: only the party knows
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
+    check_trust(report, record, plan)
+
+
+def federated_again(
+    report: Report, record: dict[str, Any]
+) -> tuple[Declaration, tuple[Query, ...]] | None:
+    """Return what a manifest of parties declares; None, and a finding, if that is none."""
+    return resolved_again(
+        report,
+        record,
+        declares=lambda declaration: declaration.spec.federated is not None,
+        other="it declares no parties",
+        resolve=resolve_federated,
+    )
+
+
+def federated_plan(
+    report: Report, record: dict[str, Any], declaration: Declaration, queries: Sequence[Query]
+) -> FederatedPlan | None:
+    """Return the plan with the recorded shares; None, and a finding, unless it is admitted."""
+    shares = _shares(report, record, queries)
+    return None if shares is None else _plan(report, record, declaration, shares)
+
+
+def check_trust(report: Report, record: dict[str, Any], plan: FederatedPlan) -> None:
+    """Price a party's messages by another way, and prove what they cost where that is asked for."""
     if report.ok:  # what is refused already needs no second price
         _ask_again(report, plan)
     if report.certify:
@@ -91,14 +110,15 @@ def _certify(report: Report, record: dict[str, Any], plan: FederatedPlan) -> Non
 def check_messages(report: Report, described: Described, queries: Sequence[Query]) -> None:
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
-        if not _is_message(report.path, query, described.messages(query)):
+        if not is_message(report.path, query, described.messages(query)):
             report.found("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
-def _is_message(folder: Path, query: Query, told: TableMetadata) -> bool:
+def is_message(folder: Path, query: Query, told: TableMetadata, *, rehearsal: bool = False) -> bool:
+    """Return whether a party's file has the columns, keys and rows that messages have."""
     path = folder / told.file
-    there = is_written(folder, told, query.keys.size)
+    there = is_written(folder, told, query.keys.size, rehearsal=rehearsal)
     return there and has_keys(path, query) and not has_nulls(path)
 
 
@@ -117,7 +137,7 @@ def checked_messages(
     """Return a party's messages to one query; None unless they are what its manifest says."""
     (file,) = (file for file in record["files"] if file["query"] == query.name)
     path = folder / told.file
-    if not _is_message(folder, query, told) or sha256_of(path) != file["sha256"]:
+    if not is_message(folder, query, told) or sha256_of(path) != file["sha256"]:
         return None
     return formats.PUBLISHED.read(path)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, released
 from dprelease.rehearsal.beside_truth import Compared, compared, published_tables
 from dprelease.rehearsal.error_summary import rendered, summary
-from dprelease.rehearsal.run import people_of, truth_names, truth_of
+from dprelease.rehearsal.run import truth_names
+from dprelease.rehearsal.staged import people_of, truth_of
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import Rebuilt, check_central
@@ -29,10 +30,26 @@ def check_rehearsal(report: Report, record: dict[str, Any]) -> None:
     rebuilt = check_central(report, released(record))
     if rebuilt is None:
         return
+    wanted = truth_names(rebuilt.families, rebuilt.declaration)
+    check_truth(report, record, rebuilt.declaration, wanted, lambda: _errors(report, rebuilt))
+
+
+def check_truth(
+    report: Report,
+    record: dict[str, Any],
+    declaration: Declaration,
+    wanted: Iterable[str],
+    errors: Callable[[], Iterable[str]],
+) -> None:
+    """Add to a report what is wrong with what a rehearsal says of stand-ins and the truth.
+
+    `wanted`: the names of all files that it may have of the truth. `errors`: tells what is wrong
+    with these; it is asked where all of them are there.
+    """
     told = record["rehearsal"]
-    problems = [*_stand_ins(told, rebuilt.declaration), *_files(told, rebuilt)]
+    problems = [*_stand_ins(told, declaration), *_files(told, wanted)]
     if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
-        problems += _errors(report, rebuilt)
+        problems += errors()
     for problem in problems:
         report.found("DP-VERIFY-021", "rehearsal", problem=problem)
     report.checked.append("its errors are those of the published tables beside the true ones")
@@ -50,11 +67,11 @@ def _stand_ins(told: Mapping[str, Any], declaration: Declaration) -> Iterator[st
             yield f"it does not tell what stood in for '{one['table']}'"
 
 
-def _files(told: Mapping[str, Any], rebuilt: Rebuilt) -> Iterator[str]:
+def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
     """Yield what is wrong with the list of true answers."""
     invented = {one["table"]: one.get("rows") for one in told["stand_ins"] if one["by"] != "public"}
     public = {people_of(one["table"]) for one in told["stand_ins"] if one["by"] == "public"}
-    wanted = {*truth_names(rebuilt.families, rebuilt.declaration)} - public
+    wanted = {*names} - public
     rows = {file["name"]: file["rows"] for file in told["truth"]}
     if [file["name"] for file in told["truth"]] != sorted(wanted):
         yield "a file of true answers is missing, or is none"
@@ -73,18 +90,18 @@ def _errors(report: Report, rebuilt: Rebuilt) -> Iterator[str]:
         try:
             beside = formats.PUBLISHED.read(report.path / truth_of(name))
             published = formats.PUBLISHED.read(report.path / formats.file_of(name))
-            if not _is_beside(beside, published, asked):
+            if not is_beside(beside, published, asked):
                 yield f"'{truth_of(name)}' is not beside the published table"
                 return
             errors += summary(asked, beside)
         except (OSError, KeyError, ValueError, pa.ArrowException):
             yield f"'{truth_of(name)}' has other columns than it should"
             return
-    if not _says((report.path / ERRORS).read_bytes(), errors):
+    if not says_errors((report.path / ERRORS).read_bytes(), errors):
         yield f"'{ERRORS}' has other errors than the tables"
 
 
-def _says(raw: bytes, errors: list[dict[str, Any]]) -> bool:
+def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
     """Return whether a file says these errors, up to the rounding of other processors."""
     if raw == rendered(errors):
         return True
@@ -95,7 +112,7 @@ def _says(raw: bytes, errors: list[dict[str, Any]]) -> bool:
         return False
 
 
-def _is_beside(beside: pa.Table, published: pa.Table, asked: list[Compared]) -> bool:
+def is_beside(beside: pa.Table, published: pa.Table, asked: list[Compared]) -> bool:
     """Return whether a truth has all columns and rows that were published, and what is true."""
     told = asked[0].told
     if told in beside.column_names:

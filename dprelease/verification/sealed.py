@@ -11,10 +11,11 @@ from dprelease.documents import manifest
 from dprelease.documents.encoding import digest_of, is_canonical
 from dprelease.documents.json_schemas import Manifest, RehearsalManifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
-from dprelease.documents.local_schema import LocalManifest
+from dprelease.documents.local_schema import LocalManifest, LocalRehearsalManifest
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
-from dprelease.documents.party_schema import FederatedManifest
+from dprelease.documents.party_schema import FederatedManifest, FederatedRehearsalManifest
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
+from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
 from dprelease.errors import Place, State, VerificationError
 from dprelease.system.files import TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parsed
@@ -24,6 +25,8 @@ FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     LOCAL: ("local_manifest", LocalManifest),
     FEDERATED: ("federated_manifest", FederatedManifest),
     REHEARSAL: ("rehearsal_manifest", RehearsalManifest),
+    OF_RECORDS: ("local_rehearsal_manifest", LocalRehearsalManifest),
+    OF_PARTIES: ("federated_rehearsal_manifest", FederatedRehearsalManifest),
 }
 """The forms of manifests that are known, and the name of each one's JSON Schema."""
 
@@ -32,6 +35,8 @@ HELD = {
     LOCAL: "a release of single records",
     FEDERATED: "one party's messages",
     REHEARSAL: "a rehearsal, which is no release",
+    OF_RECORDS: "a rehearsal of single records, which is no release",
+    OF_PARTIES: "a rehearsal of several parties, which is no release",
 }
 """What a folder holds, in words, by the form of its manifest."""
 

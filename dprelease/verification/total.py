@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from dprelease.documents import manifest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.party_manifest import FORMAT
 from dprelease.errors import BudgetError, Place, VerificationError
-from dprelease.numerics.lattice import LIMIT, Integers
+from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
 from dprelease.query.resolve import Query
+from dprelease.tables.summed_messages import added, fits, in_unit, margin_names
 from dprelease.verification.party_messages import checked_messages, declared_queries
 from dprelease.verification.rebuilt import differences
 from dprelease.verification.sealed import read_sealed
@@ -30,7 +28,8 @@ FEW = 4
 
 
 def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd.DataFrame:
-    """Return keys, sums and margins of error (95 %, `<column>_moe`) of all parties together.
+    """Return keys, sums and margins of error (95 %, `<column>_moe`, with more
+    underscores where that is a column already) of all parties together.
 
     Whoever calls this sees every party's messages, and so has the guarantee of a single share
     alone. It is for parties that trust whoever sums, and a model of what secure aggregation
@@ -114,7 +113,7 @@ def _summed(
 ) -> pd.DataFrame:
     columns = {m["column"]: m for m in records[0]["measurements"] if m["query"] == query.name}
     shown: pd.DataFrame | None = None
-    totals: dict[str, Any] = {}
+    totals: dict[str, Integers] = {}
     for path, record in zip(paths, records, strict=True):
         table = checked_messages(path, record, query, told)
         if table is None:
@@ -123,23 +122,14 @@ def _summed(
             keys = [name for name in table.column_names if name not in columns]
             shown = table.select(keys).to_pandas()
         for name in columns:
-            values = table.column(name).to_numpy().view(np.uint64)
-            totals[name] = totals[name] + values if name in totals else values.copy()
+            sent = [table.column(name).to_numpy()]
+            totals[name] = added([totals[name], *sent] if name in totals else sent)
     assert shown is not None  # a release has two parties at least
+    margins = margin_names(query)
     for name, held in columns.items():
-        unit = exact(held["step"]) / held["refined"]
-        shown[name] = _numbers(name, totals[name].view(np.int64), unit)
-        shown[f"{name}_moe"] = float(exact(held["sum_margin_95"]))
+        if not fits(totals[name]):
+            _refuse(f"the sums of {name} do not fit 64 bits")
+        shown[name] = in_unit(totals[name], exact(held["step"]) / held["refined"])
+        shown[margins[name]] = float(exact(held["sum_margin_95"]))
     shown.attrs["dprelease"] = {"trust": records[0]["trust"], "words": records[0]["trust_words"]}
     return shown
-
-
-def _numbers(name: str, sums: Integers, unit: Fraction) -> list[float]:
-    """Return sums in the column's unit; those that may be others, less a power, are refused.
-
-    What decides is the sum modulo 2^64 and nothing else: nobody learns more than from the sum.
-    """
-    whole = [int(value) for value in sums.tolist()]
-    if any(abs(value) >= LIMIT for value in whole):
-        _refuse(f"the sums of {name} do not fit 64 bits")
-    return [float(value * unit) for value in whole]

@@ -9,7 +9,8 @@ from dprelease.documents import manifest
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
-from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
+from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
+from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
 from dprelease.errors import LedgerError, VerificationError
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
@@ -83,7 +84,7 @@ def verify(
         return report
     report.sealed = record
     report.checked.append("the manifest is the canonical encoding with its own digest")
-    report.rehearsal = record["format"] == REHEARSAL
+    report.rehearsal = record["format"] in REHEARSALS
     if report.rehearsal != rehearsal:
         report.found("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
     check_files(report, record)
@@ -147,6 +148,14 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
         from dprelease.verification.party_messages import check_federated
 
         check_federated(report, record)
+    elif record["format"] == OF_RECORDS:
+        from dprelease.verification.rehearsed_otherwise import check_rehearsed_records
+
+        check_rehearsed_records(report, record)
+    elif record["format"] == OF_PARTIES:
+        from dprelease.verification.rehearsed_otherwise import check_rehearsed_parties
+
+        check_rehearsed_parties(report, record)
     elif report.rehearsal:
         from dprelease.verification.rehearsal_checks import check_rehearsal
 

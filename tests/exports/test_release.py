@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import csv
+import hashlib
 import io
 import json
+import re
 import shutil
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -21,8 +25,10 @@ from dprelease.errors import DpReleaseError, Findings, OutputError
 from dprelease.exports.csv_tables import csv_files
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
+from dprelease.release.exporting import tried
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
+from dprelease.schema.release_parts.format_names import FORMATS, OF_RECORDS
 from dprelease.verification.after_publication.exporting_elsewhere import export
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
 from tests.release import families_of_areas
@@ -335,14 +341,60 @@ formats: [csv]
 """
 
 
-@pytest.mark.parametrize("text", [LOCAL, PARTIES])
-def test_records_and_messages_are_parquet_alone(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["records", "messages"])
+@pytest.mark.parametrize("name", [*FORMATS, "wide"])
+def test_every_format_of_records_and_messages_is_had_or_refused(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    """By `check`, at its place: what is left is what `OF_RECORDS` lists."""
     write(tmp_path)
-    (tmp_path / "other.yaml").write_text(text)
+    asked = "wide: [city]" if name == "wide" else f"formats: [parquet, {name}]"
+    path, text = tmp_path / "other.yaml", LOCAL if kind == "records" else PARTIES
+    path.write_text(text.replace("formats: [csv]", asked))
+    if kind == "records" and name in OF_RECORDS:
+        assert read_declaration(path).spec.formats_beside == (name,)
+        return
+    with pytest.raises(DpReleaseError, match="DP-EXPORT-004") as caught:
+        read_declaration(path)
+    assert ("a wide layout" if name == "wide" else f"the format {name}") in str(caught.value)
+    assert re.search(r"other\.yaml:\d+", str(caught.value))
+    path.write_text(text.replace("[csv]", "parquet"))
+    assert read_declaration(path).spec.formats_beside == ()
+
+
+def test_single_records_have_formats(tmp_path: Path) -> None:
+    """Each is tried by `check`, listed, remade by `verify`, and says what Parquet says."""
+    write(tmp_path)
+    path, people = tmp_path / "other.yaml", tmp_path / "people.yaml"
+    path.write_text(LOCAL.replace("[csv]", f"[{', '.join(OF_RECORDS)}]"))
+    city = re.compile(r"^(  city: .*)}$", re.MULTILINE)
+    people.write_text(
+        city.sub(
+            r"\1, nulls: Bern, others: Bern}",
+            people.read_text().replace(
+                "privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}\n", ""
+            ),
+        )
+    )
+    tried(read_declaration(path))
+    folder = run(read_declaration(path), bits=Keyed("records"))
+    record, report = read(folder), dprelease.verify(folder)
+    assert report.ok, report.findings
+    assert [part["format"] for part in record["exports"]] == [*OF_RECORDS]
+    for name in OF_RECORDS:
+        assert f"the files of the format {name} follow from the tables" in report.checked
+    table = pq.read_table(folder / "people.parquet")
+    with (folder / "csv/people.csv").open(encoding="utf-8", newline="") as lines:
+        assert [row["city"] for row in csv.DictReader(lines)] == table.column("city").to_pylist()
+    assert "What the records tell" in (folder / "report.html").read_text()
+    target, files = export(folder, ["csv"])
+    assert (target / files[0]).read_bytes() == (folder / files[0]).read_bytes()
     with pytest.raises(DpReleaseError, match="DP-EXPORT-004"):
-        read_declaration(tmp_path / "other.yaml")
-    (tmp_path / "other.yaml").write_text(text.replace("[csv]", "parquet"))
-    assert read_declaration(tmp_path / "other.yaml").spec.formats_beside == ()
+        export(folder, ["excel"], output=tmp_path / "new")
+    (folder / "csv/people.csv").write_text("city\n")
+    record["exports"][0]["files"][0]["sha256"] = hashlib.sha256(b"city\n").hexdigest()
+    seal(folder, record)
+    assert {one.code for one in dprelease.verify(folder).findings} == {"DP-VERIFY-023"}
 
 
 def test_export_writes_outside_of_the_sealed_folder(folder: Path) -> None:

@@ -187,6 +187,27 @@ def test_the_same_people_are_in_all_tables_and_public_keys_are_met(tmp_path: Pat
     assert (literals.texts, [int(n) for n in literals.numbers]) == (("gone",), [18, 12])
 
 
+@pytest.mark.parametrize(
+    ("condition", "met"),
+    [
+        ("year(seen) = 1987", True),
+        ("extract(year FROM seen) IN (1987, 1988)", True),
+        ("seen >= DATE '1987-03-01'", True),
+        ("age <> 1987", False),  # no year: instants are those of nowadays
+    ],
+)
+def test_instants_meet_what_conditions_ask_of_years(
+    condition: str, met: bool, tmp_path: Path
+) -> None:
+    path = write(tmp_path)
+    path.write_text(path.read_text().replace("note <> 'gone' AND age >= 18", condition))
+    literals = literals_of(read_declaration(path))
+    declared = table({"seen": {"type": "timestamp"}})
+    made = invented_people(declared, Wanted(500, None, frozenset()), Draws(Keyed("s")), literals)
+    years = [seen.year for seen in made.column("seen").to_pylist() if seen is not None]
+    assert (years.count(1987) > 50) is met
+
+
 def test_no_two_rehearsals_are_of_the_same_people(tmp_path: Path) -> None:
     declared = table({"x": {"type": "integer", "lower": 0, "upper": 10**9}})
     frames = [

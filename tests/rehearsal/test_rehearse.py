@@ -470,24 +470,6 @@ def test_what_is_no_number_of_rows(tmp_path: Path, rows: str) -> None:
     assert "DP-REHEARSE-002" in done.output
 
 
-@pytest.mark.parametrize(
-    "more",
-    ["mode: local\nrecords: {r: {from: homes, columns: [city]}}\n", "federated: {parties: 2}\n"],
-)
-def test_what_has_no_rehearsal(tmp_path: Path, more: str) -> None:
-    text = SMALL
-    if "local" in more:
-        text = text[: text.index("queries:")] + "output: out/homes\n"
-        text = text.replace("{epsilon: 1}", "{epsilon: 1, neighbours: replace}")
-    path = write(tmp_path, text + more)
-    table = tmp_path / "homes.yaml"
-    stand_in = "values: [Bern, Thun, Wald], nulls: Bern, others: Bern"
-    table.write_text(table.read_text().replace("values: [Bern, Thun, Wald]", stand_in))
-    with pytest.raises(DeclarationError) as caught:
-        rehearse(read_declaration(path))
-    assert caught.value.code == "DP-REHEARSE-001"
-
-
 def test_what_a_command_answers(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "homes=50", "--json"])

@@ -220,3 +220,21 @@ def test_tables_of_sqlite_and_sheets_of_workbooks(ending: str, tmp_path: Path) -
     assert "city: {type: category, values: [" in text
     assert "age: {type: integer, lower: 17, upper: 76}" in text
     assert "born: {type: date, lower: 1990-01-01, upper: 1990-12-31}" in text
+
+
+@pytest.mark.parametrize(
+    ("address", "code"),
+    [
+        ("postgresql://me:hidden-4711@host/db", "DP-SCHEMA-020"),
+        ("postgres:///db?passfile=/hidden-4711", "DP-SCHEMA-021"),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--peek"]])
+def test_an_address_that_may_not_stand_in_a_schema(
+    address: str, code: str, more: list[str]
+) -> None:
+    """It is refused before any connection, and nothing of it is told."""
+    done, told = init(address, "--table", "people", *more)
+    assert done != 0
+    assert code in told
+    assert "hidden-4711" not in told

@@ -15,26 +15,33 @@ from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.sealed import FORMS, HELD
+from tests.rehearsal import test_records_and_parties
 from tests.release import test_federated, test_local
 from tests.release.build import write
 from tests.replay import Keyed
 
-KINDS = ("tables", "rehearsal", "records", "messages")
+KINDS = ("tables", "rehearsal", "records", "messages", "rehearsed_records", "rehearsed_parties")
 WORDS = {
     "tables": "a release of tables",
     "rehearsal": "a rehearsal, which is no release",
     "records": "a release of single records",
     "messages": "one party's messages",
+    "rehearsed_records": "a rehearsal of single records, which is no release",
+    "rehearsed_parties": "a rehearsal of several parties, which is no release",
 }
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     # by name: its arguments, with {folder} and {new}, and the kinds that it can serve
     "verify": (["verify", "{folder}"], {"tables", "records", "messages"}),
     "report": (["report", "{folder}", "--output", "{new}.html"], {*KINDS}),
-    "export": (["export", "{folder}", "--to", "csv", "--output", "{new}"], {"tables"}),
+    "export": (["export", "{folder}", "--to", "csv", "--output", "{new}"], {"tables", "records"}),
     "estimate": (["estimate", "{folder}", "city"], {"records"}),
     "areas": (["areas", "{folder}", "{areas}"], set()),
 }
-OWN = {("verify", "rehearsal"): "DP-VERIFY-019", ("areas", "tables"): "DP-AREA-004"}
+REHEARSED = ("rehearsal", "rehearsed_records", "rehearsed_parties")
+OWN = {
+    **{("verify", kind): "DP-VERIFY-019" for kind in REHEARSED},
+    ("areas", "tables"): "DP-AREA-004",
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +54,9 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
             case "messages":
                 release = test_federated.write(folder, 1)
                 return run(as_party(read_declaration(release), 1), bits=Keyed(kind))
+            case "rehearsed_records" | "rehearsed_parties":
+                of = test_records_and_parties
+                return of.made_in(folder, kind.removeprefix("rehearsed_"), 50)
             case "rehearsal":
                 return rehearse(
                     read_declaration(write(folder)), rows={"people": 50}, bits=Keyed(kind)

@@ -100,7 +100,7 @@ TEMPLATES: dict[str, Template] = {
         cause="'{path}' does not tell the names of its columns.",
         fix="give a Parquet file, a CSV file whose first line holds the names, JSON lines "
         "(.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several "
-        "sheets or tables, name one by --table.",
+        "sheets or tables, and of a server, name one by --table.",
     ),
     "DP-DATA-023": Template(
         cause="'{path}' describes no table: {reason}.",

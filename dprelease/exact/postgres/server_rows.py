@@ -118,14 +118,14 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     import pyarrow as pa
 
     link = servers.link(declared)
-    found: tuple[list[StoredColumn], bool] | None = None
+    found: Described | None = None
     try:
-        found = _described(link, declared)
+        found = described(link, declared)
     except ServerError:
         found = None
     if found is None:
         raise DataError("DP-DATA-001", **named(declared), format=KIND)
-    stored, in_parts = {column.name: column for column in found[0]}, found[1]
+    stored, in_parts = {column.name: column for column in found.columns}, found.in_parts
     wanted = wanted_columns(declared, list(stored))
     if any(stored[name].is_computed for name in wanted):
         raise DataError("DP-DATA-014", table=declared.table.name)
@@ -135,8 +135,17 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     return ServerRows(pa.schema(fields or [("dp_row", pa.null())]), in_parts, link, sql, columns)
 
 
-def _described(link: Link, declared: Declared) -> tuple[list[StoredColumn], bool] | None:
-    """Return a table's columns and whether it is in parts; None if it is not there.
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A table as the catalogue has it: its number, its columns, and whether it is in parts."""
+
+    oid: int
+    columns: list[StoredColumn]
+    in_parts: bool
+
+
+def described(link: Link, declared: Declared) -> Described | None:
+    """Return what the catalogue says of a table; None if it is not there.
 
     Raises
     ------
@@ -158,4 +167,4 @@ def _described(link: Link, declared: Declared) -> tuple[list[StoredColumn], bool
             "read it as a role to which row security does not apply",
         )
     columns = [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))]
-    return columns, bool(has_parts) or kind == "p"
+    return Described(oid, columns, bool(has_parts) or kind == "p")

@@ -139,6 +139,11 @@ def asked(name: str, stored: StoredColumn, column: Column) -> Asked:
     return Asked(write(f"t.{quoting.identifier(name)}"), _arrow(arrow))
 
 
+def is_read(stored: StoredColumn) -> bool:
+    """Return whether values of a column's type are read."""
+    return _way(stored) is not None
+
+
 def _way(stored: StoredColumn) -> Way | None:
     if stored.kind == ENUM or (stored.type, stored.origin) == (CITEXT, CITEXT):
         return TEXT

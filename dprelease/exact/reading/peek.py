@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError, Place, State
+from dprelease.exact.postgres.server_form import ServerForm
+from dprelease.exact.postgres.server_link import servers_of
+from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import form_of
 from dprelease.exact.reading.json_lines_form import form_of_json_lines
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 50
 LONGEST_VALUE = 200
+SERVER = "a PostgreSQL server"
 LEADING = 2
 """Digits that are kept of a bound: rounded outwards, so that it is not one record's value."""
 
@@ -60,6 +64,36 @@ def peek(source: Path, table: str | None = None) -> dict[str, Peeked]:
         held = None  # the engine's own words may quote a value
     if held is None:
         raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
+    return _shown(held)
+
+
+def peek_server(form: ServerForm) -> dict[str, Peeked]:
+    """Return what the values of each usable column of a server's table show; raises as `peek`."""
+    import pyarrow as pa
+
+    held: pa.Table | None = None
+    try:
+        held = _read_server(form)
+    except (pa.ArrowException, OSError):
+        held = None
+    if held is None:
+        raise DataError("DP-DATA-013", place=Place(file=SERVER), state=State.READ)
+    return _shown(held)
+
+
+def _read_server(form: ServerForm) -> pa.Table:
+    """Return the rows of a server's table; numbers come as their digits."""
+    import pyarrow as pa
+
+    with servers_of([form.declared]) as servers:
+        held = server_rows(form.declared, servers).reader().read_all()
+    for i, (name, column) in enumerate(zip(held.column_names, held.columns, strict=True)):
+        if form.columns.get(name) == "number" and pa.types.is_large_string(column.type):
+            held = held.set_column(i, name, column.cast(pa.float64()))
+    return held
+
+
+def _shown(held: pa.Table) -> dict[str, Peeked]:
     by_name = {}
     for name, column in zip(held.column_names, held.columns, strict=True):
         shown = _column(column)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from dprelease.documents import local_manifest as manifest
@@ -21,6 +22,7 @@ from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.query.local_records import Records
 from dprelease.release.execute import publishing
+from dprelease.release.exporting import exports_of, local_draft, try_exports
 from dprelease.schema.load import Declaration
 from dprelease.tables.field_notes import noted
 from dprelease.tables.formats import write_table
@@ -41,12 +43,17 @@ def run_local(
     plan, described = prepare_local(declaration), Described(declaration.spec)
     source = bits or Entropy()
     queries = [part.query for part in plan.records]
-    names = [part.name for part in plan.records]
-    draft = manifest.build(
-        declaration, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0), None
-    )
+    draft = local_draft(declaration, plan)
+    exports = exports_of(declaration, queries, plan)
     with publishing(
-        declaration, queries, plan, output=output, overwrite=overwrite, state=state, draft=draft
+        declaration,
+        queries,
+        plan,
+        output=output,
+        overwrite=overwrite,
+        state=state,
+        draft=draft if exports is None else exports.in_draft(draft),
+        trial=partial(try_exports, exports, draft),
     ) as release:
         digests: dict[str, str] = {}
         sizes: dict[str, int] = {}
@@ -59,9 +66,12 @@ def run_local(
                 told = described.records(part)
                 digest, size = _publish_records(engine, part, plan, source, told, release.folder)
                 digests[part.name], sizes[part.name] = digest, size
-        progress("manifest")
         charged = release.charged.to_json()
-        release.publish(manifest.build(declaration, plan, digests, sizes, charged))
+        record = manifest.build(declaration, plan, digests, sizes, charged)
+        if exports is not None:
+            record = exports.written(record, release.folder, progress)
+        progress("manifest")
+        release.publish(record)
     return release.claim.target
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dprelease.documents import party_manifest as manifest
 from dprelease.documents.described import Described
@@ -17,18 +14,13 @@ from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.noise.noise_shares import messages
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.numerics.lattice import Integers
 from dprelease.planning.federated_plan import prepare_federated, resolve_federated
-from dprelease.query.resolve import Query
 from dprelease.release.execute import publishing
 from dprelease.release.party import party_of
 from dprelease.schema.load import Declaration
-from dprelease.tables.arrays import key_values, taken, wrapped
 from dprelease.tables.field_notes import noted
 from dprelease.tables.formats import write_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from dprelease.tables.summed_messages import messages_to_arrow
 
 
 def run_federated(
@@ -60,21 +52,8 @@ def run_federated(
                 vectors = messages(engines[query.name].run(query), columns, plan.parties, source)
                 told = described.messages(query)
                 path = release.folder / told.file
-                write_table(noted(_to_arrow(query, vectors), field_notes(told)), path)
+                write_table(noted(messages_to_arrow(query, vectors), field_notes(told)), path)
                 digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
         release.publish(manifest.build(declaration, queries, plan, digests, party))
     return release.claim.target
-
-
-def _to_arrow(query: Query, vectors: dict[str, Integers]) -> pa.Table:
-    """Return keys and messages, one row for each cell in key order."""
-    import pyarrow as pa
-
-    arrays = {}
-    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
-        codes = np.arange(query.keys.size) // stride % len(key.values)
-        arrays[key.column] = taken(key_values(key), codes)
-    for name, values in vectors.items():
-        arrays[name] = wrapped(pa.int64(), values)
-    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))

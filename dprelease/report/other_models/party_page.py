@@ -15,6 +15,7 @@ from dprelease.report.label_part import label_of
 from dprelease.report.made_part import LONGEST, Made, made_part
 from dprelease.report.named import Names
 from dprelease.report.other_models.party_facts import PartyFacts
+from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery
 from dprelease.report.rendering import page
 from dprelease.report.source import Checks, Published
@@ -33,11 +34,16 @@ class SumsPart:
 
 
 def page_of_messages(
-    release: Published, *, language: str | None = None, checks: Checks | None = None
+    release: Published,
+    *,
+    language: str | None = None,
+    checks: Checks | None = None,
+    errors: Errors | None = None,
 ) -> bytes:
     """Return the report on one party's messages; parameters are those of `page_of`.
 
     It tells nothing of the messages themselves: the noise of one share is all that hides them.
+    `errors`: those of a rehearsal of all parties.
     """
     facts = PartyFacts(release.record)
 
@@ -46,21 +52,25 @@ def page_of_messages(
         record, gallery = facts.as_label, told.gallery
         label = label_of(facts, words, names, gallery, record=record, is_curved=False)
         return {
-            "parts": PARTS,
+            **with_errors(PARTS, told, errors, "simulated.lead.sums"),
             "label": label,
             "sums": SumsPart(_margins(told, facts), _trusts(told, facts), list(_words(told))),
             "made": _made(told, facts, checks),
-            "warning": words.say(
-                "sums.warning",
-                party=words.number(facts.record["party"]),
-                parties=words.number(facts.record["parties"]),
-                honest=words.number(facts.record["honest"]),
-            ),
+            "warning": "" if errors is not None else _warning(words, facts),
             "tables": words.number(len(facts.queries)),
             "shortened": len(facts.shares) > most,
         }
 
     return page(release, language, filled)
+
+
+def _warning(words: Words, facts: PartyFacts) -> Markup:
+    return words.say(
+        "sums.warning",
+        party=words.number(facts.record["party"]),
+        parties=words.number(facts.record["parties"]),
+        honest=words.number(facts.record["honest"]),
+    )
 
 
 def _margins(told: Told, facts: PartyFacts) -> Rows:

@@ -16,6 +16,7 @@ from dprelease.report.label_part import label_of
 from dprelease.report.made_part import LONGEST, Made, made_part, short
 from dprelease.report.named import Names
 from dprelease.report.other_models.record_facts import RecordFacts
+from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery, Picture, interval
 from dprelease.report.rendering import page
 from dprelease.report.source import Checks, Published
@@ -54,9 +55,16 @@ class _Column:
 
 
 def page_of_records(
-    release: Published, *, language: str | None = None, checks: Checks | None = None
+    release: Published,
+    *,
+    language: str | None = None,
+    checks: Checks | None = None,
+    errors: Errors | None = None,
 ) -> bytes:
-    """Return the report on a release of single records; parameters are those of `page_of`."""
+    """Return the report on a release of single records; parameters are those of `page_of`.
+
+    `errors`: those of a rehearsal.
+    """
     facts = RecordFacts(release.record)
     columns = list(_columns(release, facts))
 
@@ -64,7 +72,7 @@ def page_of_records(
         told = Told(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, told.gallery, units=facts.units)
         return {
-            "parts": PARTS,
+            **with_errors(PARTS, told, errors, "simulated.lead.records"),
             "label": label,
             "records": _part(told, facts, columns),
             "made": _made(told, facts, checks),

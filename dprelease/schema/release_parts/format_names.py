@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from dprelease.schema.field_types import refuse
 from dprelease.schema.mistakes.nearest import nearest
 
 PARQUET = "parquet"
@@ -27,6 +28,9 @@ A text: names are checked where no module of a format is loaded. They are writte
 whatever the order of a release file: what lists the files of others comes after them.
 """
 
+OF_RECORDS = ("csv", "report", "datapackage")
+"""The formats of single records, which are no cells of tables with keys."""
+
 
 def known_formats() -> list[str]:
     """Return the names that a release file may have under `formats`."""
@@ -37,6 +41,16 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Return the formats that are written beside the tables, in the order of the list."""
     asked = set(names)
     return tuple(name for name in FORMATS if name in asked)
+
+
+def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[str]) -> None:
+    """Raise DP-EXPORT-004 for a format, or a layout, of what is published in a few, or in none."""
+    what = "The records of single units" if known else "The messages of one party"
+    others = [name for name in names if name not in known]
+    if others or wide:
+        asked = f"the format {others[0]}" if others else "a wide layout"
+        had, key = ", ".join((PARQUET, *known)), "formats" if others else "wide"
+        refuse("DP-EXPORT-004", what=what, format=asked, known=had, key=key)
 
 
 def meant(name: object) -> str:

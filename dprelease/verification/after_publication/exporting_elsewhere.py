@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import (
+    DeclarationError,
     Findings,
     OutputError,
     Place,
@@ -19,11 +21,12 @@ from dprelease.errors import (
 )
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.known import findings
-from dprelease.exports.told import told_metadata
+from dprelease.exports.told import told_metadata, told_records
 from dprelease.exports.written import write_formats
+from dprelease.query.local_records import resolve_records
 from dprelease.query.resolve import resolve
 from dprelease.release.folder import claimed
-from dprelease.schema.release_parts.format_names import in_order
+from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
 from dprelease.verification.after_publication.written_beside import beside
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.exported import KEY
@@ -64,6 +67,8 @@ def export(
     if wide is not None:
         metadata = replace(metadata, wide=tuple(wide))
     ordered = in_order(names)
+    if record["format"] == LOCAL:
+        _refuse_others(ordered, metadata)
     raise_all(findings(ordered, metadata, Place(), Place()))
     told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
     with claimed(target, False, state) as claim:
@@ -73,6 +78,15 @@ def export(
         claim.store()
         claim.publish(state)
     return target, [file["name"] for part in written for file in part["files"]]
+
+
+def _refuse_others(names: Sequence[str], metadata: Metadata) -> None:
+    """Raise DP-EXPORT-004 for a format that single records don't have, or a wide layout."""
+    others = [name for name in names if name not in OF_RECORDS]
+    if others or metadata.wide:
+        format_ = f"the format {others[0]}" if others else "a wide layout"
+        known, what = ", ".join(OF_RECORDS), "The records of single units"
+        raise DeclarationError("DP-EXPORT-004", what=what, format=format_, known=known)
 
 
 def _refuse_target(folder: Path, target: Path) -> None:
@@ -85,10 +99,21 @@ def _refuse_target(folder: Path, target: Path) -> None:
 
 def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
     """Return a release's manifest, whose digests hold, and what is said of its tables."""
-    record = read_sealed(folder, manifest.FORMAT)
+    record = read_sealed(folder, manifest.FORMAT, LOCAL)
     report = Report(folder)
     check_files(report, record)
     _refuse(report)
+    if record["format"] == LOCAL:
+        found = resolved_again(
+            report,
+            record,
+            declares=lambda d: d.spec.mode == "local",
+            other="it declares another mode",
+            resolve=resolve_records,
+        )
+        if found is not None and report.ok:
+            return record, _with_rows(told_records(found[0]), record)
+        _refuse(report)
     resolved = resolved_again(
         report,
         record,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,11 +12,13 @@ from dprelease.documents.described import (
     metadata_of,
     metadata_of_messages,
     metadata_of_records,
+    metadata_of_sums,
 )
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
-from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
+from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
+from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
 from dprelease.errors import OutputError, raise_all
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.federated_plan import resolve_federated
@@ -102,7 +104,7 @@ def page_of_folder(
 ) -> bytes:
     """Return the report on a release; parameters and errors as those of `write_report`."""
     record = read_sealed(folder)
-    rehearsed = record["format"] == REHEARSAL
+    rehearsed = record["format"] in REHEARSALS
     checked = verify(folder, ledger=ledger, signers=signers, rehearsal=rehearsed)
     raise_all(checked.findings)
     told = checked.sealed  # by now there may be another one in the folder
@@ -112,28 +114,42 @@ def page_of_folder(
         listed = ", ".join(known)
         raise OutputError("DP-REPORT-003", language=language, known=listed)
     checks = Checks(tuple(checked.checked), tuple(checked.notes), named_audit(told, folder))
-    if told["format"] == LOCAL:
-        from dprelease.report.other_models.record_page import page_of_records
+    other = _other_page(told["format"])
+    if other is not None:
+        from dprelease.report.other_models.simulated_part import errors_in
 
-        return page_of_records(release, language=language, checks=checks)
-    if told["format"] == FEDERATED:
-        from dprelease.report.other_models.party_page import page_of_messages
-
-        return page_of_messages(release, language=language, checks=checks)
+        errors = errors_in(folder) if rehearsed else None
+        return other(release, language=language, checks=checks, errors=errors)
     from dprelease.report.page import page_of
 
     truth = TruthFiles(folder) if rehearsed else None
     return page_of(release, language=language, checks=checks, truth=truth)
 
 
+def _other_page(format_: str) -> Callable[..., bytes] | None:
+    """Return what writes the page about records, or about messages; None for that about tables."""
+    if format_ in (LOCAL, OF_RECORDS):
+        from dprelease.report.other_models.record_page import page_of_records
+
+        return page_of_records
+    if format_ in (FEDERATED, OF_PARTIES):
+        from dprelease.report.other_models.party_page import page_of_messages
+
+        return page_of_messages
+    return None
+
+
 def _said(record: Mapping[str, Any], folder: Path) -> Metadata:
     """Return what is said of a verified release, of whichever kind."""
-    if record["format"] == LOCAL:
+    if record["format"] in (LOCAL, OF_RECORDS):
         declaration = declared_again(record, folder)
         return metadata_of_records(declaration, resolve_records(declaration))
     if record["format"] == FEDERATED:
         declaration = declared_again(record, folder)
         return metadata_of_messages(declaration, resolve_federated(declaration))
+    if record["format"] == OF_PARTIES:
+        declaration = declared_again(record, folder)
+        return metadata_of_sums(declaration, resolve_federated(declaration))
     facts = Facts(record)
     return metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
 

@@ -19,8 +19,8 @@ DECLARED: dict[str, Template] = {
         fix="install the extra: pip install 'dprelease[{extra}]'.",
     ),
     "DP-EXPORT-004": Template(
-        cause="{what} are published as Parquet alone.",
-        fix="leave out `formats` and `wide`.",
+        cause="{what} are not published in {format}.",
+        fix="leave it out; there is {known}.",
     ),
     "DP-EXPORT-005": Template(
         cause="No table can be laid out wide by '{key}': {problem}.",

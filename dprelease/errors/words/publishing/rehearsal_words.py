@@ -7,7 +7,8 @@ from dprelease.errors.template import Template
 ASKED: dict[str, Template] = {
     "DP-REHEARSE-001": Template(
         cause="A release of {kind} can't be rehearsed.",
-        fix="`dprelease plan` tells its errors; they follow from the declaration alone.",
+        fix="`dprelease plan` tells its errors; they follow from the declaration alone; a copy "
+        "of the release with fewer parties can be rehearsed.",
     ),
     "DP-REHEARSE-002": Template(
         cause="'{found}' is no number of rows for a table of this release.",

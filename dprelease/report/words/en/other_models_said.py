@@ -68,4 +68,23 @@ OTHER_MODELS: dict[str, str] = {
     "sums.head.scale": "Scale, in steps",
     "sums.head.moves": "What one unit moves",
     "sums.scale": "{share} of a share, {sum} of the sum of all, alpha {alpha}",
+    # Rehearsals of both
+    "simulated.heading": "Errors of a rehearsal",
+    "simulated.lead.records": (
+        "The same release was rehearsed on people who don’t exist, or on a public table, so that "
+        "its records could be held against the true ones: one by one, and in estimates from all of "
+        "them."
+    ),
+    "simulated.lead.sums": (
+        "All parties of the release were rehearsed with people who don’t exist, or with a public "
+        "table that was dealt to them, so that sums of their messages could be held against the "
+        "true ones."
+    ),
+    "simulated.head.column": "Column",
+    "simulated.head.cells": "Numbers",
+    "simulated.head.expected": "Mean error, expected",
+    "simulated.head.found": "Mean error, found",
+    "simulated.head.covered": "Margins that reach the truth",
+    "simulated.head.bias": "Mean of errors with their signs",
+    "simulated.head.unit": "Unit",
 }

@@ -1,0 +1,171 @@
+"""Records beside the true ones, and what is estimated from them beside what is true of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprelease.documents.truth_columns import TruthColumns, truth_columns
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats, Integers
+from dprelease.planning.local_plan import LocalColumn
+from dprelease.query.local_records import RecordColumn, Records
+from dprelease.rehearsal.error_summary import figures_of, summary_of_cells
+from dprelease.tables.record_figures import Estimate, estimates
+from dprelease.tables.record_table import public_values, records_to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONFIDENCE = 0.95
+ESTIMATES = "estimates"
+"""The folder of estimates among the truths; no table's name has a part before a slash."""
+
+CHANGED, PARTS = "records changed", "parts of all records"
+"""In what errors of values are: of one record whether it was changed, of all how many have one."""
+
+
+def names_of(part: Records) -> TruthColumns:
+    """Return what the columns of a truth are called beside those of records."""
+    return truth_columns((), (column.name for column in part.columns))
+
+
+def estimates_of(part: Records) -> str:
+    """Return what the table of estimates from some records is called."""
+    return f"{ESTIMATES}/{part.name}"
+
+
+def beside_records(part: Records, noised: pa.Table, true: Mapping[str, Integers]) -> pa.Table:
+    """Return noised records with the true ones beside them, of the same types."""
+    names = names_of(part).true
+    exact = records_to_arrow(true, part.columns)
+    for column in part.columns:
+        noised = noised.append_column(names[column.name], exact.column(column.name))
+    return noised
+
+
+def estimated(part: Records, columns: Sequence[LocalColumn], beside: pa.Table) -> pa.Table:
+    """Return every estimate from the records of a truth, beside what is true of its records.
+
+    A row for the mean of each column of numbers, and for the part of each value of others; of those
+    with that value it tells how many records there are.
+    """
+    import pyarrow as pa
+
+    names, rows = names_of(part).true, len(beside)
+    told: list[dict[str, Any]] = []
+    for planned in columns if rows else ():
+        column, law = planned.column, planned.mechanism
+        if not isinstance(law, Mechanism):
+            raise TypeError("records are answered by mechanisms alone")
+        found = estimates(beside.column(column.name), column, law, CONFIDENCE)
+        values = beside.column(names[column.name])
+        counts = _counts(values, column) if column.is_response else np.array([rows])
+        true = counts / rows if column.is_response else [_mean(values)]
+        told += [
+            _row(column, one, float(right), int(count))
+            for one, right, count in zip(found, true, counts.tolist(), strict=True)
+        ]
+    kinds = [("column", pa.string()), ("value", pa.string()), ("estimate", pa.float64())]
+    kinds += [("margin", pa.float64()), ("true", pa.float64()), ("records", pa.int64())]
+    return pa.Table.from_pylist(told, pa.schema(kinds))
+
+
+def _row(column: RecordColumn, one: Estimate, true: float, count: int) -> dict[str, Any]:
+    return {
+        "column": column.name,
+        "value": None if one.value is None else str(one.value),
+        "estimate": one.estimate,
+        "margin": one.margin,
+        "true": true,
+        "records": count,
+    }
+
+
+def _counts(values: pa.ChunkedArray, column: RecordColumn) -> Integers:
+    """Return how many records have each public value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = public_values(column)
+    if known.type == pa.bool_():  # Arrow looks up no truth values
+        known, values = known.cast(pa.int8()), values.cast(pa.int8())
+    places = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
+    counts: Integers = np.bincount(places.astype(np.int64), minlength=len(known))
+    return counts
+
+
+def _mean(values: pa.ChunkedArray) -> float:
+    numbers = _floats(values)
+    return float(numbers.sum() / len(numbers))
+
+
+def errors_of_records(
+    part: Records, columns: Sequence[LocalColumn], beside: pa.Table, estimates: pa.Table
+) -> list[dict[str, Any]]:
+    """Return the errors of single records, and of the estimates from all of them, by column.
+
+    Of a value the error of one record is 1 where it was changed. Estimates are by how many records
+    there are: all of a table, or those with the value.
+    """
+    names = names_of(part).true
+    told = [_single(part, planned, beside, names[planned.column.name]) for planned in columns]
+    of_column = np.array(estimates.column("column").to_pylist(), dtype=object)
+    for planned in columns:
+        column, inside = planned.column, of_column == planned.column.name
+        values = {name: _floats(estimates.column(name))[inside] for name in NUMBERS}
+        told.append(
+            {
+                "table": estimates_of(part),
+                "column": column.name,
+                "unit": PARTS if column.is_response else planned.measurement.unit,
+                "confidence": CONFIDENCE,
+                "expected": None,
+                **summary_of_cells(
+                    values["estimate"] - values["true"], values["records"], values["margin"]
+                ),
+            }
+        )
+    return told
+
+
+NUMBERS = ("estimate", "true", "records", "margin")
+
+
+def _single(part: Records, planned: LocalColumn, beside: pa.Table, true: str) -> dict[str, Any]:
+    """Return how far the noise moved single records of one column."""
+    column, noised = planned.column, beside.column(planned.column.name)
+    margins: Floats | None = None
+    if column.is_response:
+        errors = _changed(noised, beside.column(true))
+        expected: float | None = 1.0 - float(getattr(planned.mechanism, "keep", 1.0))
+    else:
+        errors = _floats(noised) - _floats(beside.column(true))
+        margins = np.full(len(errors), float(planned.margin()))
+        error = planned.mean_absolute_error
+        expected = None if np.isinf(error) else error
+    return {
+        "table": part.name,
+        "column": column.name,
+        "unit": CHANGED if column.is_response else planned.measurement.unit,
+        "confidence": None if margins is None else CONFIDENCE,
+        "expected": expected,
+        "classes": [],
+        **figures_of(errors, margins),
+    }
+
+
+def _changed(noised: pa.ChunkedArray, true: pa.ChunkedArray) -> Floats:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return _floats(pc.not_equal(noised, true).cast(pa.int8()))
+
+
+def _floats(values: pa.ChunkedArray) -> Floats:
+    import pyarrow as pa
+
+    floats: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return floats

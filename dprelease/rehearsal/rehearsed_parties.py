@@ -1,0 +1,238 @@
+"""The rehearsal of a federated release: every party's messages, their sum, and the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents import manifest
+from dprelease.documents import party_manifest as of_party
+from dprelease.documents.described import Described
+from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, rehearsed_sums
+from dprelease.documents.said_records import field_notes
+from dprelease.documents.truth_columns import truth_columns
+from dprelease.errors import BudgetError, DeclarationError, Place, RunState
+from dprelease.noise.noise_shares import messages
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.planning.federated_plan import (
+    FederatedPlan,
+    ShareColumn,
+    prepare_federated,
+    resolve_federated,
+)
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.beside_truth import Compared, beside_truth
+from dprelease.rehearsal.dealt import dealt
+from dprelease.rehearsal.error_summary import summary
+from dprelease.rehearsal.staged import (
+    people_of,
+    rehearsing,
+    truth_of,
+    written_errors,
+    written_people,
+    written_table,
+)
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.truth import truths
+from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.load import Declaration
+from dprelease.tables import formats
+from dprelease.tables.field_notes import noted
+from dprelease.tables.summed_messages import (
+    added,
+    fits,
+    in_unit,
+    keys_to_arrow,
+    margin_names,
+    messages_to_arrow,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_PARTIES = 100
+"""Parties that are rehearsed at most: each of them is a run, and the margins tell of any number."""
+
+
+def rehearse_parties(
+    declaration: Declaration,
+    cast: Cast,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    bits: BitSource | None,
+    progress: Callable[[str], None],
+    state: RunState | None,
+) -> Path:
+    """Run every party over its part of what stands in, sum, and return the folder.
+
+    Raises
+    ------
+    DeclarationError
+        DP-REHEARSE-001 for more than `MOST_PARTIES`; as `dealt` and `rehearse`.
+    BudgetError
+        DP-FED-003 for sums that do not fit 64 bits.
+    """
+    _refuse_many(declaration)
+    queries = resolve_federated(cast.declaration)
+    plan, described = prepare_federated(cast.declaration), Described(cast.declaration.spec)
+    source = bits or Entropy()
+    blank = dict.fromkeys((query.name for query in queries), "")
+    record = of_party.build(cast.unpaid, queries, plan, blank, 1)
+    with rehearsing(
+        declaration,
+        cast,
+        queries,
+        plan,
+        output=output,
+        overwrite=overwrite,
+        state=state,
+        draft=record,
+        files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, declaration)],
+    ) as release:
+        progress("people")
+        cast = cast.invent(queries, source)
+        sent = _write_messages(release.folder, cast, plan, described, source, progress)
+        sums: dict[str, Written] = {}
+        for query in queries:
+            table, told = sum_of(release.folder, query, plan), described.sums(query)
+            file = noted(table, field_notes(told))
+            sums[query.name] = written_table(release.folder, told.file, file)
+        progress("truth")
+        truth = _write_truth(release.folder, cast, queries, plan)
+        files = [
+            named_record(query.name, described.sums(query), sums[query.name]) for query in queries
+        ]
+        release.publish(rehearsed_sums(record, files, cast.to_json(), truth, sent))
+    return release.claim.target
+
+
+def _refuse_many(declaration: Declaration) -> None:
+    """Raise DP-REHEARSE-001 for more parties than are rehearsed."""
+    spec = declaration.spec.federated
+    if spec is not None and spec.parties > MOST_PARTIES:
+        place, kind = declaration.place("federated"), f"more than {MOST_PARTIES} parties"
+        raise DeclarationError("DP-REHEARSE-001", place=place, kind=kind)
+
+
+def message_of(party: int, query: str) -> str:
+    """Return the name of the file of what a party sends; parties are numbered from 1."""
+    return formats.file_of(f"{PARTIES}/{party}/{query}")
+
+
+def messages_of(queries: Sequence[Query], parties: int) -> Iterator[str]:
+    """Yield the names of the files of all messages."""
+    for party in range(1, parties + 1):
+        yield from (message_of(party, query.name) for query in queries)
+
+
+def truth_of_sums(queries: Sequence[Query], declaration: Declaration) -> Iterator[str]:
+    """Yield the names of all files of true answers that a rehearsal may have."""
+    yield from (truth_of(query.name) for query in queries)
+    yield from (people_of(name) for name in declaration.tables)
+    yield ERRORS
+
+
+def _write_messages(
+    folder: Path,
+    cast: Cast,
+    plan: FederatedPlan,
+    described: Described,
+    bits: BitSource,
+    progress: Callable[[str], None],
+) -> dict[str, Written]:
+    """Write what every party sends, over its own rows alone; return digests and rows by file."""
+    written: dict[str, Written] = {}
+    with TemporaryDirectory(prefix="dprelease-parties-") as scratch:
+        for party, own in enumerate(dealt(cast, plan.parties, Path(scratch)), start=1):
+            queries = resolve_federated(own.declaration)
+            with own.engines(queries) as engines:
+                for query in queries:
+                    progress(f"party {party}: {query.name}")
+                    columns = plan.of_shares(query.name)
+                    exact = engines[query.name].run(query)
+                    vectors = messages(exact, columns, plan.parties, bits)
+                    told, name = described.messages(query), message_of(party, query.name)
+                    table = noted(messages_to_arrow(query, vectors), field_notes(told))
+                    written[name] = written_table(folder, name, table)
+    return written
+
+
+def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
+    """Return the sums of all parties' messages in a folder, with their margins.
+
+    Raises
+    ------
+    BudgetError
+        DP-FED-003 for sums that do not fit 64 bits.
+    """
+    import pyarrow as pa
+
+    arrays, margins = keys_to_arrow(query), margin_names(query)
+    shares = {share.measurement.name: share for share in plan.of_shares(query.name)}
+    for column in query.columns:
+        name = column.name
+        share = shares[column.parts[0].name]
+        sums = added(_sent(folder, query, share, plan.parties))
+        if not fits(sums):
+            problem = f"the sums of {name} do not fit 64 bits"
+            raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
+        unit = share.measurement.step / share.refined
+        arrays[name] = pa.array(in_unit(sums, unit))
+        arrays[margins[name]] = pa.array([float(share.margin(plan.parties))] * len(sums))
+    return pa.table(arrays)
+
+
+def _sent(folder: Path, query: Query, share: ShareColumn, parties: int) -> Iterator[Any]:
+    """Yield one column of every party's messages."""
+    name = share.measurement.name
+    for party in range(1, parties + 1):
+        path = folder / message_of(party, query.name)
+        yield formats.PUBLISHED.read(path, [name]).column(0).to_numpy()
+
+
+def compared_sums(query: Query, plan: FederatedPlan) -> list[Compared]:
+    """Return how the columns of a sum are compared with the truth."""
+    margins = margin_names(query)
+    held = [name for column in query.columns for name in (column.name, margins[column.name])]
+    names = truth_columns((key.column for key in query.key_columns), held)
+    shares = {share.measurement.name: share for share in plan.of_shares(query.name)}
+    found = []
+    for column in query.columns:
+        share = shares[column.parts[0].name]
+        error = share.sum_law(plan.parties).mean_absolute_error
+        error *= float(share.measurement.step) / share.refined
+        found.append(
+            Compared(
+                table=query.name,
+                column=column.name,
+                unit=column.unit,
+                confidence=float(DEFAULT_CONFIDENCE),
+                expected=error if error < float("inf") else None,
+                true=names.true[column.name],
+                unbounded=names.unbounded[column.name] if query.unit.id else "",
+                off="",
+                margin=margins[column.name],
+                rows=names.rows,
+                told=names.told,
+            )
+        )
+    return found
+
+
+def _write_truth(
+    folder: Path, cast: Cast, queries: Sequence[Query], plan: FederatedPlan
+) -> Mapping[str, Written]:
+    """Write what is known of a rehearsal alone: the sums beside those of all rows together."""
+    written = written_people(folder, cast)
+    errors: list[dict[str, Any]] = []
+    for truth in truths(cast, queries):
+        name = truth.query.name
+        columns = compared_sums(truth.query, plan)
+        table = beside_truth(folder, name, truth, columns)
+        written[truth_of(name)] = written_table(folder, truth_of(name), table)
+        errors += summary(columns, table)
+    return dict(sorted({**written, **written_errors(folder, errors)}.items()))

@@ -1,0 +1,113 @@
+"""The rehearsal of a release of single records: each with its noise, and the true ones beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents import local_manifest as manifest
+from dprelease.documents.described import Described
+from dprelease.documents.file_records import Written
+from dprelease.documents.rehearsal_manifest import ERRORS, rehearsed
+from dprelease.documents.said_records import field_notes
+from dprelease.errors import RunState
+from dprelease.noise.noised_records import perturb_records
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.planning.local_plan import LocalPlan, prepare_local
+from dprelease.rehearsal.estimated import (
+    beside_records,
+    errors_of_records,
+    estimated,
+    estimates_of,
+)
+from dprelease.rehearsal.staged import (
+    people_of,
+    rehearsing,
+    truth_of,
+    written_errors,
+    written_people,
+    written_table,
+)
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.truth import true_records
+from dprelease.schema.load import Declaration
+from dprelease.tables.field_notes import noted
+from dprelease.tables.record_table import records_to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def rehearse_records(
+    declaration: Declaration,
+    cast: Cast,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    bits: BitSource | None,
+    progress: Callable[[str], None],
+    state: RunState | None,
+) -> Path:
+    """Noise the records of stand-ins, and return their folder; raises as `rehearse`."""
+    plan, described = prepare_local(cast.declaration), Described(cast.declaration.spec)
+    source = bits or Entropy()
+    names = [part.name for part in plan.records]
+    queries = [part.query for part in plan.records]
+    draft = manifest.build(cast.unpaid, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0))
+    with rehearsing(
+        declaration,
+        cast,
+        queries,
+        plan,
+        output=output,
+        overwrite=overwrite,
+        state=state,
+        draft=draft,
+        files=list(truth_of_records(plan, declaration)),
+    ) as release:
+        progress("people")
+        cast = cast.invent(queries, source)
+        written: dict[str, Written] = {}
+        noised: dict[str, pa.Table] = {}
+        with cast.recorders(plan.records) as engines:
+            for part in plan.records:
+                progress(part.name)
+                exact = engines[part.declared.table.name].records(part)
+                vectors = perturb_records(exact, plan.of_records(part.name), source)
+                table, told = records_to_arrow(vectors, part.columns), described.records(part)
+                noised[part.name] = table
+                file = noted(table, field_notes(told))
+                written[part.name] = written_table(release.folder, told.file, file)
+        progress("truth")
+        truth = _write_truth(release.folder, cast, plan, noised)
+        digests = {name: file.digest for name, file in written.items()}
+        sizes = {name: file.rows for name, file in written.items()}
+        record = manifest.build(cast.unpaid, plan, digests, sizes)
+        release.publish(rehearsed(record, cast.to_json(), truth))
+    return release.claim.target
+
+
+def truth_of_records(plan: LocalPlan, declaration: Declaration) -> Iterator[str]:
+    """Yield the names of all files that a rehearsal may have beside its records."""
+    for part in plan.records:
+        yield truth_of(part.name)
+        yield truth_of(estimates_of(part))
+    yield from (people_of(name) for name in declaration.tables)
+    yield ERRORS
+
+
+def _write_truth(
+    folder: Path, cast: Cast, plan: LocalPlan, noised: dict[str, pa.Table]
+) -> dict[str, Written]:
+    """Write what is known of a rehearsal alone, and return digests and rows by file."""
+    written = written_people(folder, cast)
+    errors: list[dict[str, Any]] = []
+    for part, true in zip(plan.records, true_records(cast, plan.records), strict=True):
+        columns = plan.of_records(part.name)
+        beside = beside_records(part, noised[part.name], true)
+        told = estimated(part, columns, beside)
+        errors += errors_of_records(part, columns, beside, told)
+        for name, table in ((part.name, beside), (estimates_of(part), told)):
+            written[truth_of(name)] = written_table(folder, truth_of(name), table)
+    return dict(sorted({**written, **written_errors(folder, errors)}.items()))

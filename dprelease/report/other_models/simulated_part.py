@@ -1,0 +1,71 @@
+"""What a rehearsal of records or of parties says of its errors, as it has written them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from dprelease.documents.rehearsal_manifest import ERRORS
+from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.spoken import three
+
+Errors = Sequence[Mapping[str, Any]]
+
+NAME = "simulated"
+"""The part's name in the page."""
+
+
+@dataclass(frozen=True)
+class SimulatedPart:
+    """What stands under simulated errors, ready to be put into the page."""
+
+    lead: Markup
+    errors: Rows
+
+
+def errors_in(folder: Path) -> Errors:
+    """Return the errors of a rehearsal that was verified."""
+    found: list[dict[str, Any]] = json.loads((folder / ERRORS).read_bytes())
+    return found
+
+
+def with_errors(
+    parts: Sequence[str], told: Told, errors: Errors | None, lead: str
+) -> dict[str, Any]:
+    """Return what the page of a rehearsal has beside that of a release; nothing more without.
+
+    `lead`: the name of the sentence that the errors begin with.
+    """
+    if errors is None:
+        return {"parts": parts}
+    part = SimulatedPart(told.words.say(lead), _rows(told, errors))
+    return {"parts": (*parts[:-1], NAME, parts[-1]), NAME: part, "rehearsed": True}
+
+
+def _rows(told: Told, errors: Errors) -> Rows:
+    """Return expected and true errors of each column, those of all of its cells."""
+    words, names, rows = told.words, told.names, []
+    for one in errors[: told.most]:
+        rows.append(
+            told.cells(
+                names.name(f"{one['table']}.{one['column']}"),
+                words.number(one["cells"]),
+                _number(told, one["expected"]),
+                _number(told, one["mean_absolute_error"]),
+                words.percent(one["covered"]),
+                _number(told, one["bias"]),
+                names.name(one["unit"]),
+            )
+        )
+    heads = ["column", "cells", "expected", "found", "covered", "bias", "unit"]
+    caption = words.say("quality.simulated")
+    return Rows(caption, [words.say(f"simulated.head.{head}") for head in heads], rows)
+
+
+def _number(told: Told, value: float | None) -> str:
+    return told.words.number(None if value is None else three(value))

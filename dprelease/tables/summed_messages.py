@@ -1,0 +1,76 @@
+"""Messages of parties as tables, and what they sum to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.numerics.lattice import LIMIT, Floats, Integers
+from dprelease.query.resolve import Query
+from dprelease.tables.arrays import key_values, taken, wrapped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MARGIN = "_moe"
+"""How the name of a sum's margin ends."""
+
+
+def messages_to_arrow(query: Query, vectors: Mapping[str, Integers]) -> pa.Table:
+    """Return keys and messages, one row for each cell in key order."""
+    import pyarrow as pa
+
+    arrays = keys_to_arrow(query)
+    for name, values in vectors.items():
+        arrays[name] = wrapped(pa.int64(), values)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def keys_to_arrow(query: Query) -> dict[str, pa.Array]:
+    """Return the keys of every cell, in key order."""
+    arrays = {}
+    for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
+        codes = np.arange(query.keys.size) // stride % len(key.values)
+        arrays[key.column] = taken(key_values(key), codes)
+    return arrays
+
+
+def margin_names(query: Query) -> dict[str, str]:
+    """Return what the margin of each sum is called: never as a key, a sum or another margin."""
+    columns = [measurement.name for measurement in query.measurements]
+    taken_names = {name.casefold() for name in (*columns, *(k.column for k in query.keys.keys))}
+    names = {}
+    for column in columns:
+        name = f"{column}{MARGIN}"
+        while name.casefold() in taken_names:
+            name += "_"
+        taken_names.add(name.casefold())
+        names[column] = name
+    return names
+
+
+def added(messages: Iterable[Integers]) -> Integers:
+    """Return the sums of all parties' messages modulo 2^64, as signed numbers.
+
+    What is computed here of single messages is nothing but their sum.
+    """
+    total = np.zeros(0, dtype=np.uint64)
+    for values in messages:
+        total = total + values.view(np.uint64) if len(total) else values.view(np.uint64).copy()
+    return total.view(np.int64)
+
+
+def fits(sums: Integers) -> bool:
+    """Return whether sums are those of the integers themselves, which may else be off by a power.
+
+    What decides is the sum modulo 2^64 and nothing else: nobody learns more than from the sum.
+    """
+    return all(abs(value) < LIMIT for value in sums.tolist())  # of the lowest there is no negative
+
+
+def in_unit(sums: Integers, unit: Fraction) -> Floats:
+    """Return sums in the unit of their column, each the nearest float."""
+    return np.array([float(value * unit) for value in sums.tolist()], dtype=np.float64)

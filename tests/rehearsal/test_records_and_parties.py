@@ -1,0 +1,369 @@
+"""Rehearsals of single records and of parties: run whole, marked, and true in what they say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease.cli import app
+from dprelease.cli.rehearsal_command import error_words
+from dprelease.documents import manifest
+from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, released
+from dprelease.errors import DeclarationError, DpReleaseError
+from dprelease.query.local_records import resolve_records
+from dprelease.rehearsal.dealt import dealt_to
+from dprelease.rehearsal.rehearse import Rehearsal
+from dprelease.rehearsal.run import rehearse
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.truth import true_records
+from dprelease.schema.load import read_declaration
+from dprelease.tables import formats
+from dprelease.verification.sealed import FORMS, read_sealed
+from tests.replay import Keyed
+
+PEOPLE = """\
+table: people
+source: nowhere.csv
+owner: office
+columns:
+  person: {type: text}
+  city: {type: category, values: [Bern, Thun, Wald], nulls: Bern, others: Bern}
+  insured: {type: boolean, nulls: false}
+  age: {type: integer, lower: 0, upper: 99, unit: years, nulls: 0}
+  cost: {type: number, lower: -10, upper: 1000, step: 0.5, nulls: 0}
+"""
+RECORDS = """\
+title: Records
+tables: [people.yaml]
+mode: local
+budget: {epsilon: 6, neighbours: replace}
+records:
+  everybody: {from: people, columns: [city, insured, age, cost]}
+  again: {from: people, columns: [age]}
+output: out/release
+"""
+UNIT = "privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}\ncolumns:"
+PARTIES = """\
+title: Parties
+tables: [people.yaml]
+budget: {epsilon: 2, delta: 1e-6}
+federated: {parties: 3, honest: 2}
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns: {n: {count: "*"}, n_moe: {sum: cost}}
+  all: {from: people, columns: {n: {count: "*"}}}
+output: out/release
+"""
+KINDS = ("records", "parties")
+Made = Callable[[str], Path]
+
+
+def write(folder: Path, kind: str) -> Path:
+    people = PEOPLE if kind == "records" else PEOPLE.replace("columns:", UNIT)
+    (folder / "people.yaml").write_text(people)
+    path = folder / "release.yaml"
+    path.write_text(RECORDS if kind == "records" else PARTIES)
+    return path
+
+
+def made_in(folder: Path, kind: str, rows: int = 300, **asked: Any) -> Path:
+    declaration = read_declaration(write(folder, kind))
+    return rehearse(declaration, rows={"people": rows}, bits=Keyed(kind), **asked)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return cache(lambda kind: made_in(tmp_path_factory.mktemp(kind), kind))
+
+
+def beside(folder: Path, name: str) -> Any:
+    return formats.PUBLISHED.read(folder / f"truth/{name}.parquet").to_pandas()
+
+
+def copied(made: Made, kind: str, folder: Path) -> Path:
+    """Return a copy of a rehearsal, to be changed."""
+    return Path(shutil.copytree(made(kind), folder / "copy"))
+
+
+def errors_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    told = json.loads((folder / ERRORS).read_bytes())
+    return {(one["table"], one["column"]): one for one in told}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
+    folder = made(kind)
+    report = dprelease.verify(folder, rehearsal=True)
+    assert report.ok, report.findings
+    assert report.to_json()["rehearsal"] is True
+    assert "DP-VERIFY-019" in {finding.code for finding in dprelease.verify(folder).findings}
+    own = read_sealed(folder)["format"]
+    for form in {*FORMS} - {own}:
+        with pytest.raises(DpReleaseError) as caught:
+            read_sealed(folder, form)
+        assert caught.value.code == "DP-VERIFY-025"
+    for path in folder.rglob("*.parquet"):
+        assert formats.PUBLISHED.notes(path) == {NOTED.encode(): NOTE.encode()}
+    for refused in (
+        lambda: dprelease.sign(folder, None),  # type: ignore[arg-type]
+        lambda: dprelease.local_estimate(folder, "age", records="again"),
+        lambda: dprelease.federated_sum([folder, folder, folder]),
+    ):
+        with pytest.raises(DpReleaseError):
+            refused()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mark_can_not_be_dropped_unnoticed(made: Made, kind: str, tmp_path: Path) -> None:
+    """A manifest written anew as a release's is found by the files, which say what they are."""
+    folder = copied(made, kind, tmp_path)
+    record = json.loads((folder / "manifest.json").read_text())
+    plain = released(record)
+    if kind == "parties":  # as party 1 would write it
+        plain |= {"party": 1}
+        for file in plain["files"]:
+            file["sha256"] = manifest.sha256((folder / "parties/1" / file["name"]).read_bytes())
+            (folder / file["name"]).write_bytes((folder / "parties/1" / file["name"]).read_bytes())
+    sealed = manifest.sealed({n: v for n, v in plain.items() if n != "digest"})
+    (folder / "manifest.json").write_bytes(manifest.canonical(sealed))
+    codes = {finding.code for finding in dprelease.verify(folder).findings}
+    assert {"DP-VERIFY-005", "DP-VERIFY-006"} <= codes
+
+
+def test_records_stand_beside_the_true_ones(made: Made) -> None:
+    """Errors are recomputed here from the invented rows themselves, column by column."""
+    folder = made("records")
+    people = pq.read_table(folder / "truth/people/people.parquet").to_pandas()
+    table, told = beside(folder, "everybody"), errors_of(folder)
+    true = {
+        "city": people["city"].where(people["city"].isin(["Bern", "Thun", "Wald"]), "Bern"),
+        "insured": people["insured"].fillna(value=False).astype(bool),
+        "age": people["age"].fillna(0).clip(0, 99).astype(int),
+        "cost": people["cost"].astype(float).fillna(0).clip(-10, 1000),
+    }
+    estimates = beside(folder, "estimates/everybody")
+    for name, column in true.items():
+        held, is_number = table[f"true_{name}"], name in ("age", "cost")
+        if is_number:
+            assert (held.astype(float) == column.astype(float)).all()
+            off = table[name].astype(float) - held.astype(float)
+        else:
+            assert (held == column).all()
+            off = (table[name] != held).astype(float)
+        one = told["everybody", name]
+        assert one["cells"] == len(people) == 300
+        assert one["mean_absolute_error"] == pytest.approx(off.abs().mean())
+        assert one["bias"] == pytest.approx(off.mean())
+        assert one["expected"] == pytest.approx(off.abs().mean(), rel=0.35)
+        mine = estimates[estimates["column"] == name]
+        if is_number:
+            assert mine["true"].tolist() == [pytest.approx(column.astype(float).mean())]
+        else:
+            parts = column.map(str).str.lower().value_counts(normalize=True)
+            assert dict(zip(mine["value"].str.lower(), mine["true"], strict=True)) == {
+                value: pytest.approx(part) for value, part in parts.items()
+            }
+        every = told["estimates/everybody", name]
+        assert every["covered"] == (mine["estimate"] - mine["true"]).abs().le(mine["margin"]).mean()
+    assert ("again", "age") in told
+
+
+def test_sums_stand_beside_the_true_ones(made: Made) -> None:
+    """The sum is that of the messages; what is true of it, of all invented rows together."""
+    folder = made("parties")
+    people = pq.read_table(folder / "truth/people/people.parquet").to_pandas()
+    table, record = beside(folder, "by_city"), read_sealed(folder)
+    assert list(table.columns[:5]) == ["city", "n", "n_moe_", "n_moe", "n_moe_moe"]
+    rows = people["city"].where(people["city"].isin(["Bern", "Thun", "Wald"]), "Bern")
+    counted = rows.value_counts().reindex(table["city"], fill_value=0)
+    assert table["true_rows"].tolist() == table["unbounded_n"].tolist() == counted.tolist()
+    assert (table["true_n"] <= table["unbounded_n"]).all()
+    held = {(m["query"], m["column"]): m for m in record["measurements"]}["by_city", "n"]
+    sent = [
+        pq.read_table(folder / f"parties/{i}/by_city.parquet")["n"].to_numpy() for i in (1, 2, 3)
+    ]
+    total = sum(one.view(np.uint64) for one in sent).view(np.int64)
+    assert (table["n"] == total / held["refined"]).all()
+    assert "party" not in record
+    assert errors_of(folder)["by_city", "n"]["covered"] is not None
+    off = (table["n"] - table["true_n"]).abs().mean()
+    assert errors_of(folder)["by_city", "n"]["mean_absolute_error"] == pytest.approx(off)
+
+
+@pytest.mark.parametrize("kind", ["records", "csv", "jsonl.gz", "parquet", "no id"])
+def test_a_public_file_stands_in(kind: str, tmp_path: Path) -> None:
+    """What is true is that of the whole file, to whichever party its rows were dealt."""
+    path = write(tmp_path, "records" if kind == "records" else "parties")
+    people = tmp_path / "people.yaml"
+    if kind == "no id":
+        people.write_text(PEOPLE)
+    people.write_text(people.read_text().replace("nowhere.csv", "{path: n.csv, delimiter: ;}"))
+    rows = [
+        {"person": f"p{i % 20}, ü", "city": city, "insured": True, "age": i, "cost": 1.5}
+        for i, city in enumerate(["Bern", "Thun", "Wald", "Bern"] * 10)
+    ]
+    public = tmp_path / f"public.{kind if kind in ('jsonl.gz', 'parquet') else 'csv'}"
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), public)
+    elif kind == "jsonl.gz":
+        public.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    else:
+        lines = [";".join(rows[0])] + [";".join(map(str, row.values())) for row in rows]
+        public.write_text("\n".join(lines).replace("True", "true") + "\n")
+    done = dprelease.rehearse(path, on=public)
+    report = dprelease.verify(done.folder, rehearsal=True)
+    assert report.ok, report.findings
+    assert not (done.folder / "truth/people").exists()
+    if kind == "records":
+        assert done.tables["everybody"]["true_age"].tolist() == list(range(40))
+    else:
+        assert done.tables["all"]["true_rows"].tolist() == [40]
+        assert done.tables["by_city"]["true_rows"].tolist() == [20, 10, 10]
+        # With bounds of two groups and two rows of each: persons are whole with one party.
+        assert done.tables["all"]["true_n"].tolist() == [40]
+
+
+def test_units_are_dealt_whole_and_to_everybody() -> None:
+    to = [dealt_to(f"person {i:010}", 5) for i in range(500)]
+    assert {*to} == {*range(5)}
+    assert to == [dealt_to(f"person {i:010}", 5) for i in range(500)]
+    assert dealt_to(7, 5) == dealt_to("7", 5)
+
+
+def test_files_that_can_not_be_dealt(tmp_path: Path) -> None:
+    path = write(tmp_path, "parties")
+    for name, text in (("empty.csv", ""), ("broken.jsonl", "{\n"), ("none.parquet", "PAR")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(DeclarationError) as caught:
+            dprelease.rehearse(path, on=tmp_path / name)
+        assert caught.value.code == "DP-REHEARSE-003", name
+        assert "can't be read" in caught.value.cause
+    assert not (tmp_path / "out/release-rehearsal").exists()
+
+
+def test_records_of_a_declaration_with_sources_are_refused(tmp_path: Path) -> None:
+    declaration = read_declaration(write(tmp_path, "records"))
+    with pytest.raises(TypeError, match="stand-ins alone"):
+        list(true_records(Cast.of(declaration, {}, {}), resolve_records(declaration)))
+
+
+def change(path: Path) -> None:
+    """Make the first number that is no key another one, in every row."""
+    table = pq.read_table(path)
+    at = next(i for i, field in enumerate(table.schema) if field.name in ("estimate", "n", "age"))
+    field = table.schema.field(at)
+    values = [value + 1 for value in table.column(at).to_pylist()]
+    formats.write_table(table.set_column(at, field, pa.array(values, field.type)), path)
+
+
+CHANGED = {
+    "everybody": "truth/everybody.parquet",
+    "estimates": "truth/estimates/everybody.parquet",
+    "by_city": "truth/by_city.parquet",
+    "sum": "by_city.parquet",
+    "message": "parties/2/by_city.parquet",
+}
+
+
+def tampered(folder: Path, what: str, told: dict[str, Any]) -> None:
+    """Change a file of a rehearsal, or what its manifest tells of the truth."""
+    if what in CHANGED:
+        change(folder / CHANGED[what])
+    match what:
+        case "errors":
+            (folder / ERRORS).write_text((folder / ERRORS).read_text().replace('"bias"', '"Bias"'))
+        case "no truth":
+            name = folder / "truth/everybody.parquet"
+            formats.write_table(pq.read_table(name).drop_columns(["true_age"]), name)
+        case "no message":
+            (folder / told["messages"].pop()["name"]).unlink()
+        case "words":
+            told["words"] = "A release."
+        case "rows":
+            told["stand_ins"][0]["rows"] += 1
+        case "stand-in":
+            told["stand_ins"][0]["by"] = "public"
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "problem"),
+    [
+        ("records", "errors", "has other errors"),
+        ("records", "everybody", "is not what"),
+        ("records", "estimates", "is not what"),
+        ("records", "no truth", "has other columns"),
+        ("records", "words", "other words"),
+        ("records", "rows", "as many invented rows"),
+        ("parties", "errors", "has other errors"),
+        ("parties", "by_city", "is not what"),
+        ("parties", "sum", "is not what"),
+        ("parties", "message", "is not what"),
+        ("parties", "no message", "lacks messages"),
+        ("parties", "stand-in", "what stood in"),
+    ],
+)
+def test_what_is_said_of_the_truth_is_checked(
+    made: Made, kind: str, what: str, problem: str, tmp_path: Path
+) -> None:
+    folder = copied(made, kind, tmp_path)
+    record = json.loads((folder / "manifest.json").read_text())
+    told = record["rehearsal"]
+
+    tampered(folder, what, told)
+    for file in (*told["truth"], *told.get("messages", ()), *record["files"]):
+        file["sha256"] = manifest.sha256((folder / file["name"]).read_bytes())
+    plain = {n: v for n, v in record.items() if n != "digest"}
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(plain)))
+    findings = dprelease.verify(folder, rehearsal=True).findings
+    assert {finding.code for finding in findings} == {"DP-VERIFY-021"}
+    assert any(problem in finding.cause for finding in findings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_commands_show(made: Made, kind: str, tmp_path: Path) -> None:
+    path = write(tmp_path, kind)
+    done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "50", "--json"])
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.output)
+    assert answer["rehearsal"] is True
+    shown = error_words(answer["errors"], wide=True)
+    assert ("everybody.age" if kind == "records" else "by_city.n") in shown
+    assert all(one["unit"] in shown for one in answer["errors"])
+    page = dprelease.write_report(made(kind), tmp_path / "page.html").read_text()
+    assert "This is a rehearsal." in page
+    assert "Errors of a rehearsal" in page
+    assert "Not for publication" not in page
+    found = Rehearsal(made(kind))
+    assert {"table", "column", "rows"} <= {*found.errors.columns}
+    assert set(found.tables) == (
+        {"again", "everybody", "estimates/again", "estimates/everybody"}
+        if kind == "records"
+        else {"all", "by_city"}
+    )
+
+
+def test_more_parties_than_are_rehearsed(tmp_path: Path) -> None:
+    path = write(tmp_path, "parties")
+    path.write_text(PARTIES.replace("parties: 3, honest: 2", "parties: 101, honest: 100"))
+    with pytest.raises(DeclarationError) as caught:
+        dprelease.rehearse(path, rows=10)
+    assert caught.value.code == "DP-REHEARSE-001"
+    assert "more than 100 parties" in caught.value.cause
+
+
+def test_every_kind_of_release_has_its_rehearsal() -> None:
+    assert {*FORMATS} | {*FORMATS.values()} == {*FORMS}
