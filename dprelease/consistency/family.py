@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.estimates import CELLS_AT_MOST, FirstPass, Piece, pieces
+from dprelease.consistency.estimates import (
+    CELLS_AT_MOST,
+    FirstPass,
+    Piece,
+    first_pass,
+    pieces,
+)
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.passes import Read
 from dprelease.consistency.refinement import exact_tables, refinement_steps
+from dprelease.consistency.structure import Structure
 from dprelease.consistency.variances import Variances
 from dprelease.consistency.whole_tables import Level, children, roots
+from dprelease.system.ahead import ahead
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,18 @@ def whole_pieces(
         sorted({*tables, how.finest}, key=lambda t: (len(t), t))
         for tables in (published or [[]] * levels)
     ]
+    first = first or first_pass(variances, read, cells_at_most)
+    estimated = pieces(variances, read, wanted, cells_at_most, first=first)
+    with ahead(estimated, "dprelease-layer-1", few=len(first.spans) == 1) as made:
+        yield from _whole_pieces(structure, how, made)
+
+
+def _whole_pieces(
+    structure: Structure, how: Refinement, made: Iterator[Piece]
+) -> Iterator[WholePiece]:
+    """Yield both layers from layer 1, which somebody else makes meanwhile."""
     lowest: Whole | None = None
-    for piece in pieces(variances, read, wanted, cells_at_most, first=first):
+    for piece in made:
         if piece.top:
             alone = np.arange(structure.tree.counts[0] + 1)
             above = Level(structure, how.finest, piece.tables[0][how.finest], alone, alone)

@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -54,12 +56,12 @@ def product_coefficients(
     return {space: Fraction(c) for space, c in coefficients.items() if c}
 
 
-def cell_coefficients(sizes: tuple[int, ...], table: Table) -> dict[Table, Fraction]:
+@lru_cache(maxsize=256)  # asked for some areas after the other
+def cell_coefficients(sizes: tuple[int, ...], table: Table) -> Mapping[Table, Fraction]:
     """Return the coefficients for one cell of a table: the same for each of its cells."""
     one, none = Fraction(1), Fraction(0)
-    return product_coefficients(
-        sizes, [[one, *[none] * (n - 1)] if i in table else [one] * n for i, n in enumerate(sizes)]
-    )
+    weights = [[one, *[none] * (n - 1)] if i in table else [one] * n for i, n in enumerate(sizes)]
+    return MappingProxyType(product_coefficients(sizes, weights))
 
 
 def query_coefficients(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fraction]:

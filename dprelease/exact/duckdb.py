@@ -23,17 +23,14 @@ from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.results.vectors import batches, most_added
 from dprelease.exact.settings import DEFAULT, Settings
+from dprelease.exact.sorted_families import SortedFamilies
 from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
-from dprelease.statements.layers import (
-    duplicate_keys,
-    needed_columns,
-    needed_joined,
-)
+from dprelease.statements.layers import duplicate_keys, needed_columns, needed_joined
 from dprelease.statements.values.physical import FLOATS, base_type
 from dprelease.system.forks import Maker
 
@@ -70,7 +67,9 @@ class Engine:
         self._maker = Maker()
         self._connection = connected(scratch, settings)
         self._reader = TableReader(self._read_rows, scratch)
-        self._families = FinestTables(self._read_rows, self._register, self._bound, self._forget)
+        steps = self._read_rows, self._register, self._bound, self._forget
+        self._families = FinestTables(*steps)
+        self._sorted = SortedFamilies(*steps, scratch)
 
     @property
     def physical(self) -> dict[str, str]:
@@ -176,6 +175,10 @@ class Engine:
     def _read(self, query: Query) -> ExactTable:
         """Return the true table of one query by itself."""
         compiled, bounded = self.compile(query), None
+        held = self._sorted.vectors(query, self.physical, self.joined)
+        if held is not None:
+            self.refuse_change()
+            return ExactTable(query.name, query.keys.size, held)
         if query.finest is not None:
             compiled = self._families.compile(query, self.physical, self.joined)
         elif query.unit.id is not None:
@@ -315,6 +318,7 @@ class Engine:
     def let_go(self) -> None:
         """Drop the finest cells of a family, and the tables of its keys; see `Holding`."""
         self._families.let_go()
+        self._sorted.let_go()
         self._read_rows(self._keys.drop)
 
     def _attempt(

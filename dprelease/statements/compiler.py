@@ -337,7 +337,7 @@ class Compiler:
             if measurement.aggregate.reads_values:
                 one = f"coalesce(v{self.query.measurements.index(measurement)}, 0)"
             added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
-        outside = self.query.keys.size
+        outside = self.space.size
         last = f"SELECT coalesce(cell, {outside}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
             return self._statement([*self._kept(), ("", last)])

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.grouping.group_keys import KeySpace
+from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST, LEVEL, coarser
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.meanings import typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,22 @@ class FinestCells:
 
     sql: str
     key_tables: tuple[KeyTable, ...]
+    unbounded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FinestRows:
+    """The SELECT of single rows: BIGINT `cell`, one behind the last if none, then what they add.
+
+    `stored`: tables that it reads and that are made before it, by name: of stored values of a key
+    the code of each (`stored`, `code`), so that what a value means is found out once. `ones`: for
+    each vector, whether every row adds 1. `unbounded`: as of `FinestCells`.
+    """
+
+    sql: str
+    key_tables: tuple[KeyTable, ...]
+    stored: tuple[tuple[str, str], ...]
+    ones: tuple[bool, ...]
     unbounded: str = ""
 
 
@@ -42,6 +59,64 @@ class _Finest(Compiler):
         *before, (_, finest), _ = self._row_by_row() if by_rows else self._grouped_first()
         sql = self._statement([*before, ("", finest)], as_stored)
         return FinestCells(sql, tuple(self.key_tables), self.unbounded)
+
+
+class _Rows(Compiler):
+    """Statements in which a stored value of a key is looked up, not read, wherever that may be."""
+
+    def rows(self) -> FinestRows:
+        """Return the statement of the rows that count, and of what it looks up."""
+        self._stored: dict[str, str] = {}
+        by_rows = self.query.unit.id is not None
+        self._as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
+        sql = self._by_row()
+        ones = tuple(not (m.aggregate.reads_values or self._counted) for m in self.vectors)
+        stored = tuple(self._stored.items())
+        return FinestRows(sql, tuple(self.key_tables), stored, ones, self.unbounded)
+
+    def _statement(
+        self, steps_: list[tuple[str, str]], as_stored: frozenset[str] = frozenset()
+    ) -> str:
+        return super()._statement(steps_, as_stored | self._as_stored)
+
+    def _code(self, key: Key, raw: str) -> str:
+        if key.column not in self._as_stored:
+            return super()._code(key, raw)
+        name = f"dp_stored_{len(self._stored)}"
+        self._stored[name] = self._looked_up(key, raw)
+        self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.stored")
+        if key.nulls is None:
+            return f"{name}.code"
+        return f"CASE WHEN {raw} IS NULL THEN {key.nulls} ELSE {name}.code END"
+
+    def _looked_up(self, key: Key, raw: str) -> str:
+        """Return a SELECT of the stored values of a key with their codes."""
+        rows, self.joins = self.joins, []
+        kind, zone = self.physical[key.column], self.query.table.time_zone
+        known = f"SELECT value FROM {self._own_table(key)}"
+        meant = typed("stored", self.columns[key.column], kind, zone, known)
+        code = super()._code(key, "meant.value")
+        join, self.joins = " ".join(self.joins), rows
+        steps = [
+            ("there", f"SELECT DISTINCT {raw} AS stored FROM typed"),
+            ("meant", f"SELECT stored, {meant} AS value FROM there WHERE stored IS NOT NULL"),
+            ("", f"SELECT stored, {code} AS code FROM meant {join}"),
+        ]
+        return self._statement(steps)
+
+
+def compile_finest_rows(
+    query: Query,
+    physical: Mapping[str, str],
+    joined: Mapping[str, str] | None = None,
+    *,
+    bounded: bool = False,
+) -> FinestRows:
+    """Return the statement of the rows of a family, for whoever adds them up; as `compile_finest`.
+
+    No aggregate may be distinct.
+    """
+    return _Rows(query, physical, joined or {}, bounded=bounded).rows()
 
 
 def compile_finest(

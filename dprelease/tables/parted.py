@@ -31,9 +31,15 @@ def _own(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     columns = [
-        column.cast(column.type.value_type).combine_chunks().dictionary_encode()
-        if pa.types.is_dictionary(column.type)
-        else column
+        _listed(column.combine_chunks()) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
     ]
     return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _listed(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return texts with a list of those that stand there, as they first occur."""
+    import pyarrow as pa
+
+    codes = column.indices.dictionary_encode()  # codes of codes: no text is looked at
+    return pa.DictionaryArray.from_arrays(codes.indices, column.dictionary.take(codes.dictionary))

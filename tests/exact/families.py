@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date, timedelta
 from functools import cache
 from typing import Any
@@ -73,18 +74,24 @@ TYPES = pa.schema(
         ("state", pa.string()),
     ]
 )
+VALUES: dict[str, list[Any]] = {
+    "id": [None, 1, 1, 1, 2, 2, 3],
+    "tract": [*TRACTS, *TRACTS, "zz", "", None],
+    "sex": ["f", "m", "f", "m", "f", "q", None],
+    "race": ["a", "b", "c", "a", "b", "zz", None],
+    "day": [None, *(date(2020, 2, 27) + timedelta(i) for i in range(5))],
+    "old": [None, True, False, True, False, True],
+    "size": [None, 0, 1, 2, 3, 4],
+    "n": [None, -(2**31), 2**31 - 1, *range(-10, 30)],
+    "x": [None, float("nan"), 0.125, 1e308],
+    "state": ["NO", "EA", "nowhere", None],  # whatever it says, the tract does
+}
 ROWS = st.fixed_dictionaries(
     {
-        "id": st.sampled_from([None, 1, 1, 1, 2, 2, 3]),
-        "tract": st.sampled_from([*TRACTS, *TRACTS, "zz", "", None]),
-        "sex": st.sampled_from(["f", "m", "f", "m", "f", "q", None]),
-        "race": st.sampled_from(["a", "b", "c", "a", "b", "zz", None]),
-        "day": st.sampled_from([None, *(date(2020, 2, 27) + timedelta(i) for i in range(5))]),
-        "old": st.sampled_from([None, True, False, True, False, True]),
-        "size": st.sampled_from([None, 0, 1, 2, 3, 4]),
-        "n": st.sampled_from([None, -(2**31), 2**31 - 1, *range(-10, 30)]),
-        "x": st.sampled_from([None, float("nan"), 0.125, 1e308]) | st.floats(-5, 12),
-        "state": st.sampled_from(["NO", "EA", "nowhere", None]),  # whatever it says, the tract does
+        name: st.sampled_from(values) | st.floats(-5, 12)
+        if name == "x"
+        else st.sampled_from(values)
+        for name, values in VALUES.items()
     }
 )
 ROW_UNIT = ""
@@ -102,6 +109,12 @@ ASKED = [
     "    marginals_at: {tract: [[band, old, sex]], state: [[race], [sex]]}",
 ]
 NULLS = [("drop", "drop"), ("t4", "drop"), ("drop", "t4"), ("t4", "t7")]
+
+
+def mixed_rows(number: int) -> list[Row]:
+    """Return rows of all kinds: where few examples are tried, these start with rows all alike."""
+    rng = random.Random(number)
+    return [{name: rng.choice(values) for name, values in VALUES.items()} for _ in range(number)]
 
 
 def by_area(lies: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,9 @@ import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.prepare import prepare
+from dprelease.postprocess.partition import Parts
+from dprelease.query.grouping.group_keys import Key
+from dprelease.tables.parted import in_parts
 from tests.release.families_of_areas import TOWNS, declared, published
 from tests.release.test_levels import AT_TOWNS
 
@@ -213,3 +217,19 @@ def test_what_is_no_level_to_part_by(what: str, tmp_path: Path) -> None:
     (found,) = error.errors if isinstance(error, Findings) else (error,)
     assert found.code == "DP-CONSIST-013"
     assert "partition" in str(found)
+
+
+def test_rows_of_a_part_list_the_texts_that_stand_there() -> None:
+    """As they first occur, whatever the whole table lists: the file is that of texts alone."""
+    texts = ["c", "a", "a", "b", "c", "b", "d", "a"]
+    listed = pa.array(["a", "b", "none", "c", "d"])
+    codes = pa.array([listed.to_pylist().index(text) for text in texts], pa.int32())
+    table = pa.table({"key": pa.DictionaryArray.from_arrays(codes, listed), "n": range(8)})
+    edges = np.array([0, 3, 3, 6, 8])
+    key = Key("state", "text", ("1", "2", "3", "4"))
+    pieces = list(in_parts("t", iter([table]), Parts(key, edges)))
+    assert [piece.part for piece in pieces] == [0, 2, 3]
+    for piece, rows in zip(pieces, (texts[:3], texts[3:6], texts[6:]), strict=True):
+        column = piece.rows["key"].combine_chunks()
+        assert column.equals(pa.array(rows).dictionary_encode())
+        assert column.dictionary.to_pylist() == list(dict.fromkeys(rows))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
 from dprelease.mechanisms.common.variance_bounds import log_concave_moments
@@ -19,6 +21,13 @@ from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 
 TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail, with the width of one word's interval."""
+
+
+BUCKETS = 1 << 13
+"""Equal parts of the probabilities up to 1/2: most lie in one cell whole, and are looked up."""
+
+MOST_MIXED = 1 / 4
+"""The part of them that may not, for this to gain."""
 
 
 class OffsetLattice(SymmetricQuantile):
@@ -47,12 +56,14 @@ class OffsetLattice(SymmetricQuantile):
         """Return the largest k with u < P(K >= k), from a table or from the normal quantile."""
         if self.scale >= theta.TABLE_BELOW:
             return super().upper_quantile(u)
-        tails = theta.tails(self.scale, self.offset)
-        ascending = tails[::-1]
-        k = len(tails) - 1 - np.searchsorted(ascending, u, side="right")
-        at, beyond = tails[k], tails[np.minimum(k + 1, len(tails) - 1)]
-        sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
-        return k.astype(np.float64), sure
+        tails, guide = theta.tails(self.scale, self.offset), _guide(self.scale, self.offset)
+        if guide is None:
+            return _looked_up(tails, u)
+        k = guide[(u * (2 * BUCKETS)).astype(np.intp)].astype(np.float64)
+        sure = k >= 0
+        left = np.flatnonzero(~sure)
+        k[left], sure[left] = _looked_up(tails, u[left])
+        return k, sure
 
     def upper_tail(self, k: int) -> arb:
         """Return the sum of the weights from k on over the sum of all."""
@@ -93,3 +104,29 @@ class OffsetLattice(SymmetricQuantile):
         one side; `rest` is what the sum has beyond the integral.
         """
         return (moment / (2 * peak(self.offset)) + rest) / theta.size(self.scale, self.offset)
+
+
+def _looked_up(tails: Floats, u: Floats) -> tuple[Floats, Flags]:
+    """Return the largest k with u < tails[k], and where the table is certain of it."""
+    k = len(tails) - 1 - np.searchsorted(tails[::-1], u, side="right")
+    at, beyond = tails[k], tails[np.minimum(k + 1, len(tails) - 1)]
+    sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
+    return k.astype(np.float64), sure
+
+
+@lru_cache(maxsize=64)
+def _guide(scale: float, offset: float) -> NDArray[np.int32] | None:
+    """Return k of each bucket of probabilities, -1 where the table has to tell; None where most do.
+
+    One more stands behind the last, for 1/2 itself. A bucket has k where `_looked_up` is certain of
+    k at both of its ends: the comparisons there are of the same floats, and rise with u.
+    """
+    tails = theta.tails(scale, offset)
+    edges = np.arange(BUCKETS + 1) / (2 * BUCKETS)  # exact
+    k, sure = _looked_up(tails, edges)
+    one = sure[:-1] & sure[1:] & (k[:-1] == k[1:])
+    if np.count_nonzero(~one) > MOST_MIXED * BUCKETS:
+        return None
+    guide = np.append(np.where(one, k[:-1], -1.0), -1.0).astype(np.int32)
+    guide.setflags(write=False)
+    return guide

@@ -31,6 +31,7 @@ from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
+from dprelease.system.ahead import ahead
 
 DENSE = 10_000_000
 """Cells up to which a whole table has all of them; above, those that are not 0."""
@@ -42,6 +43,9 @@ AT_ONCE = 1 << 20
 """Rows of records that are made at a time, and cells of some areas."""
 
 Numbered = tuple[str, Batch]
+
+Made = tuple[Piece, list[Whole], Variances, bool]
+"""Estimates of one column at some areas, its whole tables there, and whether numbers were cut."""
 
 
 def is_dense(placed: Placed) -> bool:
@@ -95,32 +99,42 @@ def family_values(
     parts = [_parts(column, spec, Measured(column, noised), wanted) for column in columns]
     never = zeros_of(shape, spec.zeros)
     records = _Records(records_of(family)) if spec.publish.records else None
-    for made in zip(*parts, strict=True):  # the same areas of every column
-        piece = made[0][0]
-        if piece.top and int(made[0][1][0].sum()) > MOST_RECORDS:
-            records = None
-        for at in range(0 if piece.top else 1, len(piece.ranges)):
-            start, stop = piece.ranges[at]
-            if start == stop:
-                continue
+    few = sum(one.table.query.keys.size for one in shape.placed) < AT_ONCE
+    together = zip(*parts, strict=True)  # the same areas of every column
+    with ahead(together, "dprelease-layer-2", few=few) as coming:
+        for made in coming:
+            piece = made[0][0]
+            if piece.top and int(made[0][1][0].sum()) > MOST_RECORDS:
+                records = None
+            for level, start, stop, here in _levels(made, columns, never):
+                per = max(1, AT_ONCE // max(1, math.prod(shape.sizes)))
+                for first in range(start, stop, per):
+                    last = min(first + per, stop)
+                    some = [part.of(first - start, last - start) for part in here]
+                    for placed in shape.at(level):
+                        yield from _rows(placed, some, spec, first, last)
+                if records is not None and level == len(shape.levels) - 1:
+                    yield from records.of(here[0].whole, start)
+
+
+def _levels(
+    made: Sequence[Made], columns: Sequence[Agreed], never: Flags
+) -> Iterator[tuple[int, int, int, list[_Part]]]:
+    """Yield each level of a piece that has areas there, with these and with all columns."""
+    piece = made[0][0]
+    for at in range(0 if piece.top else 1, len(piece.ranges)):
+        start, stop = piece.ranges[at]
+        if start < stop:
             here = [
                 _Part(column, variances, estimates.tables[at], whole[at], is_cut, never)
                 for column, (estimates, whole, variances, is_cut) in zip(columns, made, strict=True)
             ]
-            level = piece.level + at
-            per = max(1, AT_ONCE // max(1, math.prod(shape.sizes)))
-            for first in range(start, stop, per):
-                last = min(first + per, stop)
-                some = [part.of(first - start, last - start) for part in here]
-                for placed in shape.at(level):
-                    yield from _rows(placed, some, spec, first, last)
-            if records is not None and level == len(shape.levels) - 1:
-                yield from records.of(here[0].whole, start)
+            yield piece.level + at, start, stop, here
 
 
 def _parts(
     column: Agreed, spec: ConsistentSpec, measured: Measured, wanted: list[list[Table]]
-) -> Iterator[tuple[Piece, list[Whole], Variances, bool]]:
+) -> Iterator[Made]:
     sound = not any(contradictions(measured, non_negative=spec.non_negative))
     variances, first = begun_on_lattice(measured, wanted, sound=sound)
     if not (spec.non_negative and column.is_shown):

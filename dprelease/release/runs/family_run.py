@@ -14,8 +14,9 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family
 from dprelease.release.execute import Publication
-from dprelease.release.runs.streaming import ahead, streaming
+from dprelease.release.runs.streaming import streaming
 from dprelease.release.runs.written_tables import write_pieces
+from dprelease.system.ahead import ahead
 from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
 from dprelease.tables.field_notes import noted, noted_tables
 from dprelease.tables.parted import in_parts

@@ -10,23 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from dprelease.exact.answering import Answering, Spreading
 from dprelease.noise.noised_answers import answered
 from dprelease.noise.noised_vectors import NoisyTable, perturbed
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn
+from dprelease.system.ahead import ahead
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.published_tables import Tables
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     import pyarrow as pa
-
-
-Made = TypeVar("Made")
 
 
 class Shown(Protocol):
@@ -69,23 +65,3 @@ def streaming(
         return
     with ahead(chunks, "dprelease-noise") as made:
         yield made
-
-
-@contextmanager
-def ahead(chunks: Iterator[Made], name: str) -> Iterator[Iterator[Made]]:
-    """Yield what is made chunk by chunk, the next one in a thread of that name meanwhile.
-
-    All of it is made in that one thread, and none is left running.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1, name) as worker:
-        yield _one_ahead(chunks, worker)
-
-
-def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[Made]:
-    """Yield chunks, the next one being made meanwhile."""
-    coming = worker.submit(next, chunks, None)
-    while (table := coming.result()) is not None:
-        coming = worker.submit(next, chunks, None)
-        yield table

@@ -1,0 +1,211 @@
+"""Cells that rows lie in and sums of what these add, ascending, on disk: few of very many cells.
+
+Rows come in any order, a batch at a time. Each batch is sorted and added up by itself, and written
+as a run; then range after range of cells is added up over all runs. A range has as many cells
+however many there are and whatever the rows are, so memory does not depend on either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from dprelease.exact.results.stored import StoredVector
+from dprelease.exact.results.true_table import Integers
+from dprelease.exact.results.vectors import MOST_ROWS
+
+GRAIN = 1 << 14
+"""Cells between two places that are known in the files: as many as are noised at a time."""
+
+RANGE = 1 << 22
+"""Sums that are in memory while runs are added up: 32 MB."""
+
+AT_ONCE = 1 << 20
+"""Cells that are read at a time: as many as rows come in a batch."""
+
+Rows = tuple[Integers, Sequence[Integers | None]]
+"""Cells, and what is added to each vector there; None for ones."""
+
+
+class SortedCells:
+    """Cells in rising order, each once, and a sum of each vector: files of the scratch folder."""
+
+    def __init__(self, folder: Path, size: int, number: int) -> None:
+        self.size, self.number = size, number
+        self._cells = StoredVector(folder, "cells")
+        self._sums = [StoredVector(folder, f"sums-{i}") for i in range(number)]
+        self._before = np.zeros(math.ceil(size / GRAIN) + 1, np.int64)
+        self._length = 0
+
+    def append(self, cells: Integers, sums: Sequence[Integers]) -> None:
+        """Write cells that all lie behind those before; raises OSError if the disk is full."""
+        self._cells.append(cells)
+        for stored, values in zip(self._sums, sums, strict=True):
+            stored.append(values)
+        np.add.at(self._before, cells // GRAIN + 1, 1)
+        self._length += len(cells)
+
+    def done(self) -> SortedCells:
+        """Return it, now that all cells are there."""
+        np.cumsum(self._before, out=self._before)
+        return self
+
+    def pieces(self) -> Iterator[Rows]:
+        """Yield all of it, some cells at a time."""
+        for first in range(0, self._length, AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            yield self._cells[some], [stored[some] for stored in self._sums]
+
+    def between(self, first: int, last: int, vector: int) -> Integers:
+        """Return the sums of one vector in a range of cells, 0 where there is none."""
+        found = np.zeros(max(last - first, 0), np.int64)
+        grains = slice(first // GRAIN, math.ceil(last / GRAIN) + 1)
+        for low, high in _ranges(self._before[grains]):
+            cells = self._cells[low:high]
+            start, stop = np.searchsorted(cells, (first, last)).tolist()
+            values = self._sums[vector][low + start : low + stop]
+            found[cells[start:stop] - first] = values
+        return found
+
+    def vectors(self, names: Sequence[str]) -> dict[str, SortedVector]:
+        """Return the vectors by name."""
+        return {name: SortedVector(self, i) for i, name in enumerate(names)}
+
+    def __repr__(self) -> str:
+        return f"<SortedCells of {self.size}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SortedVector:
+    """One of the vectors; `vector[cells]` gives a range of it, and is 0 where there is no row."""
+
+    _cells: SortedCells
+    _number: int
+
+    def __getitem__(self, cells: slice) -> Integers:
+        """Return the integers of a range of cells."""
+        first, last, _ = cells.indices(self._cells.size)
+        return self._cells.between(first, last, self._number)
+
+    def __repr__(self) -> str:
+        return f"<SortedVector of {self._cells.size} cells>"
+
+
+class TooManyRows(Exception):
+    """There are so many rows that sums might not fit 64 bits."""
+
+
+def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> SortedCells:
+    """Return what rows add up to.
+
+    Parameters
+    ----------
+    rows
+        In batches, in any order; those of a cell from `size` on don't count. None adds more than
+        `vectors.MOST_ROWS` rows may.
+    size, number
+        Of cells, and of vectors.
+    folder
+        The scratch folder.
+
+    Raises
+    ------
+    TooManyRows
+        If there are more than that.
+    OSError
+        If the disk is full.
+    """
+    span = max(GRAIN, RANGE // max(1, number) // GRAIN * GRAIN)
+    edges = np.minimum(np.arange(math.ceil(size / span) + 1) * span, size)
+    runs = _Runs(folder, number, edges)
+    seen = 0
+    for cells, added in rows:
+        seen += len(cells)
+        if seen > MOST_ROWS:
+            raise TooManyRows
+        runs.add(cells, added)
+    return runs.added_up(SortedCells(folder, size, number))
+
+
+@dataclass
+class _Runs:
+    """Batches of rows, each sorted and added up, and where each begins in every range of cells."""
+
+    folder: Path
+    number: int
+    edges: Integers
+    _starts: list[Integers] = field(default_factory=list)
+    _length: int = 0
+
+    def __post_init__(self) -> None:
+        self._cells = StoredVector(self.folder, "run-cells")
+        self._sums = [StoredVector(self.folder, f"run-sums-{i}") for i in range(self.number)]
+
+    def add(self, cells: Integers, added: Sequence[Integers | None]) -> None:
+        """Write a run."""
+        cells, sums = _summed(cells, added)
+        bounds = np.searchsorted(cells, self.edges)
+        self._starts.append(self._length + bounds)
+        inside = slice(int(bounds[-1]))
+        self._cells.append(cells[inside])
+        for stored, values in zip(self._sums, sums, strict=True):
+            stored.append(values[inside])
+        self._length += int(bounds[-1])
+
+    def added_up(self, found: SortedCells) -> SortedCells:
+        """Fill in all cells, range after range."""
+        starts = np.array(self._starts, np.int64).reshape(-1, len(self.edges))
+        for i, (low, high) in enumerate(pairwise(self.edges.tolist())):
+            runs = np.flatnonzero(starts[:, i] < starts[:, i + 1])
+            parts = [slice(*starts[run, i : i + 2].tolist()) for run in runs]
+            if len(parts) == 1:  # as it is: rows often come area after area
+                found.append(self._cells[parts[0]], [stored[parts[0]] for stored in self._sums])
+            elif parts:
+                sums = np.zeros((self.number, high - low), np.int64)
+                there = np.zeros(high - low, np.bool_)
+                for part in parts:
+                    at = self._cells[part] - low  # each once in a run
+                    there[at] = True
+                    for total, stored in zip(sums, self._sums, strict=True):
+                        total[at] += stored[part]
+                held = np.flatnonzero(there)
+                found.append(held + low, [total[held] for total in sums])
+        return found.done()
+
+
+def _summed(cells: Integers, added: Sequence[Integers | None]) -> tuple[Integers, list[Integers]]:
+    """Return the cells of some rows in rising order, each once, and the sums there."""
+    rising = len(cells) < 2 or bool((cells[1:] >= cells[:-1]).all())
+    order: Integers | slice = slice(None)
+    if not rising and any(values is not None for values in added):
+        order = np.argsort(cells, kind="stable")
+        cells = cells[order]
+    elif not rising:
+        cells = np.sort(cells)
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    sums = [
+        np.diff(starts, append=len(cells)) if values is None else _added(values[order], starts)
+        for values in added
+    ]
+    return cells[starts], sums
+
+
+def _added(values: Integers, starts: Integers) -> Integers:
+    found: Integers = np.add.reduceat(values, starts) if len(starts) else values
+    return found
+
+
+def _ranges(before: Integers) -> Iterator[tuple[int, int]]:
+    """Yield ranges of entries, of about AT_ONCE or one grain each."""
+    at, last = 0, len(before) - 1
+    while at < last:
+        limit = int(before[at]) + AT_ONCE
+        to = max(int(np.searchsorted(before, limit, side="right")) - 1, at + 1)
+        if before[to] > before[at]:
+            yield int(before[at]), int(before[to])
+        at = min(to, last)
