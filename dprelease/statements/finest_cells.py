@@ -79,9 +79,9 @@ class _Rows(Compiler):
     ) -> str:
         return super()._statement(steps_, as_stored | self._as_stored)
 
-    def _code(self, key: Key, raw: str) -> str:
+    def _code(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
         if key.column not in self._as_stored:
-            return super()._code(key, raw)
+            return super()._code(key, raw, of_groups=of_groups)
         name = f"dp_stored_{len(self._stored)}"
         self._stored[name] = self._looked_up(key, raw)
         self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.stored")

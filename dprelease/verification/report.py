@@ -16,7 +16,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
 from dprelease.tables.field_notes import says
-from dprelease.verification.named_audits import audit_of
+from dprelease.verification.signed.named_audits import audit_of
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate

@@ -15,11 +15,15 @@ from dprelease.errors import LedgerError, VerificationError
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
-from dprelease.verification.named_audits import audit_problem, audit_words
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
-from dprelease.verification.signature_checks import Trusted, check_signature, signers_of_ledger
-from dprelease.verification.signed_audits import verify_audit
+from dprelease.verification.signed.named_audits import audit_problem, audit_words
+from dprelease.verification.signed.signature_checks import (
+    Trusted,
+    check_signature,
+    signers_of_ledger,
+)
+from dprelease.verification.signed.signed_audits import verify_audit
 
 UNPAID = (
     "no ledger was given: that one paid for the release, which entry of it that is, and how its "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dprelease.schema.field_types import refuse
 from dprelease.schema.mistakes.nearest import nearest
 
 PARQUET = "parquet"
@@ -45,6 +44,8 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[str]) -> None:
     """Raise DP-EXPORT-004 for a format, or a layout, of what is published in a few, or in none."""
+    from dprelease.schema.field_types import refuse  # not before: --help lists formats without it
+
     what = "The records of single units" if known else "The messages of one party"
     others = [name for name in names if name not in known]
     if others or wide:

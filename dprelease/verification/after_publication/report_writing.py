@@ -27,9 +27,9 @@ from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
 from dprelease.verification.after_publication.written_beside import beside, write_whole
-from dprelease.verification.named_audits import named_audit
 from dprelease.verification.report import declared_again
 from dprelease.verification.sealed import read_sealed
+from dprelease.verification.signed.named_audits import named_audit
 from dprelease.verification.verify import verify
 
 PACKAGES = ("jinja2", "matplotlib")

@@ -12,7 +12,7 @@ from dprelease.signatures.sshsig import AUDITS
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.verification.report import Report
-from dprelease.verification.signature_checks import Signed, Trusted, check_signed
+from dprelease.verification.signed.signature_checks import Signed, Trusted, check_signed
 
 
 def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
