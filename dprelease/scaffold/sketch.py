@@ -13,6 +13,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic_core import PydanticCustomError
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
@@ -20,7 +23,11 @@ from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
+from dprelease.schema.source_texts import UTC, to_zone
 from dprelease.schema.table import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HEAD = """\
 # A sketch from names and types alone: no row was looked at. Whatever is marked FILL IN has to come
@@ -76,7 +83,7 @@ def sketch(
     path = source.name if folder is None else os.path.relpath(source, folder)
     head = head or (HEAD if form is None else CSV_HEAD)
     lines = [head.rstrip(), f"table: {called}"]
-    lines += source_lines(path, form, {} if cells is None else cells.source)
+    lines += source_lines(path, form, _zone(source) if cells is None else cells.source)
     return lines_of(lines, columns, unit, proposals or {}, form)
 
 
@@ -174,9 +181,9 @@ def _proposed(name: str, proposals: Mapping[str, str], form: Form | None) -> str
 
 
 def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
-    if source.suffix.lower() in (".parquet", ".pq"):
-        yield from _parquet(source)
-    elif form is not None:
+    for field in _fields(source):
+        yield field.name, _kind(str(field.type))
+    if form is not None:
         for name, kind in form.columns.items():
             yield name, "lists and objects can't be used" if kind == NESTED else "text or number"
 
@@ -194,16 +201,29 @@ def _written(kind: Kind, form: Form) -> str:
     return body
 
 
-def _parquet(source: Path) -> Iterator[tuple[str, str]]:
+def _fields(source: Path) -> list[pa.Field]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if source.suffix.lower() not in (".parquet", ".pq"):
+        return []
     try:
-        held = pq.read_schema(source)
+        return list(pq.read_schema(source))
     except (pa.ArrowException, OSError):
-        return
-    for field in held:
-        yield field.name, _kind(str(field.type))
+        return []
+
+
+def _zone(source: Path) -> dict[str, Told]:
+    """Return the time zone of a Parquet file's instants, if they have one: hours are then of it.
+
+    The instants themselves are stored as UTC, which is what a schema without `time_zone` takes.
+    """
+    zones = {field.type.tz for field in _fields(source) if str(field.type).startswith("timestamp")}
+    try:
+        zone = to_zone((zones - {None}).pop())
+    except (KeyError, PydanticCustomError):  # none; or an offset, which is no zone
+        return {}
+    return {} if zone == UTC or len(zones - {None}) > 1 else {"time_zone": zone}
 
 
 def _kind(arrow: str) -> str:

@@ -79,6 +79,29 @@ def test_a_parquet_file(tmp_path: Path) -> None:
     assert init(str(path), "--output", str(target))[0] == 2  # never over a file that is there
 
 
+@pytest.mark.parametrize(
+    ("zones", "zone"),
+    [
+        (["Europe/Vienna", None], "Europe/Vienna"),
+        (["Europe/Vienna", "Europe/Vienna"], "Europe/Vienna"),
+        (["Europe/Vienna", "UTC"], "UTC"),
+        ([None], "UTC"),
+        (["UTC"], "UTC"),
+        (["+02:00"], "UTC"),
+    ],
+)
+def test_hours_are_of_the_zone_that_a_parquet_file_names(
+    zones: list[str | None], zone: str, tmp_path: Path
+) -> None:
+    """Where its columns name one alone; without one, hours are those of UTC."""
+    arrays = [pa.array([datetime(2001, 2, 3)], pa.timestamp("us", one)) for one in zones]
+    path = tmp_path / "seen.parquet"
+    pq.write_table(pa.table(dict(zip("abc", arrays, strict=False))), path)
+    target = tmp_path / "seen.yaml"
+    assert init(str(path), "--output", str(target))[0] == 0
+    assert read_table(target).table.time_zone == zone
+
+
 def test_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(f"person,city,age\n1,{CANARY},42\n")
