@@ -76,7 +76,8 @@ class Level:
         """Return what `margin` gave with its axes in the table's order: (areas, cells)."""
         order = [*coarser, *(a for a in table if a not in coarser)]
         wide = x.reshape(len(x), *(self.sizes[a] for a in order))
-        return wide.transpose(0, *(1 + order.index(a) for a in table)).reshape(len(x), -1)
+        moved = wide.transpose(0, *(1 + order.index(a) for a in table))
+        return moved.reshape(len(x), cells(self.sizes, table))
 
 
 def children(
@@ -152,8 +153,9 @@ def _each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
     """Return a table's cells, each by itself, summing to the parent's cell."""
     z = level.margin(level.estimates, table)[:, 0]
     if composed:
-        flat = level.estimates.reshape(len(level.estimates), -1)
-        parents = level.parents.reshape(len(level.parents), -1)
+        each = cells(level.sizes, level.finest)
+        flat = level.estimates.reshape(len(level.estimates), each)
+        parents = level.parents.reshape(len(level.parents), each)
         z = composed_totals(flat, parents, level.families)[:, None]
     totals = level.margin(level.parents, table)[:, 0]
     made = np.zeros(z.shape, np.int64)

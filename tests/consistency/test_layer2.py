@@ -128,6 +128,36 @@ def test_ten_thousand_families_are_feasible(start):
         check_random(seed)
 
 
+CHAINS = [
+    [(0, 1)],
+    [(), (0, 1)],
+    [(0,), (0, 1)],
+    [(1,), (0, 1)],
+    [(), (0,), (0, 1)],
+    [(), (1,), (0, 1)],
+]
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=str)
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (1, 4)])
+@pytest.mark.parametrize("composition", [False, True])
+def test_pieces_with_no_areas_below_some_level(sizes, chain, composition):
+    """Areas without parts, where each is a piece by itself: as all of them at once."""
+    parents = [np.zeros(4, int), np.array([0, 0, 1, 2, 3, 3]), np.array([0, 0, 0, 0, 4, 5, 5, 5])]
+    rng = np.random.default_rng(8)
+    structure = Structure(sizes, Tree(1, parents), [{(0, 1): Law(Fraction(9))}] * 4)
+    truth = random_truth(structure, rng, 20.0)
+    case = Case(structure, noised(structure, rng, true_tables(structure, truth)))
+
+    def how(known):
+        return refinement(known, (0, 1), None, [chain] * 4, composition=composition)
+
+    _estimates, together = gathered(case, how)
+    for cells_at_most in (1, 6, 12, 18, 24, 36):
+        _estimates, apart = gathered(case, how, cells_at_most=cells_at_most)
+        assert all((a == b).all() for a, b in zip(apart, together, strict=True))
+
+
 @given(st.data())
 def test_an_allotment_is_the_exact_optimum(data):
     n = data.draw(st.integers(1, 4))
