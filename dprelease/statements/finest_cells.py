@@ -95,7 +95,7 @@ class _Rows(Compiler):
         kind, zone = self.physical[key.column], self.query.table.time_zone
         known = f"SELECT value FROM {self._own_table(key)}"
         meant = typed("stored", self.columns[key.column], kind, zone, known)
-        code = super()._code(key, "meant.value")
+        code = super()._code(key, "meant.value", of_groups=True)
         join, self.joins = " ".join(self.joins), rows
         steps = [
             ("there", f"SELECT DISTINCT {raw} AS stored FROM typed"),
