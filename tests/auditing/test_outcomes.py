@@ -247,7 +247,7 @@ def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
     """No canary is planted when the time is up, and answers that are not drawn are missed."""
     told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
-    late = mock.patch.object(whole_audit, "_black_box", return_value=([], False))
+    late = mock.patch.object(whole_audit, "_black_box", return_value=([], ["all"]))
     with late:
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box) == (True, False, [])

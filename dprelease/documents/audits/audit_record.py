@@ -86,7 +86,7 @@ class Bounded(Part):
 class Found(Part):
     """What did not hold: which measurement or file, what was claimed, what was seen."""
 
-    check: Literal["sensitivity", "twins", "canaries", "black box"]
+    check: Literal["sensitivity", "engine errors", "twins", "canaries", "composition", "black box"]
     query: str
     column: str
     claimed: str
@@ -106,7 +106,11 @@ class Audit(Part):
     """Those that were audited; all of the release where `whole`."""
     whole: bool
     complete: bool
-    """Whether nothing was left out for want of time."""
+    """Whether nothing was left out."""
+    tried: list[str]
+    """How many pairs, and how they were stored, in words."""
+    left_out: list[str]
+    """What was not tried, for want of time or because the engine fails on it, in words."""
     holds: bool
     sensitivities: list[Compared]
     twins: Twins | None
