@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import Stage, Unanswered
 from dprelease.exact.answering import Answering
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Integers
@@ -105,10 +105,25 @@ Codes = dict[tuple[str, tuple[str, ...]], int]
 """Numbers of keys that are not public, by query and values: the same for both sides of a stack."""
 
 
+Keys = Mapping[str, Collection[str]]
+"""Keys that are not public, by query."""
+
+
+def keys_in_stack(
+    stage: Stage, queries: Sequence[Query], tables: Tables
+) -> dict[str, Collection[str]]:
+    """Return the keys of stacked queries that are not public; raises as `Stage.engines`."""
+    return {name: [*units] for name, units in _partitions(stage, queries, tables).items()}
+
+
 def found_in_stack(
-    stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes
+    stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes, keys: Keys
 ) -> dict[tuple[str, str], Found]:
-    """Return what every measurement of stacked queries finds, by names; raises as `engines`."""
+    """Return what every measurement of stacked queries finds, by names; raises as `engines`.
+
+    `keys`: those that are not public and occur on either side. Which groups are kept of a unit
+    follows from all of them, as it does from all that were selected.
+    """
     found: dict[tuple[str, str], Found] = {}
     with stage.engines(queries, tables) as engines:
         for query in queries:
@@ -117,7 +132,8 @@ def found_in_stack(
                 exact, place = engine.run(query), _public_places(query)
             else:
                 units = _of(engine, query)
-                query = replace(query, keys=query.private.among(units))
+                known = {*units, *keys.get(query.name, ())}
+                query = replace(query, keys=query.private.among(known))
                 exact, place = engine.run(query), _private_places(query, codes)
                 found[query.name, PRIVATE_KEYS] = _placed(_units(query, units), place)
             for measurement in query.measurements:
@@ -168,6 +184,18 @@ def found_of_pair(
     """Return what every measurement finds on either side of one pair; raises as `exact_sides`."""
     one, other = exact_sides(stage, pair, queries)
     return _found_of_side(one), _found_of_side(other)
+
+
+def failing_sides(stage: Stage, pair: Pair, queries: Sequence[Query]) -> tuple[str, str]:
+    """Return by which errors the engine fails on each table of a pair by itself."""
+    codes = []
+    for tables in pair.sides:
+        try:
+            exact_sides(stage, replace(pair, one=tables, other=tables), queries)
+            codes.append("")
+        except Unanswered as failure:
+            codes.append(failure.code)
+    return codes[0], codes[1]
 
 
 def _found_of_side(side: Side) -> dict[tuple[str, str], Found]:

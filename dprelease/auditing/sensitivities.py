@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 
 from dprelease.auditing.changes import Changes, changes_of
 from dprelease.auditing.claims import NOTHING, Nearness, nearness
-from dprelease.auditing.exact_pairs import Found, found_in_stack
+from dprelease.auditing.exact_pairs import Found, Keys, failing_sides, found_of_pair
+from dprelease.auditing.failures import (
+    MOST_FAILING,
+    Failure,
+    Told,
+    answered,
+    refusal_of,
+    told_apart,
+)
 from dprelease.auditing.neighbours.counting_rows import Group, hits_of
 from dprelease.auditing.neighbours.met_tables import public_tables
 from dprelease.auditing.neighbours.situations import Situation
-from dprelease.auditing.neighbours.stacks import lone, stack, stacked_queries
-from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
-from dprelease.auditing.neighbours.worst_units import random_units, worst_units
-from dprelease.auditing.pairs import Pair, Tables
+from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, FLOAT_IDS, TURNED, WAYS
+from dprelease.auditing.neighbours.worst_units import random_units, together, worst_units
+from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import Stage, Unanswered
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_of
+from dprelease.schema.columns import Column, IntegerColumn
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.table import Table
 
 Named = tuple[str, str]
 """Names of a query, and of a measurement of it."""
@@ -35,7 +47,13 @@ RANDOM = 200
 """Situations at random."""
 
 LONE = 12
-"""Situations of a group that are also tried as whole tables by themselves."""
+"""Situations of a group that are also tried as whole tables by themselves, and as many again."""
+
+FAR_LONE = 3
+"""The same of an engine that plans and spreads work for each of them, which takes seconds."""
+
+FINDING, STACKED = 0.4, 0.75
+"""The parts of the time by which rows that count are found, and stacks are done."""
 
 
 @dataclass
@@ -53,6 +71,15 @@ class Worst:
     change: list[int] = field(default_factory=list)
 
 
+@dataclass
+class Most:
+    """The situation that moved all measurements together most: parts of claims, squared."""
+
+    total: float = 0.0
+    situation: Situation | None = None
+    parts: Mapping[Named, float] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Tried:
     """What became of one group of queries."""
@@ -60,7 +87,20 @@ class Tried:
     group: Group
     worst: Mapping[Named, Worst]
     situations: Sequence[Situation]
-    complete: bool
+    told: Told
+    most: Most
+
+    @property
+    def complete(self) -> bool:
+        """Return whether nothing was left out."""
+        return not self.told.left_out
+
+    @property
+    def most_at_once(self) -> list[Pair]:
+        """Return the pair that moved all measurements together most: among others, and alone."""
+        most = self.most.situation
+        both = [] if most is None else [most, replace(most, crowd=())]
+        return [lone(self.group.tables, one, self.group.public) for one in both]
 
     def pair(self, name: Named) -> Pair | None:
         """Return the pair that moved a measurement most, by itself; None if none moved it."""
@@ -98,24 +138,30 @@ def tried(group: Group, until: float) -> Tried:
         for query in group.queries
         for measurement in query.measurements
     }
-    situations = list(_situations(group))
-    complete, room = True, group.pairs
-    for first in range(0, len(situations), room):
-        if first and time.monotonic() > until:
-            complete = False
-            break
-        _compare_stack(group, situations[first : first + room], worst)
-    done = Tried(group, worst, situations, complete)
-    return Tried(group, worst, situations, _compare_lone(done, until) and complete)
+    begun = time.monotonic()
+    situations = list(_situations(group, begun + FINDING * (until - begun)))
+    done = Tried(group, worst, situations, Told(), Most())
+    _compare_stacks(done, begun + STACKED * (until - begun))
+    _compare_lone(done, until)
+    return done
 
 
-def _situations(group: Group) -> Iterator[Situation]:
-    """Yield the worst units of all measurements by turns, and then those at random."""
-    hits = hits_of(group)
+def _situations(group: Group, until: float) -> Iterator[Situation]:
+    """Yield the worst units of all measurements by turns, and then those at random.
+
+    First those that the engine was seen to fail on.
+    """
+    hits = hits_of(group, until)
+    yield from group.failing[:MOST_FAILING]
     each = [
         worst_units(group, query, hits.get((query.name, measurement.name), ()))
         for query in group.queries
         for measurement in query.measurements
+    ]
+    each += [
+        worst_units(group, query, together(hits, query))
+        for query in group.queries
+        if len(query.measurements) > 1
     ]
     by_turns = (one for several in zip_longest(*each) for one in several if one is not None)
     room = max(LONE, min(MOST_SITUATIONS, 8 * group.pairs))
@@ -124,24 +170,98 @@ def _situations(group: Group) -> Iterator[Situation]:
     yield from random_units(group, group.queries, min(RANDOM, room))
 
 
-def _compare_stack(
-    group: Group, situations: Sequence[Situation], worst: Mapping[Named, Worst]
+def _compare_stacks(done: Tried, until: float) -> None:
+    """Try all pairs in stacks: as declared first, then stored in one way after another."""
+    group, told, room = done.group, done.told, done.group.pairs
+    parts = [done.situations[i : i + room] for i in range(0, len(done.situations), room)]
+    number, tables = len(done.situations), ", ".join(group.tables)
+    keys = [group.keys_of(part, WAYS) for part in parts]
+    declared: list[Answers] = []
+    has_ids = any(isinstance(_id_of(table), IntegerColumn) for table in group.tables.values())
+    beside = (TURNED, FLOAT_IDS) if has_ids else (TURNED,)
+    ways = (*WAYS, *beside)
+    for at, way in enumerate(ways):
+        for i, part in enumerate(parts):
+            if (at or i) and time.monotonic() > until:
+                missed = number - i * room
+                told.left_out.append(f"{missed:,} of {number:,} pairs about {tables}, stored {way}")
+                break
+            other = None if way in beside else _asked(done, part, keys[i], way, first=False)
+            if way == AS_DECLARED and other is not None:
+                declared.append(other)
+            one = _asked(done, part, keys[i], way, first=True)
+            if one.refused:
+                told.tried.append(f"a table stored {way}: refused by {one.refused}")
+                break
+            if other is not None:
+                _compare(done, part, (one, other), (way, way))
+            if way in (*ALIKE, *beside) and i < len(declared):
+                _compare(done, part, (one, declared[i]), (way, AS_DECLARED))
+        else:
+            told.tried.append(f"{number:,} pairs about {tables}, stored {way}")
+
+
+def _id_of(table: Table) -> Column | None:
+    return None if table.unit.id is None else table.columns[table.unit.id]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one side of a stack was found to hold; None if it could not be asked.
+
+    `refused`: by which error, whatever rows there are.
+    """
+
+    found: Mapping[Named, Found] | None
+    failing: Sequence[int]
+    refused: str = ""
+
+
+def _asked(done: Tried, part: Sequence[Situation], keys: Keys, way: str, *, first: bool) -> Answers:
+    group, told = done.group, done.told
+
+    sides = [partial(group.asked, first=side, way=way, keys=keys) for side in (True, False)]
+    refused = refusal_of(sides[0], part) if way == FLOAT_IDS else ""
+    if refused:
+        return Answers(None, (), refused)
+    found, failing = answered(sides[0 if first else 1], part)
+    for situation, codes in (told_apart(sides, part[i]) for i in failing):
+        pair = lone(group.tables, situation, group.public, (way, way))
+        told.fails(Failure(situation.words, way, codes, pair))
+    if found is None:
+        told.left_out.append(f"{len(part):,} pairs stored {way}: the engine fails on many of them")
+    return Answers(found, failing)
+
+
+def _compare(
+    done: Tried, part: Sequence[Situation], sides: tuple[Answers, Answers], ways: tuple[str, str]
 ) -> None:
-    queries = stacked_queries(group.queries, len(situations))
-    sides: dict[tuple[str, bool], dict[Named, Found]] = {}
-    for way in WAYS:
-        for first in (True, False):
-            made = stack(group.tables, situations, first=first, way=way)
-            tables: Tables = {**group.public, **made}
-            sides[way, first] = found_in_stack(group.stage, queries, tables, group.codes)
-    pairs = [(way, way) for way in WAYS] + [(way, AS_DECLARED) for way in ALIKE]
-    for ways in pairs:
-        one, other = sides[ways[0], True], sides[ways[1], False]
-        changes = {
-            name: changes_of(held.measurement.aggregate, held.law, one[name], other[name])
-            for name, held in worst.items()
-        }
-        record(worst, changes, situations, ways)
+    one, other = sides
+    if one.found is None or other.found is None:
+        return
+    changes = {
+        name: changes_of(held.measurement.aggregate, held.law, one.found[name], other.found[name])
+        for name, held in done.worst.items()
+    }
+    record(done.worst, changes, part, ways, {*one.failing, *other.failing})
+    if ways == (AS_DECLARED, AS_DECLARED):
+        _note_most(done, changes, part)
+
+
+def _note_most(done: Tried, changes: Mapping[Named, Changes], part: Sequence[Situation]) -> None:
+    """Note the pair that moved all measurements together most, among those that are neighbours."""
+    worst = done.worst
+    exact = {pair for name in worst if worst[name].measurement.exact for pair in changes[name]}
+    totals: dict[int, dict[Named, float]] = {}
+    for name, by_pair in changes.items():
+        for pair, change in by_pair.items():
+            if pair not in exact:
+                ratio = nearness_of(worst[name], change).ratio
+                totals.setdefault(pair, {})[name] = ratio
+    for pair, parts in totals.items():
+        total = sum(ratio * ratio for ratio in parts.values())
+        if total > done.most.total:
+            done.most.total, done.most.situation, done.most.parts = total, part[pair], parts
 
 
 def record(
@@ -149,9 +269,13 @@ def record(
     changes: Mapping[Named, Changes],
     situations: Sequence[Situation],
     ways: tuple[str, str],
+    without: Collection[int] = (),
 ) -> None:
-    """Compare changes with their claims; pairs that differ in an invariant are no neighbours."""
-    strangers = {
+    """Compare changes with their claims; pairs that differ in an invariant are no neighbours.
+
+    `without`: pairs that the engine fails on.
+    """
+    strangers = {*without} | {
         pair
         for name, held in worst.items()
         if held.measurement.exact == "declared"
@@ -181,32 +305,45 @@ def nearness_of(held: Worst, change: Sequence[int]) -> Nearness:
     return nearness(change, held.measurement.sensitivity)
 
 
-def _compare_lone(done: Tried, until: float) -> bool:
-    """Try pairs as whole tables by themselves; return whether there was time for all."""
-    from dprelease.auditing.exact_pairs import found_of_pair
-
-    ordered = [held for held in done.worst.values() if held.situation is not None]
+def _compare_lone(done: Tried, until: float) -> None:
+    """Try pairs as whole tables by themselves: those that moved most first, then some of all."""
+    group, told = done.group, done.told
+    most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
     picked: dict[int, tuple[Situation, tuple[str, str]]] = {}
-    for held in ordered:
+    for held in sorted(done.worst.values(), key=lambda held: -held.near.ratio):
         if held.situation is not None:
             picked.setdefault(id(held.situation), (held.situation, held.ways))
-    tried_ = [*picked.values()][:LONE]
-    stride = max(1, len(done.situations) // LONE)
+    tried_ = [*picked.values()][:most]
+    stride = max(1, len(done.situations) // most)
     for i, situation in enumerate(done.situations[::stride]):
         ways = (AS_DECLARED, AS_DECLARED) if i % 2 else (ALIKE[i // 2 % len(ALIKE)], AS_DECLARED)
         tried_.append((situation, ways))
-    group = done.group
-    for i, (situation, ways) in enumerate(tried_[: 2 * LONE]):
+    tried_ = tried_[: 2 * most]
+    words = f"of {{}} pairs about {', '.join(group.tables)} by themselves, as whole tables"
+    for i, (situation, ways) in enumerate(tried_):
         if i and time.monotonic() > until:
-            return False
-        pair = lone(group.tables, situation, group.public, ways)
+            told.left_out.append(f"{len(tried_) - i} {words.format(len(tried_))}")
+            tried_ = tried_[:i]
+            break
+        _compare_alone(done, situation, ways)
+    told.tried.append(f"{len(tried_)} {words.format(f'{len(done.situations):,}')}")
+
+
+def _compare_alone(done: Tried, situation: Situation, ways: tuple[str, str]) -> None:
+    group = done.group
+    pair = lone(group.tables, situation, group.public, ways)
+    try:
         one, other = found_of_pair(group.stage, pair, group.queries)
-        changes = {
-            name: changes_of(held.measurement.aggregate, held.law, one[name], other[name])
-            for name, held in done.worst.items()
-        }
-        record(done.worst, changes, [situation], ways)
-    return True
+    except Unanswered:
+        stored = ways[0] if ways[0] == ways[1] else f"{ways[0]} on one side alone"
+        codes = failing_sides(group.stage, pair, group.queries)
+        done.told.fails(Failure(f"{situation.words}, by itself", stored, codes, pair))
+        return
+    changes = {
+        name: changes_of(held.measurement.aggregate, held.law, one[name], other[name])
+        for name, held in done.worst.items()
+    }
+    record(done.worst, changes, [situation], ways)
 
 
 Progress = Callable[[str], None]

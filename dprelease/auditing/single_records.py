@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from dprelease.auditing.claims import Nearness
+from dprelease.auditing.failures import NOWHERE, Failure, Told, answered, code_of
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Rows, Situation
 from dprelease.auditing.neighbours.stacks import lone
@@ -31,8 +34,12 @@ class TriedRecords:
     group: Group
     part: Records
     worst: dict[Named, Worst]
-    complete: bool = True
-    """All records are compared, however long it takes."""
+    told: Told
+
+    @property
+    def complete(self) -> bool:
+        """Return whether nothing was left out."""
+        return not self.told.left_out
 
     def pair(self, name: Named) -> Pair | None:
         """Return the one record that moved a column most, and the one in its place."""
@@ -53,32 +60,48 @@ def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
         (part.name, column.name): Worst(part.query, column.measurement, laws[column.name])
         for column in part.columns
     }
-    sides = {way: _read(stage, part, group, units, way) for way in WAYS}
-    turned = {way: _read(stage, part, group, units[::-1], way) for way in ALIKE}
     situations = [
         Situation("a record replaced by another one", one, other)
         for one, other in zip(units, units[::-1], strict=True)
     ]
+    told = Told()
+    sides = _sides(stage, part, group, situations, told)
+    turned = {way: _read(stage, part, group, units[::-1], way) for way in ALIKE if way in sides}
     for column in part.columns:
         held = worst[part.name, column.name]
-        for way in WAYS:
-            here = sides[way][column.name]
+        for way, read in sides.items():
+            here = read[column.name]
             _compare(column, held, here, here[::-1], situations, (way, way))
-        for way in ALIKE:
-            there = turned[way][column.name]
-            _compare(
-                column,
-                held,
-                there[::-1],
-                sides[way][column.name],
-                situations,
-                (way, way),
-                same=True,
-            )
-            _compare(
-                column, held, there, sides[AS_DECLARED][column.name], situations, (way, AS_DECLARED)
-            )
-    return TriedRecords(group, part, worst)
+        for way, other in turned.items():
+            there, here = other[column.name], sides[way][column.name]
+            _compare(column, held, there[::-1], here, situations, (way, way), same=True)
+            if AS_DECLARED in sides:
+                declared = sides[AS_DECLARED][column.name]
+                _compare(column, held, there, declared, situations, (way, AS_DECLARED))
+    return TriedRecords(group, part, worst, told)
+
+
+def _sides(
+    stage: Stage, part: Records, group: Group, situations: Sequence[Situation], told: Told
+) -> dict[str, dict[str, Integers]]:
+    """Return what all records say, in each way of storing them in which the engine answers."""
+    name, sides = part.declared.table.name, {}
+
+    def read(some: Sequence[Situation], way: str) -> dict[str, Integers]:
+        return _read(stage, part, group, [one.one for one in some if one is not NOWHERE], way)
+
+    for way in WAYS:
+        ask = partial(read, way=way)
+        found, failing = answered(ask, situations)
+        if found is not None and not failing:
+            sides[way] = found
+            told.tried.append(f"{len(situations):,} records of {name}, stored {way}")
+            continue
+        told.left_out.append(f"records of {name} stored {way}: the engine fails on some of them")
+        for i in failing:
+            codes = code_of(ask, [situations[i]]), code_of(ask, [])
+            told.fails(Failure("a record", way, codes, None))
+    return sides
 
 
 def _read(

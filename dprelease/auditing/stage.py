@@ -8,15 +8,15 @@ it, so there is no argument by which it could reach a declared source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dprelease.auditing.pairs import Tables
-from dprelease.errors import RunState
+from dprelease.errors import DpReleaseError, RunState
 from dprelease.exact.answering import Answering
-from dprelease.exact.engines import open_engine, open_engines
+from dprelease.exact.engines import engine_kept, open_engine, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -39,6 +39,25 @@ OWNER = "audit"
 
 PARTY = 1
 """Which one of several parties a whole run is: all run the same."""
+
+
+class Unanswered(Exception):
+    """An engine failed on invented rows, by the error of this code, or of this class."""
+
+    def __init__(self, problem: Exception) -> None:
+        own = isinstance(problem, DpReleaseError)
+        self.code = problem.code if isinstance(problem, DpReleaseError) else type(problem).__name__
+        super().__init__(str(problem) if own else self.code)
+
+
+@contextmanager
+def _unanswered() -> Iterator[None]:
+    try:
+        yield
+    except Unanswered:
+        raise
+    except Exception as problem:
+        raise Unanswered(problem) from problem
 
 
 @dataclass(frozen=True)
@@ -71,12 +90,18 @@ class Stage:
         local = self.declaration.spec.mode == "local"
         return cast("LocalPlan", self.plan).records if local else ()
 
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep what all engines of an audit share, for the block; raises as `engine_kept`."""
+        return engine_kept(self.declaration.spec)
+
     @contextmanager
     def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, Answering]]:
-        """Yield the engine of each query over invented tables; raises as `open_engines`.
+        """Yield the engine of each query over invented tables.
 
         Raises
         ------
+        Unanswered
+            Where the engine fails, when it is opened or asked.
         TypeError
             For a query of a declaration that has its sources.
         """
@@ -84,14 +109,15 @@ class Stage:
             joined = [] if query.join is None else [query.join.declared]
             if any(one.table.source is not None for one in [query.declared, *joined]):
                 raise TypeError("an audit asks invented tables alone")
-        with open_engines(queries, tables, self.declaration.spec) as engines:
+        with _unanswered(), open_engines(queries, tables, self.declaration.spec) as engines:
             yield engines
 
     def exact_records(self, part: Records, tables: Tables) -> ExactRecords:
         """Return what single records say, as their engine finds it; raises as `engines`."""
         if part.declared.table.source is not None:
             raise TypeError("an audit asks invented tables alone")
-        with open_engine(part.declared, tables[part.declared.table.name]) as engine:
+        frame = tables[part.declared.table.name]
+        with _unanswered(), open_engine(part.declared, frame) as engine:
             engine.compile_records(part)
             return engine.records(part)
 

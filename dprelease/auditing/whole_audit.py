@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dprelease.auditing.composed_claims import composed_claims
+from dprelease.auditing.failures import Told
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.pairs import Pair
@@ -32,8 +34,11 @@ from dprelease.schema.mistakes.nearest import nearest
 TIME_LIMIT = 240.0
 """Seconds that an audit takes at most, but for what it has begun."""
 
-EXACT, WHOLE = 0.35, 0.6
-"""The parts of that time by which exact integers, and whole runs, are done."""
+PARTS = {True: (0.35, 0.55, 0.6), False: (0.6, 0.9, 1.0)}
+"""The parts of that time by which exact integers, twin runs and proofs are begun at latest.
+
+With drawn answers, which come last, and without.
+"""
 
 
 @dataclass
@@ -86,38 +91,79 @@ def audited(
     start = time.monotonic()
     stage = Stage.of(declaration, engine or declaration.spec.engine)
     _refuse_unknown(stage, names)
+    with stage.kept():
+        return _audited(stage, declaration, names, start, time_limit, draws, progress)
+
+
+def _audited(
+    stage: Stage,
+    declaration: Declaration,
+    names: Sequence[str],
+    start: float,
+    time_limit: float,
+    draws: bool,
+    progress: Callable[[str], None],
+) -> Outcome:
     bits = Replayed(digest_of_declaration(declaration))
+    parts = PARTS[draws]
     progress("sensitivities")
-    done = list(_tried(stage, names, bits, start + EXACT * time_limit))
+    done = list(_tried(stage, names, bits, start + parts[0] * time_limit))
     worst = {name: held for one in done for name, held in one.worst.items()}
     broken = [(held, name) for name, held in worst.items() if not held.near.holds]
+    failures = [failure for one in done for failure in one.told.failures.values()]
     findings = [_breach(held, name) for held, name in broken]
+    findings += [failure.found for failure in failures]
+    tried_words = [words for one in done for words in one.told.tried]
+    left_out = [words for one in done for words in one.told.left_out]
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
-    complete = all(one.complete for one in done)
     groups = [one.group for one in done]
     with room() as made:
         progress("twins")
-        told, more, all_run = twins(stage, groups, _most(done), made, start + WHOLE * time_limit)
-        outcome["twins"], complete = told, complete and all_run
-        findings += more
+        until = start + parts[1] * time_limit
+        outcome["twins"], more, unrun = twins(stage, groups, _most(done), made, until)
         progress("canaries")
+        left_out += unrun
         if time.monotonic() > start + time_limit:
-            complete = False
+            left_out.append("values that stand nowhere else")
         else:
-            outcome["canaries"], leaks = canaries(stage, groups, made / "canaries")
+            outcome["canaries"], leaks, unsaid = canaries(stage, groups, made / "canaries")
             findings += leaks
+            left_out += unsaid
+    findings += more
+    composed = Told(tried_words, left_out)
+    findings += composed_claims(stage, start + parts[2] * time_limit, composed)
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     progress("black box")
-    bounds, left = _black_box(stage, pairs, start + time_limit, progress) if draws else (None, [])
-    outcome |= {"black_box": bounds, "not_tried": left}
-    findings += [_exceeded(one) for one in bounds or () if not one.holds]
-    audit = sealed(
+    if draws:
+        at_once = [pair for one in done if isinstance(one, Tried) for pair in one.most_at_once]
+        bounds, untried, failed = _black_box(stage, pairs, at_once, start + time_limit, progress)
+        findings += [_exceeded(one) for one in bounds if not one.holds]
+        outcome |= {"black_box": bounds, "not_tried": untried}
+        left_out += failed
+    told = Told(tried_words, left_out)
+    audit = _sealed(stage, declaration, worst, told, outcome, findings)
+    shown = [(_breach(held, name), pairs[name]) for held, name in broken if name in pairs]
+    shown += [(one.found, one.pair) for one in failures if one.pair is not None]
+    return Outcome(audit, declaration, shown)
+
+
+def _sealed(
+    stage: Stage,
+    declaration: Declaration,
+    worst: Mapping[Named, Worst],
+    told: Told,
+    outcome: Mapping[str, object],
+    findings: Sequence[Found],
+) -> Audit:
+    return sealed(
         declaration,
         {
             "engine": stage.declaration.spec.engine,
             "queries": sorted({name for name, _ in worst}),
             "whole": {name for name, _ in worst} >= _every(stage),
-            "complete": complete,
+            "complete": not told.left_out,
+            "tried": told.tried,
+            "left_out": told.left_out,
             "holds": not findings,
             "sensitivities": [
                 _told(held, name)
@@ -128,8 +174,6 @@ def audited(
             "findings": findings,
         },
     )
-    shown = [(_breach(held, name), pairs[name]) for held, name in broken if name in pairs]
-    return Outcome(audit, declaration, shown)
 
 
 def _refuse_unknown(stage: Stage, names: Sequence[str]) -> None:
@@ -166,6 +210,11 @@ def _tried(
 
 def _most(done: Sequence[Tried | TriedRecords]) -> list[tuple[Group, Situation]]:
     """Return the situations that move most, of all measurements by turns."""
+    at_once = [
+        (one.group, one.most.situation)
+        for one in done
+        if isinstance(one, Tried) and one.most.situation is not None
+    ]
     held = [
         (one.group, worst.situation, worst.near.ratio)
         for one in done
@@ -173,7 +222,7 @@ def _most(done: Sequence[Tried | TriedRecords]) -> list[tuple[Group, Situation]]
         if worst.situation is not None
     ]
     held.sort(key=lambda one: -one[2])
-    return [(group, situation) for group, situation, _ in held]
+    return [*at_once[:1], *((group, situation) for group, situation, _ in held)]
 
 
 def _breach(held: Worst, name: Named) -> Found:
@@ -200,11 +249,15 @@ def _told(held: Worst, name: Named) -> Compared:
 
 
 def _black_box(
-    stage: Stage, pairs: Mapping[Named, Pair], until: float, progress: Callable[[str], None]
-) -> tuple[list[Bounded], list[Untried]]:
+    stage: Stage,
+    pairs: Mapping[Named, Pair],
+    at_once: Sequence[Pair],
+    until: float,
+    progress: Callable[[str], None],
+) -> tuple[list[Bounded], list[Untried], list[str]]:
     from dprelease.auditing.black_box import lower_bounds
 
-    return lower_bounds(stage, pairs, until, progress)
+    return lower_bounds(stage, pairs, until, progress, at_once=at_once)
 
 
 def _exceeded(one: Bounded) -> Found:

@@ -127,3 +127,17 @@ class EngineKind(Protocol):
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """Return what the engine shows to others than those who get the release, in words."""
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A kind of engine of which several share something that takes long to start."""
+
+    def kept(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
+        """Keep it for all engines of this release that are opened in the block.
+
+        Raises
+        ------
+        DataError
+            As `EngineKind.open`, for what the engine can't do.
+        """

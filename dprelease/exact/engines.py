@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
-from dprelease.exact.answering import Answering, EngineKind, Expecting, Recording, Sources
+from dprelease.exact.answering import (
+    Answering,
+    EngineKind,
+    Expecting,
+    Keeping,
+    Recording,
+    Sources,
+)
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
@@ -73,6 +80,18 @@ def kind_of_engine(name: str) -> EngineKind:
     """Return the kind of engine of a name that is on the list."""
     kind: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
     return kind
+
+
+def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
+    """Keep what the engines of a release share, for all that are opened in the block.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-003 or 004 if Spark can't be had.
+    """
+    kind = kind_of_engine(spec.engine)
+    return kind.kept(spec) if isinstance(kind, Keeping) else nullcontext()
 
 
 def open_engine(

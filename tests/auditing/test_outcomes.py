@@ -277,7 +277,7 @@ def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
     told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
     left = Untried(query="q", column="rows", mechanism="discrete_laplace")
-    with mock.patch.object(whole_audit, "_black_box", return_value=([], [left])):
+    with mock.patch.object(whole_audit, "_black_box", return_value=([], [left], [])):
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box, told.not_tried) == (True, True, [], [left])
 

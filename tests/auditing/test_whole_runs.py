@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +50,8 @@ def audited(tmp_path: Path) -> tuple[Stage, list[Group]]:
 def twin_findings(audited: tuple[Stage, list[Group]], folder: Path) -> list[Found]:
     stage, groups = audited
     worst = [(groups[0], one) for one in random_units(groups[0], stage.queries, 2)]
-    told, findings, complete = twins(stage, groups, worst, folder, float("inf"))
-    assert complete
+    told, findings, left_out = twins(stage, groups, worst, folder, float("inf"))
+    assert left_out == []
     assert told.silent >= 2
     assert told.holds is not bool(findings)
     return findings
@@ -69,8 +70,8 @@ def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) ->
         return runs[-1]
 
     with mock.patch.object(canaries_module, "ran", watched):
-        told, findings = canaries(*audited, tmp_path / "runs")
-    assert findings == []
+        told, findings, left_out = canaries(*audited, tmp_path / "runs")
+    assert (findings, left_out) == ([], [])
     assert told.holds
     assert told.columns == 10  # of the table that is asked, all but truth values and computed ones
     codes = [run.failure.code for run in runs if run.failure is not None]
@@ -90,12 +91,12 @@ def test_keys_that_were_selected_are_answers(tmp_path: Path) -> None:
     more = {**LESS, "budget": {"epsilon": 60, "delta": "0.01"}}
     stage = Stage.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
     groups = groups_of(stage, stage.queries, Replayed("tests"))
-    told, findings = canaries(stage, groups, tmp_path / "runs")
+    told, findings, _ = canaries(stage, groups, tmp_path / "runs")
     assert (told.holds, findings) == (True, [])
     release = tmp_path / "runs" / "left" / "published" / "run" / "release"
     assert b"Kanarie" in (release / "csv" / "q.csv").read_bytes()
     with leaking(_steps):
-        told, findings = canaries(stage, groups, tmp_path / "again")
+        told, findings, _ = canaries(stage, groups, tmp_path / "again")
     assert {found.seen for found in findings} == {"it stands in what the run says"}
 
 
@@ -129,9 +130,9 @@ def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
         asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
         stage = Stage.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
         groups = groups_of(stage, stage.queries, Replayed("tests"))
-    told, findings, complete = twins(stage, groups, [], tmp_path / "runs", float("inf"))
-    assert (told.holds, findings, complete) == (True, [], True)
-    found, leaks = canaries(stage, groups, tmp_path / "planted")
+    told, findings, left_out = twins(stage, groups, [], tmp_path / "runs", float("inf"))
+    assert (told.holds, findings, left_out) == (True, [], [])
+    found, leaks, _ = canaries(stage, groups, tmp_path / "planted")
     assert (found.holds, leaks) == (True, [])
     assert (tmp_path / "planted" / "left" / "published" / "run" / "release").is_dir()
 
@@ -154,7 +155,7 @@ class Ran:
     progress: Callable[[str], None]
 
 
-def leaking(leak: Callable[[Ran], None]) -> Any:
+def leaking(leak: Callable[[Ran], object]) -> Any:
     """Return a planted fault: a run that does something of its own afterwards, with rows."""
 
     def faulty(
@@ -197,7 +198,7 @@ def _file_of_rows(ran: Ran) -> None:
     (ran.folder / "rows.txt").write_text(str(ran.rows))
 
 
-LEAKS: dict[str, Callable[[Ran], None]] = {
+LEAKS: dict[str, Callable[[Ran], object]] = {
     "a message with the number of rows": lambda ran: ran.progress(f"{ran.rows} rows"),
     "a bit for each row": _bits,
     "a file with the number of rows": _file_of_rows,
@@ -205,6 +206,7 @@ LEAKS: dict[str, Callable[[Ran], None]] = {
     "a folder for each row": lambda ran: (ran.folder / f"part-{ran.rows}").mkdir(),
     "a file beside the release": lambda ran: (ran.folder.parent / f"{ran.rows}").touch(),
     "a line on the standard output": lambda ran: print(ran.rows),
+    "a temporary folder that stays": lambda _ran: tempfile.mkdtemp(),
 }
 
 
@@ -263,7 +265,7 @@ def test_canaries_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
 ) -> None:
     with CANARY_LEAKS[leak]():
-        told, findings = canaries(*audited, tmp_path / "runs")
+        told, findings, _ = canaries(*audited, tmp_path / "runs")
     assert not told.holds
     assert {found.check for found in findings} == {"canaries"}
     assert "Kanarie" not in str(findings)  # an audit names no value either

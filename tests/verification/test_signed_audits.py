@@ -24,7 +24,7 @@ SIGNATURE = f"{NAME}.sig"
 RECORD = {
     "format": FORMAT, "version": "1.0", "title": "People", "declaration": "0" * 64,
     "engine": "duckdb", "queries": [], "whole": True, "complete": True, "holds": True,
-    "sensitivities": [], "twins": None, "canaries": None, "black_box": None, "findings": [],
+    "tried": [], "left_out": [], "sensitivities": [], "twins": None, "canaries": None, "black_box": None, "findings": [],
     "digest": "0" * 64,
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from dprelease.auditing.black_box.drawn_answers import FRESH, Bits
 from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import Stage, Unanswered
 from dprelease.documents.audits.audit_record import Bounded, Untried
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
@@ -28,28 +28,29 @@ def lower_bounds(
     until: float,
     progress: Callable[[str], None] = lambda _step: None,
     bits: Bits = FRESH,
-) -> tuple[list[Bounded], list[Untried]]:
-    """Return lower bounds of epsilon, and the questions that the time did not reach.
+    at_once: Sequence[Pair] = (),
+) -> tuple[list[Bounded], list[Untried], list[str]]:
+    """Return lower bounds of epsilon, the questions that the time did not reach, and what failed.
 
-    All bounds hold together at a confidence of 1 - 1e-9.
+    All bounds hold together at a confidence of 1 - 1e-9. What failed was left out as the engine
+    does not answer.
 
     Parameters
     ----------
     worst
         The pair of tables that moved a measurement most, by names of query and measurement.
+    at_once
+        Pairs that moved many measurements together, for what is asked about whole releases.
     until
         `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and what
         it does not reach has no bound.
     bits
         What gives every run of the noise stage its bits.
-
-    Raises
-    ------
-    DataError
-        As `Stage.engines`.
     """
-    groups = list(_groups(stage, worst, bits))
-    progress(f"black box: {sum(len(group.questions) for group in groups)} questions")
+    left_out: list[str] = []
+    groups = list(_groups(stage, worst, at_once, bits, left_out))
+    number = sum(len(group.questions) for group in groups)
+    progress(f"black box: {number} questions")
     found = list(shown(groups, until, bits))
     reached = {id(one.question) for one in found}
     left = dict.fromkeys(
@@ -59,10 +60,12 @@ def lower_bounds(
         if id(question) not in reached
     )
     untried = [Untried(query=q, column=column, mechanism=law) for q, column, law in left]
-    return [_bounded(one) for one in found], untried
+    return [_bounded(one) for one in found], untried, left_out
 
 
-def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:
+def _groups(
+    stage: Stage, worst: Worst, at_once: Sequence[Pair], bits: Bits, left_out: list[str]
+) -> Iterator[Group]:
     plan = stage.plan
     if isinstance(plan, LocalPlan):
         yield from of_records(plan, [_records(stage, name, pair) for name, pair in worst.items()])
@@ -74,13 +77,18 @@ def _groups(stage: Stage, worst: Worst, bits: Bits) -> Iterator[Group]:
             known[0].add(name)
         else:
             pairs.append((pair, {name}))
+    pairs += [(pair, set()) for pair in at_once if all(pair != other for other, _ in pairs)]
     exact = {column.query.name for column in plan.columns if column.measurement.exact}
     queries = {name for name, _ in worst} | exact
     asked = [query for query in stage.queries if query.name in queries]
-    found = [
-        (exact_sides(stage, pair, [q for q in asked if _reads(q, pair)]), frozenset(names))
-        for pair, names in pairs
-    ]
+    found: list[tuple[tuple[Side, Side], frozenset[tuple[str, str]]]] = []
+    for pair, names in pairs:
+        try:
+            both = exact_sides(stage, pair, [q for q in asked if _reads(q, pair)])
+        except Unanswered:
+            left_out.append(f"draws about {pair.words}: the engine fails on it")
+        else:
+            found.append((both, frozenset(names)))
     sides = [(both, names) for both, names in found if _agree(both, plan)]
     if isinstance(plan, FederatedPlan):
         federated = stage.declaration.spec.federated

@@ -6,16 +6,22 @@ them a second time.
 
 from __future__ import annotations
 
+import itertools
+import math
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from dprelease.auditing.exact_pairs import Codes, Found, found_in_stack
+from dprelease.auditing.exact_pairs import Codes, Found, Keys, found_in_stack, keys_in_stack
+from dprelease.auditing.failures import answered
 from dprelease.auditing.neighbours.column_extremes import Extremes, extremes_of
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
 from dprelease.auditing.neighbours.stacks import stack, stacked_queries
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import Stage, Unanswered
 from dprelease.query.expressions.computed_order import closure
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -23,6 +29,8 @@ from dprelease.rehearsal.column_values import Literals
 from dprelease.rehearsal.draws import Draws
 from dprelease.schema.columns import CategoryColumn, CutColumn, is_stored
 from dprelease.schema.table import Table
+
+NO_KEYS: Keys = MappingProxyType({})
 
 ROWS = 256
 """Rows of any values that are tried first."""
@@ -58,6 +66,8 @@ class Group:
     draws: Draws
     known: dict[tuple[str, str], Extremes] = field(default_factory=dict)
     codes: Codes = field(default_factory=dict)
+    failing: list[Situation] = field(default_factory=list)
+    """Units that the engine fails on as they are looked for: they are tried first."""
 
     @property
     def pairs(self) -> int:
@@ -94,12 +104,38 @@ class Group:
                 _lie(rows, name, column)
         return list(rows)
 
-    def asked(self, units: Sequence[Rows]) -> dict[tuple[str, str], Found]:
-        """Return what each unit by itself adds to every measurement, by the unit's number."""
-        situations = [Situation("", unit) for unit in units]
-        made = stack(self.tables, situations, first=True, way=AS_DECLARED)
-        queries = stacked_queries(self.queries, len(units))
-        return found_in_stack(self.stage, queries, {**self.public, **made}, self.codes)
+    def asked(
+        self,
+        situations: Sequence[Situation],
+        *,
+        first: bool = True,
+        way: str = AS_DECLARED,
+        keys: Keys = NO_KEYS,
+    ) -> dict[tuple[str, str], Found]:
+        """Return what one side of all situations adds to every measurement, by their number.
+
+        `keys`: as in `found_in_stack`.
+
+        Raises
+        ------
+        Unanswered
+            As `Stage.engines`.
+        """
+        made = stack(self.tables, situations, first=first, way=way)
+        queries = stacked_queries(self.queries, len(situations))
+        return found_in_stack(self.stage, queries, {**self.public, **made}, self.codes, keys)
+
+    def keys_of(self, situations: Sequence[Situation], ways: Sequence[str]) -> Keys:
+        """Return the keys of situations that are not public: of both sides, however stored."""
+        queries = stacked_queries(self.queries, len(situations))
+        found: dict[str, set[str]] = {q.name: set() for q in queries if q.private is not None}
+        for way, first in itertools.product(ways if found else (), (True, False)):
+            made = stack(self.tables, situations, first=first, way=way)
+            with suppress(Unanswered):  # it is told where measurements are asked for
+                known = keys_in_stack(self.stage, queries, {**self.public, **made})
+                for name, keys in known.items():
+                    found[name] |= {*keys}
+        return found
 
 
 def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
@@ -110,31 +146,42 @@ def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> No
             row[str(column.within)] = above.get(str(row[name]), row[str(column.within)])
 
 
-def hits_of(group: Group) -> dict[tuple[str, str], list[Hit]]:
-    """Return rows that count in each measurement: any, and those with every value it reads."""
+def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list[Hit]]:
+    """Return rows that count in each measurement: any, and those with every value it reads.
+
+    `until`: the time, as `time.monotonic` tells it, after which no further stack is asked about.
+    """
     room = group.pairs
     units = group.invented(min(ROWS, max(room, 16)))
-    hits = _hits(group, units, room)
+    hits = _hits(group, units, until)
     again: list[Rows] = []
     for query in group.queries:
         bases: dict[int, Rows] = {}
         for measurement in query.measurements:
             for hit in hits.get((query.name, measurement.name), ()):
                 bases.setdefault(hit.cell, hit.rows)
+        some = [*bases.values()][:BASES]
+        again += _at_once(group, query, some)
         for measurement in query.measurements:
-            again += _varied(group, query, measurement, [*bases.values()][:BASES])
+            again += _varied(group, query, measurement, some)
     most = 4 * max(room, 64)
     stride = max(1, len(again) // most)
-    for name, more in _hits(group, again[::stride], room).items():
+    for name, more in _hits(group, again[::stride], until).items():
         hits.setdefault(name, []).extend(more)
     return hits
 
 
-def _hits(group: Group, units: Sequence[Rows], room: int) -> dict[tuple[str, str], list[Hit]]:
+def _hits(group: Group, units: Sequence[Rows], until: float) -> dict[tuple[str, str], list[Hit]]:
     hits: dict[tuple[str, str], list[Hit]] = {}
+    room = group.pairs
     for first in range(0, len(units), room):
+        if first and time.monotonic() > until:
+            break
         part = units[first : first + room]
-        for name, found in group.asked(part).items():
+        alone = [Situation("a unit of one row", unit) for unit in part]
+        answer, failing = answered(group.asked, alone)
+        group.failing.extend(alone[i] for i in failing)
+        for name, found in (answer or {}).items():
             held = hits.setdefault(name, [])
             entries = zip(
                 found.pair.tolist(), found.cell.tolist(), found.candidate.tolist(),
@@ -152,18 +199,50 @@ def _varied(
 ) -> list[Rows]:
     """Return rows that count with each value of the stored columns that a measurement reads."""
     made = list[Rows]()
-    columns = query.table.columns
-    reads = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in _reads(measurement)]
-    stored = [n for n in closure(columns, query.formulas, reads) if is_stored(columns[n])]
-    for table, declared in group.tables.items():
-        for name in (n for n in stored if n in declared.columns and n != declared.unit.id):
-            tried = group.extremes(table, name)
-            for base in bases:
-                for value in (*tried.usual[:8], *tried.usual[-4:], *tried.odd):
-                    row = {**base[table][0], name: value}
-                    made.append({**base, table: [row]})
+    for table, name in _read_by(group, query, measurement):
+        tried = group.extremes(table, name)
+        for base in bases:
+            for value in (*tried.usual[:8], *tried.usual[-4:], *tried.odd):
+                row = {**base[table][0], name: value}
+                made.append({**base, table: [row]})
     return made
 
 
-def _reads(measurement: Measurement) -> tuple[str, ...]:
-    return measurement.aggregate.reads
+def _at_once(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
+    """Return rows in which all that the measurements read is at a bound at the same time."""
+    each = [_read_by(group, query, measurement) for measurement in query.measurements]
+    places = list(dict.fromkeys(place for several in each for place in several))
+    made = list[Rows]()
+    for base, pick in itertools.product(bases if len(places) > 1 else (), (_first, _second, _far)):
+        rows = {table: dict(own[0]) for table, own in base.items()}
+        for table, name in places:
+            rows[table][name] = pick(group.extremes(table, name).usual)
+        made.append({table: [row] for table, row in rows.items()})
+    return made
+
+
+def _first(values: Sequence[object]) -> object:
+    return values[0]
+
+
+def _second(values: Sequence[object]) -> object:
+    return values[min(1, len(values) - 1)]
+
+
+def _far(values: Sequence[object]) -> object:
+    """Return the number that is farthest from zero, if these are numbers."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return max(numbers, key=abs, default=values[-1])
+
+
+def _read_by(group: Group, query: Query, measurement: Measurement) -> list[tuple[str, str]]:
+    """Return the stored columns that a measurement reads, each with its table."""
+    columns, reads = query.table.columns, measurement.aggregate.reads
+    named = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in reads]
+    stored = [n for n in closure(columns, query.formulas, named) if is_stored(columns[n])]
+    return [
+        (table, name)
+        for table, declared in group.tables.items()
+        for name in stored
+        if name in declared.columns and name != declared.unit.id
+    ]

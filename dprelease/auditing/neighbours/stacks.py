@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
-from dprelease.auditing.neighbours.stored_values import AS_DECLARED, stored
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TURNED, stored
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.private_keys import PrivateKeys
@@ -84,7 +84,7 @@ def stack(
     """
     made = {}
     for name, table in tables.items():
-        held = list(_held(situations, name, first=first))
+        held = _ordered(_held(situations, name, first=first), way)
         numbers = [one.pair for one in held]
         made[name] = _table(table, held, way).add_column(0, PAIR, [numbers_of(numbers)])
     return made
@@ -106,7 +106,7 @@ def lone(
     """Return a situation as a pair of whole tables, each stored in its own way."""
     sides = []
     for first, way in zip((True, False), ways, strict=True):
-        held = {name: list(_held([situation], name, first=first)) for name in tables}
+        held = {name: _ordered(_held([situation], name, first=first), way) for name in tables}
         sides.append({**public, **{n: _table(tables[n], rows, way) for n, rows in held.items()}})
     words = situation.words if ways[0] == ways[1] else f"{situation.words}, stored {ways[0]}"
     return Pair(words, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
@@ -120,6 +120,10 @@ def _held(situations: Iterable[Situation], table: str, *, first: bool) -> Iterat
             for i, row in enumerate(rows.get(table, ())):
                 spelled = one.spelled[i % len(one.spelled)] if member == 0 else "{}"
                 yield Held(pair, member, spelled, row)
+
+
+def _ordered(held: Iterable[Held], way: str) -> list[Held]:
+    return [*held][::-1] if way == TURNED else [*held]
 
 
 def _table(table: Table, held: Sequence[Held], way: str) -> pa.Table:
@@ -137,6 +141,9 @@ def _table(table: Table, held: Sequence[Held], way: str) -> pa.Table:
     return pa.table(arrays) if arrays else pa.table({"dp_row": pa.nulls(len(held))})
 
 
+LARGE_IDS = 2**60
+"""From here on ids are, where none are declared: no two of them are one, but as floats."""
+
 NO_ID = "no id"
 """Stands in a row for an id that is missing."""
 
@@ -147,6 +154,6 @@ def _id(column: Column, held: Held, way: str) -> object:
     number = held.pair * MEMBERS + held.member + 1
     if isinstance(column, TextColumn):
         return f"person {number:010}"
-    low = getattr(column, "lower", None) or 0
-    number += max(low, 0)
+    low = getattr(column, "lower", None)
+    number += LARGE_IDS if low is None else max(low, 0)
     return number if held.spelled == "{}" or way != "as texts" else held.spelled.format(number)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
-from dprelease.schema.columns import CategoryColumn, Column, CutColumn
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
 from dprelease.statements.meanings import typed
 
 if TYPE_CHECKING:
@@ -21,12 +21,25 @@ AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED = (
 WAYS = (AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED)
 """How all columns of a table are stored, where their declared types can be read of it."""
 
+TURNED = "in another order"
+"""As declared, and the last row first."""
+
+FLOAT_IDS = "with ids as floats"
+"""As declared but for ids, of which floats hold many as one: an engine refuses that type."""
+
 ALIKE = (TEXTS, FLOATS, PACKED)
 """Ways in which every usual value is the same as in `AS_DECLARED`: neighbours may differ in them,
 as one row with a letter turns a column of numbers into texts."""
 
 DIGITS = 6
 """Of decimals."""
+
+FEW_DIGITS = 9
+"""Of codes that are stored as numbers: fewer."""
+
+
+OTHER_CODE = 900_017
+"""Stands for a text that is no number where codes are stored as numbers; neither is declared."""
 
 
 def stored(
@@ -39,15 +52,39 @@ def stored(
     """
     import pyarrow as pa
 
-    kind = "text" if isinstance(column, CategoryColumn | CutColumn) else column.type
+    if is_id and way == FLOAT_IDS and isinstance(column, IntegerColumn):
+        return pa.array([_float(value) for value in values], pa.float64())
+    way = AS_DECLARED if way in (TURNED, FLOAT_IDS) or (is_id and way == FLOATS) else way
+
+    kind: str = "text" if isinstance(column, CategoryColumn | CutColumn) else column.type
+    if isinstance(column, CategoryColumn) and _are_codes(column.values or ()):
+        kind = "codes"
     made = _types()[way].get(kind)
-    if made is not None and ((is_id and way == FLOATS) or not _is_read(name, column, made[0])):
+    if made is not None and not _is_read(name, column, made[0]):
         made = None
     _, type_, held = made or _types()[AS_DECLARED][kind]
     if way == TEXTS and made is not None:
         form = getattr(column, "format", "")
         return pa.array([_text(value, form) for value in values], pa.string())
     return pa.array([held(value) for value in values], type_)
+
+
+def _are_codes(values: Sequence[str]) -> bool:
+    """Return whether a category's values are numbers, which a source may store as such."""
+    numbers = [_number(value) for value in values]
+    return None not in numbers and OTHER_CODE not in numbers
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < FEW_DIGITS else None
+
+
+def _code(value: object) -> int | None:
+    """Return the code that a text is; the one that is not declared for any other text."""
+    if not isinstance(value, str) or not value:
+        return None
+    number = _number(value.strip())
+    return OTHER_CODE if number is None else number
 
 
 def _is_read(name: str, column: Column, physical: str) -> bool:
@@ -65,7 +102,7 @@ def _types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
     text = ("VARCHAR", pa.string(), _as_text)
     packed = ("VARCHAR", pa.dictionary(pa.int32(), pa.string()), _as_text)
     decimal = (f"DECIMAL(38,{DIGITS})", pa.decimal128(38, DIGITS), _decimal)
-    kinds = ("integer", "number", "boolean", "date", "timestamp", "text")
+    kinds = ("integer", "number", "boolean", "date", "timestamp", "text", "codes")
     return {
         AS_DECLARED: {
             "integer": ("BIGINT", pa.int64(), _whole),
@@ -74,14 +111,24 @@ def _types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
             "date": ("DATE", pa.date32(), _day),
             "timestamp": ("TIMESTAMP", pa.timestamp("us"), _instant),
             "text": text,
+            "codes": text,
         },
         TEXTS: dict.fromkeys(kinds, text),
         FLOATS: {
             "integer": ("DOUBLE", pa.float64(), _float),
             "boolean": ("DOUBLE", pa.float64(), _float),
+            "codes": ("DOUBLE", pa.float64(), lambda value: _float(_code(value))),
         },
-        DECIMALS: {"integer": decimal, "number": decimal},
-        PACKED: {"text": packed, "boolean": ("TINYINT", pa.int8(), _small)},
+        DECIMALS: {
+            "integer": decimal,
+            "number": decimal,
+            "codes": (*decimal[:2], lambda value: _decimal(_code(value))),
+        },
+        PACKED: {
+            "text": packed,
+            "boolean": ("TINYINT", pa.int8(), _small),
+            "codes": ("INTEGER", pa.int32(), _code),
+        },
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from dprelease.auditing.neighbours.counting_rows import Group, Hit
 from dprelease.auditing.neighbours.situations import NOBODY, Row, Rows, Situation
@@ -15,8 +16,17 @@ from dprelease.schema.columns import CategoryColumn
 MOST_GROUPS, MOST_ROWS = 40, 40
 """Groups of a unit, and rows in each, that are tried at most."""
 
+PARTS = 1000
+"""Into how many the most that a row moves a measurement is divided."""
+
 BEYOND = 3
 """By how many a unit goes beyond its bounds."""
+
+ALONE = 3
+"""Units that are also tried with nobody else there: groups are then empty without them."""
+
+WIDE = 3
+"""Others that have more rows, in more groups, than count."""
 
 FEW = 12
 """Rows of which all pairs are tried, where each row is a unit."""
@@ -33,12 +43,16 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     replaced = query.neighbours is Neighbours.REPLACE
     if query.unit.id is None:
         yield from _rows(hits, crowd, replaced=replaced)
+        for hit in _by_size(hits)[:ALONE]:
+            yield Situation("a row alone in its group", hit.rows)
         if replaced:
             yield from _changed(group, "a row", _by_size(hits)[0].rows, crowd)
         return
     made = list(_composed(query.unit, hits))
     for words, unit in made:
         yield Situation(words, unit, NOBODY, crowd)
+    for words, unit in made[:ALONE]:
+        yield Situation(f"{words}, alone in its groups", unit)
     words, unit = made[0]
     yield Situation(f"{words}, its id spelled in several ways", unit, NOBODY, crowd, SPELLED)
     yield Situation("a unit without an id", _without_id(unit), NOBODY, crowd)
@@ -47,6 +61,22 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
             yield Situation(f"{words}, replaced by another such unit", one, other, crowd)
         for words, unit in made[:2]:
             yield from _changed(group, words, unit, crowd)
+
+
+def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
+    """Return the rows that count in a query by how far they move all of its measurements at once.
+
+    Each measurement counts by the part that a row moves it of the most that any does.
+    """
+    each = [hits.get((query.name, one.name), ()) for one in query.measurements]
+    moved: dict[tuple[int, int], tuple[Hit, float]] = {}
+    for held in each:
+        most = max((abs(hit.value) for hit in held), default=0) or 1
+        for hit in held:
+            place = id(hit.rows), hit.cell
+            _, before = moved.get(place, (hit, 0.0))
+            moved[place] = hit, before + abs(hit.value) / most
+    return [replace(hit, value=round(PARTS * part)) for hit, part in moved.values()]
 
 
 def _changed(group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]) -> Iterator[Situation]:
@@ -82,7 +112,8 @@ def _beside(group: Group, table: str, name: str) -> dict[object, object]:
 def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
     """Return others with the largest and the least values of the same groups, in equal numbers.
 
-    Only among others are scores on both sides of a quantile what one unit moves most.
+    Only among others are scores on both sides of a quantile what one unit moves most. Some have
+    more rows than count: which of them do may not depend on the order in which they come.
     """
     if unit.id is None:
         same = [hit for hit in ordered if hit.cell == ordered[0].cell]
@@ -91,7 +122,9 @@ def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
     largest = _by_cell(ordered)
     least = {cell: held for cell, held in _by_cell(ordered[::-1]).items() if cell in largest}
     ends = (_unit(largest, groups, rows), _unit({c: least[c] for c in largest}, groups, rows))
-    return tuple(end for end in ends for _ in range(FEW // 3))
+    mixed = {cell: (*held[:rows], *least[cell][:rows]) for cell, held in largest.items()}
+    wide = _unit(mixed, groups + BEYOND, rows + BEYOND)
+    return (*(end for end in ends for _ in range(FEW // 3)), *(wide for _ in range(WIDE)))
 
 
 def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> Iterator[Situation]:

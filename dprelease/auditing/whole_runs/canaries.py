@@ -12,7 +12,13 @@ from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.stage import Stage
-from dprelease.auditing.whole_runs.replayed_run import RELEASE, Ran, ran, refuse_unrun
+from dprelease.auditing.whole_runs.replayed_run import (
+    RELEASE,
+    Ran,
+    failed_run,
+    ran,
+    refuse_unrun,
+)
 from dprelease.auditing.whole_runs.searched import (
     Canary,
     found_in,
@@ -70,8 +76,12 @@ def _value(column: object, number: int) -> object:
     return f"Kanarie-{number:03}-qzx{FIRST_NUMBER + number:x}"
 
 
-def canaries(stage: Stage, groups: Sequence[Group], folder: Path) -> tuple[Canaries, list[Found]]:
-    """Publish in every format and fail in several ways with canaries; return what was found.
+def canaries(
+    stage: Stage, groups: Sequence[Group], folder: Path
+) -> tuple[Canaries, list[Found], list[str]]:
+    """Publish in every format and fail in several ways with canaries.
+
+    Returns what came of it, what was found, and what was left out.
 
     Raises
     ------
@@ -83,8 +93,9 @@ def canaries(stage: Stage, groups: Sequence[Group], folder: Path) -> tuple[Canar
     rows = _with_canaries(groups, every)
     public = {name: table for group in groups for name, table in group.public.items()}
     whole: Tables = {**public, **rows}
+    left_out = list[str]()
     left = folder / "left"
-    places = list(_published(stage, whole, every, left / "published"))
+    published, places = _published(stage, whole, every, left / "published")
     failures = 0
     for number, (words, broken, files) in enumerate(_broken(whole, tables, folder / "broken")):
         place = left / f"failed-{number}"
@@ -103,9 +114,12 @@ def canaries(stage: Stage, groups: Sequence[Group], folder: Path) -> tuple[Canar
         )
         for where, canary in dict.fromkeys((_safe(where, every), one) for where, one in places)
     ]  # fmt: skip
+    findings += [failed_run("canaries", f"{what} is left", "") for what in published.beside]
+    if published.failure is not None:
+        findings.append(failed_run("canaries", published.code, "values that stand nowhere else"))
     searched = sum(1 for path in left.rglob("*") if path.is_file())
     told = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
-    return told, findings
+    return told, findings, left_out
 
 
 def _safe(where: str, every: Sequence[Canary]) -> str:
@@ -134,22 +148,22 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
 
 def _published(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
-) -> Iterator[tuple[str, Canary]]:
-    """Yield where a canary stands in what a run with a ledger writes and says, or its check."""
+) -> tuple[Ran, list[tuple[str, Canary]]]:
+    """Return a run with a ledger, and where a canary stands in what it or its check writes."""
     beside = folder / "beside"
     beside.mkdir(parents=True)
     ledger = _opened(stage, beside / "ledger.db")
     place = folder / "run"
     run = ran(stage, tables, place, "canaries", ledger=ledger, formats=_formats(stage))
-    said = list(_said(run, every))
-    yield from (("what the run says", canary) for canary in said)
-    yield from found_in_folder(beside, every)
-    yield from _left(stage, place, every)
-    if not said:
+    places = [("what the run says", canary) for canary in _said(run, every)]
+    if not places:
         refuse_unrun(run)
+    places += found_in_folder(beside, every)
+    places += _left(stage, place, every)
     if run.failure is None:
         checked = str(verify(run.folder, ledger=ledger).to_json()).encode()
-        yield from (("what `verify` says", canary) for canary in found_in(checked, every))
+        places += [("what `verify` says", canary) for canary in found_in(checked, every)]
+    return run, places
 
 
 def _left(stage: Stage, folder: Path, every: Sequence[Canary]) -> Iterator[tuple[str, Canary]]:

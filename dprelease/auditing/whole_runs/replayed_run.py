@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.stage import Stage
-from dprelease.errors import DpReleaseError, LedgerError, OutputError, RunState
+from dprelease.documents.audits.audit_record import Found
+from dprelease.errors import (
+    DpReleaseError,
+    InternalError,
+    LedgerError,
+    OutputError,
+    RunState,
+    State,
+)
 from dprelease.schema.table import Source
+
+VARIABLE = "TMPDIR"
+"""Where processes of a run learn of the folder for what is temporary."""
 
 RELEASE = "release"
 """The folder that a run publishes, in a place of its own."""
@@ -44,17 +57,25 @@ def room() -> Iterator[Path]:
 
 @dataclass
 class Ran:
-    """What a run left and said. `drawn`: words of its stream. `failure`: None if it published."""
+    """What a run left and said. `drawn`: words of its stream. `failure`: None if it published.
+
+    `beside`: what it left elsewhere: in the folder for what is temporary, or beside its own.
+    """
 
     folder: Path
     drawn: int = 0
     said: list[str] = field(default_factory=list)
-    failure: DpReleaseError | None = None
+    failure: Exception | None = None
+    beside: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
         """Return the code that a command would end with."""
-        return 0 if self.failure is None else self.failure.exit_code
+        if self.failure is None:
+            return 0
+        if isinstance(self.failure, DpReleaseError):
+            return self.failure.exit_code
+        return InternalError.exit_code
 
     @property
     def place(self) -> Path:
@@ -66,16 +87,50 @@ class Ran:
         """Return what the failure says; nothing without one."""
         return "" if self.failure is None else str(self.failure)
 
+    @property
+    def code(self) -> str:
+        """Return by which error it ended, or by one of which class; nothing if it published."""
+        kind = "" if self.failure is None else type(self.failure).__name__
+        return str(getattr(self.failure, "code", kind))
+
+    @property
+    def refused(self) -> bool:
+        """Return whether it ended before a row was read: by what was declared, or by types."""
+        return isinstance(self.failure, DpReleaseError) and self.failure.state is State.NOTHING
+
+
+@contextmanager
+def _temporary(run: Ran) -> Iterator[None]:
+    """Have an own folder for what is temporary, and note what is left in it."""
+    known, named = tempfile.tempdir, os.environ.get(VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="dprelease-audit-run-") as place:
+        tempfile.tempdir = os.environ[VARIABLE] = place
+        try:
+            yield
+        finally:
+            tempfile.tempdir = known
+            os.environ.pop(VARIABLE)
+            if named is not None:
+                os.environ[VARIABLE] = named
+            run.beside += ["a file or folder that was to be temporary"] * bool(os.listdir(place))
+
+
+def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> Found:
+    """Return what was found where a run about invented people fails, or leaves more."""
+    claimed = "a release, whatever rows say, and nothing else"
+    return Found(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
+
 
 def refuse_unrun(*runs: Ran) -> None:
-    """Raise OutputError DP-AUDIT-008 for runs that tell nothing: all failed, and in the same way.
+    """Raise OutputError DP-AUDIT-008 for runs that tell nothing: all are refused in the same way.
 
-    Nor do those tell anything that failed on what no table says, as on a disk that is full.
+    Nor do those tell anything that failed on what no table says, as on a disk that is full. What
+    fails once rows are read is something to be told.
     """
-    failures = [run.failure for run in runs if run.failure is not None]
-    alike = len(failures) == len(runs) and len({run.message for run in runs}) == 1
-    for failure in failures:
-        if alike or isinstance(failure, OutputError | LedgerError):
+    alike = all(run.refused for run in runs) and len({run.message for run in runs}) == 1
+    for failure in (run.failure for run in runs):
+        own = isinstance(failure, OutputError | LedgerError)
+        if isinstance(failure, DpReleaseError) and (alike or own):
             raise OutputError("DP-AUDIT-008", problem=failure.cause.rstrip("."))
 
 
@@ -103,6 +158,7 @@ def ran(
         with (
             redirect_stdout(out),
             redirect_stderr(err),
+            _temporary(run),
             warnings.catch_warnings(record=True) as told,
         ):
             warnings.simplefilter("always")
@@ -111,10 +167,12 @@ def ran(
                     folder, tables, bits, files=files, ledger=ledger, formats=formats,
                     progress=run.said.append, state=state,
                 )  # fmt: skip
-            except DpReleaseError as failure:
+            except Exception as failure:  # noqa: BLE001 - it is compared with that of the twin
                 run.failure = failure
     finally:
         logging.getLogger().removeHandler(handler)
+    beside = [path for path in place.iterdir() if path.name != RELEASE]
+    run.beside += ["a file or folder beside the release"] * bool(beside)
     run.drawn = bits.drawn
     run.said += [str(one.message) for one in told]
     run.said += [text for text in (out.getvalue(), err.getvalue(), log.getvalue()) if text]

@@ -13,10 +13,10 @@ from dprelease.auditing.exact_pairs import found_of_pair
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import NOBODY, Situation
 from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
-from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS, TURNED
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.stage import Stage
-from dprelease.auditing.whole_runs.replayed_run import ran, refuse_unrun
+from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, refuse_unrun
 from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
 from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
@@ -45,8 +45,8 @@ def twins(
     worst: Sequence[tuple[Group, Situation]],
     folder: Path,
     until: float,
-) -> tuple[Twins, list[Found], bool]:
-    """Run the release on twins; return what came of it, what was found, and whether that is all.
+) -> tuple[Twins, list[Found], list[str]]:
+    """Run the release on twins; return what came of it, what was found, and what was left out.
 
     Raises
     ------
@@ -54,10 +54,11 @@ def twins(
         DP-AUDIT-008 if it can't be run.
     """
     findings: list[Found] = []
-    runs, silent, files, complete = 0, 0, 0, True
+    left_out: list[str] = []
+    runs, silent, files = 0, 0, 0
     for number, twin in enumerate(_twins(stage, groups, worst)):
         if runs and time.monotonic() > until:
-            complete = False
+            left_out.append(f"twin runs after the first {runs}")
             break
         place = folder / f"twin-{number}"
         sides = []
@@ -66,6 +67,12 @@ def twins(
             sides.append(ran(stage, tables, place / name, f"twin {number}", files=sources))
         refuse_unrun(*sides)
         runs, silent = runs + 2, silent + 2 * twin.silent
+        findings += [
+            failed_run("twins", f"{what} is left, by {twin.by}", twin.pair.words)
+            for what in dict.fromkeys(what for side in sides for what in side.beside)
+        ]
+        if failed := failure_of(sides):
+            findings.append(failed_run("twins", f"{failed} on both, by {twin.by}", twin.pair.words))
         files += sum(1 for path in sides[0].place.rglob("*") if path.is_file())
         findings += [
             Found(
@@ -78,13 +85,23 @@ def twins(
         runs=runs, silent=silent, files=files, compared=COMPARED, excepted=excepted(stage),
         holds=not findings,
     )  # fmt: skip
-    return told, findings, complete
+    return told, findings, left_out
+
+
+def failure_of(sides: Sequence[Ran]) -> str:
+    """Return by which error all of several runs ended, other than by one that read no row."""
+    codes = {run.code for run in sides}
+    refused = any(run.failure is not None and run.refused for run in sides)
+    return codes.pop() if len(codes) == 1 and not refused else ""
 
 
 def _twins(
     stage: Stage, groups: Sequence[Group], worst: Sequence[tuple[Group, Situation]]
 ) -> Iterator[Twin]:
-    """Yield twins: those who count nowhere first, then those that move most."""
+    """Yield twins: those who count nowhere first, then those that move most.
+
+    Of these the first one also beside nobody else, and with all rows in another order.
+    """
     base: dict[str, pa.Table] = {}
     for group in groups:
         base |= {**group.public}
@@ -93,10 +110,24 @@ def _twins(
         for ways in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
             nobody = _crowded(group, Situation("a unit that counts nowhere", _nowhere(group)))
             pair = _whole(group, nobody, base, ways)
-            if _moves_nothing(stage, group, pair):
-                yield Twin(pair, silent=True)
+            silent = _moves_nothing(stage, group, pair)
+            if silent is not False:
+                yield Twin(pair, silent=bool(silent))
+    for group, situation in worst[:1]:
+        if group.queries:  # single records come in the order of their source
+            # Keys that are not public are drawn for in the order of the engine, and then sorted.
+            silent = all(query.private is None for query in group.queries)
+            yield Twin(_turned(group, _crowded(group, situation), base), silent=silent)
+        yield Twin(_whole(group, replace(situation, crowd=()), base))
     for by, (group, situation) in zip((FRAMES, PARQUET, CSV), worst, strict=False):
         yield Twin(_whole(group, _crowded(group, situation), base), by)
+
+
+def _turned(group: Group, situation: Situation, base: Mapping[str, pa.Table]) -> Pair:
+    """Return the same tables twice, once with all rows in another order."""
+    pair = _whole(group, replace(situation, other=situation.one), base)
+    other = _whole(group, situation, base, (TURNED, AS_DECLARED)).one
+    return replace(pair, words=f"{situation.words}, {TURNED}", other=other)
 
 
 def _whole(
@@ -132,10 +163,14 @@ def _nowhere(group: Group) -> dict[str, list[dict[str, object]]]:
     return {name: [{NO_ID: True}, {NO_ID: True}] for name in group.tables}
 
 
-def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool:
+def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
+    """Return whether no exact integer differs; None where the engine fails, as runs will tell."""
     if not group.queries:
         return False  # each record is published, whatever it says
-    one, other = found_of_pair(stage, pair, group.queries)
+    try:
+        one, other = found_of_pair(stage, pair, group.queries)
+    except Unanswered:
+        return None
     laws = {(c.query.name, c.measurement.name): c for c in stage.plan.columns}
     return not any(
         changes_of(laws[name].measurement.aggregate, laws[name].mechanism, one[name], other[name])

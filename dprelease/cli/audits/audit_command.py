@@ -101,8 +101,11 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
         )
     if told.black_box or told.not_tried:
         words.append(_bounded_words(told, wide=wide))
-    if not told.complete or told.not_tried:
-        words.append("The time was up before all was tried.")
+    if told.not_tried:
+        words.append("The time was up before all questions were drawn.")
+    if told.left_out:
+        words.append("Left out, as the time was up or the engine fails on it:")
+        words.append("\n".join(f"  {one_line(what)}" for what in told.left_out))
     if told.holds:
         words.append("All held.")
     return words

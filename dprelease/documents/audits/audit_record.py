@@ -97,7 +97,7 @@ class Untried(Part):
 class Found(Part):
     """What did not hold: which measurement or file, what was claimed, what was seen."""
 
-    check: Literal["sensitivity", "twins", "canaries", "black box"]
+    check: Literal["sensitivity", "engine errors", "twins", "canaries", "composition", "black box"]
     query: str
     column: str
     claimed: str
@@ -117,7 +117,11 @@ class Audit(Part):
     """Those that were audited; all of the release where `whole`."""
     whole: bool
     complete: bool
-    """Whether exact integers and whole runs left nothing out for want of time."""
+    """Whether exact integers and whole runs left nothing out."""
+    tried: list[str]
+    """How many pairs, and how they were stored, in words."""
+    left_out: list[str]
+    """What was not tried, for want of time or because the engine fails on it, in words."""
     holds: bool
     sensitivities: list[Compared]
     twins: Twins | None

@@ -9,6 +9,7 @@ from dprelease.exact.answering import Sources
 
 if TYPE_CHECKING:
     from dprelease.exact.settings import Settings
+    from dprelease.exact.spark.sessions.spark_session import Settings as SparkSettings
     from dprelease.exact.spark.spark_engine import SparkEngine
     from dprelease.schema.release import ReleaseSpec
 
@@ -20,21 +21,31 @@ class ClusterKind:
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[SparkEngine]:
         """See `EngineKind.open`; settings of the engine duckdb are not those of executors."""
-        from dprelease.exact.spark.sessions.spark_session import Settings as SparkSettings
         from dprelease.exact.spark.spark_engine import SparkEngine
 
-        cluster = SparkSettings()
-        if spec is not None:
-            cluster = SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
         return SparkEngine.open(
-            sources.declared, sources.frame, sources.joined, sources.joined_frame, cluster
+            sources.declared, sources.frame, sources.joined, sources.joined_frame, _settings(spec)
         )
+
+    def kept(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
+        """See `Keeping.kept`: one application, which takes many seconds to start."""
+        from dprelease.exact.spark.sessions.spark_session import kept
+
+        return kept(_settings(spec))
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """See `EngineKind.left_open`."""
         from dprelease.exact.spark.sessions.exposure import left_open
 
         return left_open(spec.spark.master, spec.spark.config)
+
+
+def _settings(spec: ReleaseSpec | None) -> SparkSettings:
+    from dprelease.exact.spark.sessions.spark_session import Settings
+
+    if spec is None:
+        return Settings()
+    return Settings(spec.spark.master, spec.spark.staging, spec.spark.config)
 
 
 ENGINE = ClusterKind()

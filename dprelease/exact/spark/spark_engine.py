@@ -25,7 +25,7 @@ from dprelease.exact.spark.jobs import Sums, counted, filled
 from dprelease.exact.spark.merge import added_to, exact_table
 from dprelease.exact.spark.noise import Noise, Noised, noised
 from dprelease.exact.spark.sessions.attempts import attempt, unreadable
-from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, session
+from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, is_kept, session
 from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.shared import SharedTables, numbers_of
 from dprelease.exact.spark.spark_reader import Reader
@@ -87,7 +87,8 @@ class SparkEngine:
         """
         settings = settings or Settings()
         with session(settings) as spark:
-            refuse_other_versions(spark)
+            if not is_kept():
+                refuse_other_versions(spark)
             own = _stored(spark, declared, frame)
             other = None if joined is None else _stored(spark, joined, joined_frame)
             frame = frame if own is None else own.empty

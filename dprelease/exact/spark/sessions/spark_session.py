@@ -21,7 +21,7 @@ from dprelease.exact.spark.sessions.private import (
     has_java,
     private_settings,
 )
-from dprelease.exact.spark.sessions.workers import refuse_missing_python
+from dprelease.exact.spark.sessions.workers import refuse_missing_python, refuse_other_versions
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             stack.enter_context(_java())
         spark = attempt(lambda: _started(settings, config, running), _not_started())
         try:
-            if not own:
+            if not (own or is_kept()):
                 _tell_open(spark)
             yield spark
         finally:
@@ -114,6 +114,40 @@ def session(settings: Settings) -> Iterator[SparkSession]:
                     attempt(spark.stop, _not_started())
             if mode is None:
                 os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
+
+
+_KEPT: list[Maker] = []
+"""Who keeps an application of this process for several engines."""
+
+
+@contextmanager
+def kept(settings: Settings) -> Iterator[None]:
+    """Keep one application for all sessions of the block, whose executors are asked only once.
+
+    To start one takes longer than to count what an audit invents.
+
+    Warns
+    -----
+    ExposedWarning
+        As `session`.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-003 as `session`, DP-SPARK-004 if its executors have other versions.
+    """
+    with session(settings) as spark:
+        refuse_other_versions(spark)
+        _KEPT.append(Maker())
+        try:
+            yield
+        finally:
+            _KEPT.pop()
+
+
+def is_kept() -> bool:
+    """Return whether this process keeps an application whose executors were asked already."""
+    return bool(_KEPT) and _KEPT[-1].is_here
 
 
 @contextmanager
