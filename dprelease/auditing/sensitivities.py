@@ -28,6 +28,7 @@ from dprelease.auditing.neighbours.worst_units import random_units, together, wo
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.errors.printable import amount
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -229,7 +230,9 @@ def _asked(done: Tried, part: Sequence[Situation], keys: Keys, way: str, *, firs
         pair = lone(group.tables, situation, group.public, (way, way))
         told.fails(Failure(situation.words, way, codes, pair))
     if found is None:
-        told.left_out.append(f"{len(part):,} pairs stored {way}: the engine fails on many of them")
+        told.left_out.append(
+            f"{amount(len(part), 'pair', 'pairs')} stored {way}: the engine fails on many of them"
+        )
     return Answers(found, failing)
 
 

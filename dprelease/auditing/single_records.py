@@ -18,6 +18,7 @@ from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import Named, Worst, record
 from dprelease.auditing.stage import Stage
+from dprelease.errors.printable import amount
 from dprelease.numerics.lattice import Integers
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
@@ -95,7 +96,9 @@ def _sides(
         found, failing = answered(ask, situations)
         if found is not None and not failing:
             sides[way] = found
-            told.tried.append(f"{len(situations):,} records of {name}, stored {way}")
+            told.tried.append(
+                f"{amount(len(situations), 'record', 'records')} of {name}, stored {way}"
+            )
             continue
         told.left_out.append(f"records of {name} stored {way}: the engine fails on some of them")
         for i in failing:

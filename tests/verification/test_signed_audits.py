@@ -24,8 +24,8 @@ SIGNATURE = f"{NAME}.sig"
 RECORD = {
     "format": FORMAT, "version": "1.0", "title": "People", "declaration": "0" * 64,
     "engine": "duckdb", "queries": [], "whole": True, "complete": True, "holds": True,
-    "tried": [], "left_out": [], "sensitivities": [], "twins": None, "canaries": None, "black_box": None, "findings": [],
-    "digest": "0" * 64,
+    "tried": [], "left_out": [], "sensitivities": [], "twins": None, "canaries": None,
+    "black_box": None, "findings": [], "digest": "0" * 64,
 }  # fmt: skip
 
 
