@@ -13,6 +13,7 @@ from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
 from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.schema.load import table_from_mapping
+from tests.covering import examples
 
 COLUMNS = {
     "age": {"type": "integer"},
@@ -321,6 +322,7 @@ CONDITIONS = st.recursive(
 PASSED: list[str] = []
 
 
+@examples(40)
 @given(st.one_of(CONDITIONS, st.lists(WORDS, min_size=1, max_size=9).map(" ".join)))
 def check_one_condition(text: str) -> None:
     """Whatever passes runs on poisoned rows, and says of each row what it says of it alone."""

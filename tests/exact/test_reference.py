@@ -111,7 +111,7 @@ WAYS = {"in the engine": (2**62, 0), "in memory": (0, 2**25)}
 
 
 @pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
-@examples(8)
+@examples(6)
 @given(rows=TABLES)
 def test_sql_equals_the_reference(
     unit: dict[str, Any], by: list[str], way: str, rows: list[dict[str, Any]]
@@ -208,7 +208,7 @@ NEAR = thinned(UNITS[:3], KEYS[:4], list(Neighbours))
 
 
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
-@examples(5)
+@examples(4)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
 def test_no_unit_moves_more_than_is_claimed(
     unit: dict[str, Any],

@@ -118,7 +118,7 @@ def answers(queries: Sequence[Query], frame: object, *, together: bool) -> list[
 
 
 @given(st.lists(ROWS, max_size=12), releases(), st.sampled_from([1, 40, 2**18]))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_every_number_is_that_of_the_query_alone(rows: Any, asks: Any, most: int) -> None:
     declared = declare(COLUMNS)
     queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]

@@ -204,7 +204,10 @@ def test_sums_stand_beside_the_true_ones(made: Made) -> None:
     assert errors_of(folder)["by_city", "n"]["mean_absolute_error"] == pytest.approx(off)
 
 
-@pytest.mark.parametrize("kind", ["records", "csv", "jsonl.gz", "parquet", "no id"])
+@pytest.mark.parametrize(
+    "kind",
+    ["records", "csv", "jsonl.gz", "parquet", pytest.param("no id", marks=pytest.mark.audit)],
+)
 def test_a_public_file_stands_in(kind: str, tmp_path: Path) -> None:
     """What is true is that of the whole file, to whichever party its rows were dealt."""
     path = write(tmp_path, "records" if kind == "records" else "parties")

@@ -237,8 +237,8 @@ def test_the_command_writes_a_new_file(form: str, folder: Path, tmp_path: Path) 
     command = ["areas", str(folder), str(districts), "--output", str(output)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    exact = {"float_precision": "round_trip"}
-    held = pd.read_csv(output, **exact) if form == "csv" else pd.read_parquet(output)
+    as_written = {"n": float, "n_se": float}  # to the bit in any version
+    held = pd.read_csv(output, converters=as_written) if form == "csv" else pd.read_parquet(output)
     wanted = dprelease.areas(folder, DRAWN)
     assert held["n"].tolist() == wanted["n"].tolist()
     assert held["n_se"].tolist() == wanted["n_se"].tolist()
