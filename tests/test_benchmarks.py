@@ -159,7 +159,7 @@ def test_census_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     found = census.run(tmp_path / "nation", tiny, tiny, Size(states=2, blocks=4))
     assert [one.work for one in found] == [
         "layers 1 and 2", "a release of 50 tables", "verify",
-        "people made", "declared and planned", "a table at every level",
+        "people made", "declared and planned", "a table at blocks, 8 above",
     ]  # fmt: skip
     assert all(one.processor > 0 for one in found)
     assert "layers 1 and 2" in capsys.readouterr().out
