@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,8 @@ from dprelease.documents.file_records import Written, named_record
 from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, rehearsed_sums
 from dprelease.documents.said_records import field_notes
 from dprelease.documents.truth_columns import truth_columns
-from dprelease.errors import BudgetError, DeclarationError, Place, RunState
+from dprelease.errors import BudgetError, DeclarationError, Place
 from dprelease.noise.noise_shares import messages
-from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.federated_plan import (
     FederatedPlan,
     ShareColumn,
@@ -28,6 +27,7 @@ from dprelease.rehearsal.beside_truth import Compared, beside_truth
 from dprelease.rehearsal.dealt import dealt
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.staged import (
+    Wanted,
     people_of,
     rehearsing,
     truth_of,
@@ -57,16 +57,7 @@ MOST_PARTIES = 100
 """Parties that are rehearsed at most: each of them is a run, and the margins tell of any number."""
 
 
-def rehearse_parties(
-    declaration: Declaration,
-    cast: Cast,
-    *,
-    output: Path | None,
-    overwrite: bool,
-    bits: BitSource | None,
-    progress: Callable[[str], None],
-    state: RunState | None,
-) -> Path:
+def rehearse_parties(wanted: Wanted, cast: Cast) -> Path:
     """Run every party over its part of what stands in, sum, and return the folder.
 
     Raises
@@ -76,32 +67,28 @@ def rehearse_parties(
     BudgetError
         DP-FED-003 for sums that do not fit 64 bits.
     """
-    _refuse_many(declaration)
+    _refuse_many(wanted.declaration)
     queries = resolve_federated(cast.declaration)
     plan, described = prepare_federated(cast.declaration), Described(cast.declaration.spec)
-    source = bits or Entropy()
     blank = dict.fromkeys((query.name for query in queries), "")
     record = of_party.build(cast.unpaid, queries, plan, blank, 1)
     with rehearsing(
-        declaration,
+        wanted,
         cast,
         queries,
         plan,
-        output=output,
-        overwrite=overwrite,
-        state=state,
         draft=record,
-        files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, declaration)],
+        files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, wanted.declaration)],
     ) as release:
-        progress("people")
-        cast = cast.invent(queries, source)
-        sent = _write_messages(release.folder, cast, plan, described, source, progress)
+        wanted.progress("people")
+        cast = cast.invent(queries, wanted.bits)
+        sent = _write_messages(release.folder, cast, plan, described, wanted)
         sums: dict[str, Written] = {}
         for query in queries:
             table, told = sum_of(release.folder, query, plan), described.sums(query)
             file = noted(table, field_notes(told))
             sums[query.name] = written_table(release.folder, told.file, file)
-        progress("truth")
+        wanted.progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan)
         files = [
             named_record(query.name, described.sums(query), sums[query.name]) for query in queries
@@ -141,8 +128,7 @@ def _write_messages(
     cast: Cast,
     plan: FederatedPlan,
     described: Described,
-    bits: BitSource,
-    progress: Callable[[str], None],
+    wanted: Wanted,
 ) -> dict[str, Written]:
     """Write what every party sends, over its own rows alone; return digests and rows by file."""
     written: dict[str, Written] = {}
@@ -151,10 +137,10 @@ def _write_messages(
             queries = resolve_federated(own.declaration)
             with own.engines(queries) as engines:
                 for query in queries:
-                    progress(f"party {party}: {query.name}")
+                    wanted.progress(f"party {party}: {query.name}")
                     columns = plan.of_shares(query.name)
                     exact = engines[query.name].run(query)
-                    vectors = messages(exact, columns, plan.parties, bits)
+                    vectors = messages(exact, columns, plan.parties, wanted.bits)
                     told, name = described.messages(query), message_of(party, query.name)
                     table = noted(messages_to_arrow(query, vectors), field_notes(told))
                     written[name] = written_table(folder, name, table)

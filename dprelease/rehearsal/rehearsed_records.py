@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,7 @@ from dprelease.documents.described import Described
 from dprelease.documents.file_records import Written
 from dprelease.documents.rehearsal_manifest import ERRORS, rehearsed
 from dprelease.documents.said_records import field_notes
-from dprelease.errors import RunState
 from dprelease.noise.noised_records import perturb_records
-from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.rehearsal.estimated import (
     beside_records,
@@ -22,6 +20,7 @@ from dprelease.rehearsal.estimated import (
     estimates_of,
 )
 from dprelease.rehearsal.staged import (
+    Wanted,
     people_of,
     rehearsing,
     truth_of,
@@ -39,47 +38,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def rehearse_records(
-    declaration: Declaration,
-    cast: Cast,
-    *,
-    output: Path | None,
-    overwrite: bool,
-    bits: BitSource | None,
-    progress: Callable[[str], None],
-    state: RunState | None,
-) -> Path:
+def rehearse_records(wanted: Wanted, cast: Cast) -> Path:
     """Noise the records of stand-ins, and return their folder; raises as `rehearse`."""
     plan, described = prepare_local(cast.declaration), Described(cast.declaration.spec)
-    source = bits or Entropy()
     names = [part.name for part in plan.records]
     queries = [part.query for part in plan.records]
     draft = manifest.build(cast.unpaid, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0))
     with rehearsing(
-        declaration,
+        wanted,
         cast,
         queries,
         plan,
-        output=output,
-        overwrite=overwrite,
-        state=state,
         draft=draft,
-        files=list(truth_of_records(plan, declaration)),
+        files=list(truth_of_records(plan, wanted.declaration)),
     ) as release:
-        progress("people")
-        cast = cast.invent(queries, source)
+        wanted.progress("people")
+        cast = cast.invent(queries, wanted.bits)
         written: dict[str, Written] = {}
         noised: dict[str, pa.Table] = {}
         with cast.recorders(plan.records) as engines:
             for part in plan.records:
-                progress(part.name)
+                wanted.progress(part.name)
                 exact = engines[part.declared.table.name].records(part)
-                vectors = perturb_records(exact, plan.of_records(part.name), source)
+                vectors = perturb_records(exact, plan.of_records(part.name), wanted.bits)
                 table, told = records_to_arrow(vectors, part.columns), described.records(part)
                 noised[part.name] = table
                 file = noted(table, field_notes(told))
                 written[part.name] = written_table(release.folder, told.file, file)
-        progress("truth")
+        wanted.progress("truth")
         truth = _write_truth(release.folder, cast, plan, noised)
         digests = {name: file.digest for name, file in written.items()}
         sizes = {name: file.rows for name, file in written.items()}

@@ -20,6 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.beside_truth import beside_truth, compared, published_tables
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.staged import (
+    Wanted,
     people_of,
     rehearsing,
     truth_of,
@@ -63,42 +64,31 @@ def rehearse(
     DpReleaseError
         As `pipeline.run`, but for what only a source or a ledger could be the cause of.
     """
+    wanted = Wanted(declaration, output, overwrite, bits or Entropy(), progress, state)
     other, cast = _other(declaration), Cast.of(declaration, on or {}, rows or {})
     if other is not None:
-        return other(
-            declaration,
-            cast,
-            output=output,
-            overwrite=overwrite,
-            bits=bits,
-            progress=progress,
-            state=state,
-        )
+        return other(wanted, cast)
     queries, plan = prepare(cast.declaration)
     families = families_of(cast.declaration.spec, plan.columns)
     metadata = metadata_of(cast.declaration, queries, families)
-    source = bits or Entropy()
     blank = dict.fromkeys((n for family in families for n in family.published), Written("", 0))
     draft = manifest.build(cast.unpaid, queries, plan, blank)
     with rehearsing(
-        declaration,
+        wanted,
         cast,
         queries,
         plan,
-        output=output,
-        overwrite=overwrite,
-        state=state,
         draft=draft,
         files=list(truth_names(families, declaration)),
         tables=most_bytes(families) * (1 + BESIDE),
     ) as release:
         progress("people")
-        cast = cast.invent(queries, source)
+        cast = cast.invent(queries, wanted.bits)
         written: dict[str, Written] = {}
         with cast.engines(queries) as engines:
             for family in families:
                 written |= publish_family(
-                    family, plan, engines, source, release, metadata, progress
+                    family, plan, engines, wanted.bits, release, metadata, progress
                 )
         progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan, families)
@@ -107,7 +97,7 @@ def rehearse(
     return release.claim.target
 
 
-def _other(declaration: Declaration) -> Callable[..., Path] | None:
+def _other(declaration: Declaration) -> Callable[[Wanted, Cast], Path] | None:
     """Return the rehearsal of single records, or of parties; None for tables of aggregates."""
     if declaration.spec.mode == "local":
         from dprelease.rehearsal.rehearsed_records import rehearse_records

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from dprelease.documents.rehearsal_manifest import (
     TRUTH,
 )
 from dprelease.errors import OutputError, RunState
+from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import rendered
@@ -37,39 +38,53 @@ ASIDE = "-rehearsal"
 """What follows the declared folder's name in that of its rehearsal."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A rehearsal as it was asked for; `declaration`: with its sources. See `rehearse`."""
+
+    declaration: Declaration
+    output: Path | None
+    overwrite: bool
+    bits: BitSource
+    progress: Callable[[str], None]
+    state: RunState | None
+
+    @property
+    def target(self) -> Path:
+        """Return the folder: by default one beside that of the release."""
+        declared = self.declaration.spec.output.rstrip("/")
+        return self.output or self.declaration.folder / f"{declared}{ASIDE}"
+
+
 @contextmanager
 def rehearsing(
-    declaration: Declaration,
+    wanted: Wanted,
     cast: Cast,
     queries: Sequence[Query],
     plan: Plan,
     *,
-    output: Path | None,
-    overwrite: bool,
-    state: RunState | None,
     draft: dict[str, Any],
     files: Sequence[str],
     tables: int = 0,
 ) -> Iterator[Publication]:
     """Yield a rehearsal that is about to be filled: its folder claimed, its tables marked.
 
-    `declaration`: with its sources, among which the folder may not lie. `files`: the names of all
-    that may stand beside its tables. `tables`: bytes, as for `publishing`.
+    It may not lie among the declared sources. `files`: the names of all that may stand beside its
+    tables. `tables`: bytes, as for `publishing`.
 
     Raises
     ------
     OutputError
         DP-REHEARSE-004 where a release would be replaced; as `publishing`.
     """
-    target = output or declaration.folder / f"{declaration.spec.output.rstrip('/')}{ASIDE}"
-    refuse_own_source(declaration, plan, target, list(files))
+    refuse_own_source(wanted.declaration, plan, wanted.target, list(files))
     with publishing(
         cast.unpaid,
         queries,
         plan,
-        output=target,
-        overwrite=overwrite,
-        state=state,
+        output=wanted.target,
+        overwrite=wanted.overwrite,
+        state=wanted.state,
         draft=draft,
         tables=tables,
     ) as release:
