@@ -128,11 +128,12 @@ def attack(
     forms: list[FormOutcome] = []
     for form in wanted.forms:
         progress(form)
+        end = monotonic() + wanted.seconds
         told = _told(attacked, form, draws, wanted.swapped)
         if told is None:
             continue
         error = error_of([*told.values()], [true.cells[name] for name in told])
-        blocks = _solved(attacked, told, wanted.seconds)
+        blocks = _solved(attacked, told, end)
         forms.append(outcome(form, blocks, beside, error))
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
@@ -192,11 +193,14 @@ def _cells_after_swaps(attacked: _Attacked, rate: float, draws: Draws) -> dict[s
     return found
 
 
-def _solved(attacked: _Attacked, told: dict[str, ToldCells], seconds: float) -> list[SolvedBlock]:
-    """Return all blocks solved, those of few cells first; each gets its part of the time left."""
+def _solved(attacked: _Attacked, told: dict[str, ToldCells], end: float) -> list[SolvedBlock]:
+    """Return all blocks solved, those of few cells first; each gets its part of the time left.
+
+    `end`: when all are to be solved, by the monotonic clock.
+    """
     areas, combinations = attacked.areas, attacked.combinations
     order = np.argsort([len(block) for block in areas.blocks], kind="stable")
-    end, done = monotonic() + seconds, []
+    done = []
     for i, number in enumerate(order):
         block = areas.blocks[number]
         share = max(0.5, (end - monotonic()) / (len(order) - i))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
@@ -22,42 +24,82 @@ def swapped(
     """
     of_record = np.repeat(np.arange(len(records)), records)
     values = combinations.values[of_record]
-    areas, kept = values[:, area].copy(), _kept(values, area)
-    order = np.lexsort((draws.uniform(len(of_record)), records[of_record]))
-    free = np.ones(len(of_record), dtype=np.bool_)
+    free = Free(_kept(values, area), values[:, area])
     left = int(rate * len(of_record)) // 2
-    for one in order:
+    for one in np.lexsort((draws.uniform(len(of_record)), records[of_record])):
         if left == 0:
             break
-        if not free[one]:
-            continue
-        other = _partner(int(one), areas, kept, free, draws)
+        other = free.partner(one, draws)
         if other is None:
             continue
-        areas[one], areas[other] = areas[other], areas[one]
-        free[[one, other]] = False
+        values[[one, other], area] = values[[other, one], area]
+        free.take(one)
+        free.take(other)
         left -= 1
-    moved = values.copy()
-    moved[:, area] = areas
-    return _counted(moved, combinations)
+    return _counted(values, combinations)
 
 
 def _kept(values: Integers, area: int) -> Integers:
     """Return the value that partners have in common: of the first attribute that is no area."""
     others = [i for i in range(values.shape[1]) if i != area]
-    return values[:, others[0]] if others else np.zeros(len(values), dtype=np.int64)
+    found: Integers = values[:, others[0]] if others else np.zeros(len(values), dtype=np.int64)
+    return found
 
 
-def _partner(
-    one: int, areas: Integers, kept: Integers, free: np.ndarray, draws: Draws
-) -> int | None:
-    """Return a record of another area that has not moved; None if there is none."""
-    elsewhere = free & (areas != areas[one])
-    alike = np.flatnonzero(elsewhere & (kept == kept[one]))
-    found = alike if len(alike) else np.flatnonzero(elsewhere)
-    if not len(found):
-        return None
-    return int(found[draws.whole(1, 0, len(found) - 1)[0]])
+class Free:
+    """Records that have not moved, in groups by kept value and area; a partner costs no search."""
+
+    def __init__(self, kept: Integers, areas: Integers) -> None:
+        shape = (int(kept.max(initial=0)) + 1, int(areas.max(initial=0)) + 1)
+        self._group = np.ravel_multi_index((kept, areas), shape)
+        self._left = np.bincount(self._group, minlength=math.prod(shape)).reshape(shape)
+        self._left_in = self._left.sum(axis=0)
+        self._starts = np.cumsum(self._left) - self._left.ravel()
+        self._members = np.argsort(self._group, kind="stable")
+        self._places = np.argsort(self._members)
+        """Free members of a group are the first `left` ones from its start on."""
+
+    def take(self, one: int) -> None:
+        """Leave a free record out from here on."""
+        group = self._group[one]
+        self._left.ravel()[group] -= 1
+        self._left_in[group % len(self._left_in)] -= 1
+        hole, last = self._places[one], self._starts[group] + self._left.ravel()[group]
+        moved = self._members[last]
+        self._members[[hole, last]] = moved, one
+        self._places[[one, moved]] = last, hole
+
+    def partner(self, one: int, draws: Draws) -> int | None:
+        """Return a free record of another area; None if there is none, or if this is not free."""
+        group = self._group[one]
+        if self._places[one] >= self._starts[group] + self._left.ravel()[group]:
+            return None
+        kept, area = divmod(int(group), self._left.shape[1])
+        alike = self._left[kept].copy()
+        alike[area] = 0
+        if alike.any():
+            town, place = _drawn(alike, draws)
+            return self._member(kept, town, place)
+        elsewhere = self._left_in.copy()
+        elsewhere[area] = 0
+        if not elsewhere.any():
+            return None
+        town, place = _drawn(elsewhere, draws)
+        column = np.cumsum(self._left[:, town])
+        kept = int(np.searchsorted(column, place, side="right"))
+        return self._member(kept, town, place - int(column[kept] - self._left[kept, town]))
+
+    def _member(self, kept: int, area: int, place: int) -> int:
+        group = kept * self._left.shape[1] + area
+        return int(self._members[self._starts[group] + place])
+
+
+def _drawn(counts: Integers, draws: Draws) -> tuple[int, int]:
+    """Return one of all that are counted, each as likely as any: its group, its place there."""
+    until = np.cumsum(counts)
+    drawn = draws.whole(1, 0, int(until[-1]) - 1)[0]
+    group = int(np.searchsorted(until, drawn, side="right"))
+    return group, int(drawn - until[group] + counts[group])
 
 
 def _counted(moved: Integers, combinations: Combinations) -> Integers:

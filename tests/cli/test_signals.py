@@ -224,3 +224,31 @@ def test_an_answer_that_is_cut_off(unbuffered: str, kind: str, tmp_path: Path) -
     assert done.returncode == 2, done.stderr
     assert "DP-OUTPUT-007" in done.stderr
     assert State.UNKNOWN.value in done.stderr
+
+
+WHILE_LOADING = """
+import importlib.abc, os, signal, sys
+{before}
+class Ends(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Ends())
+sys.argv = ["dprelease", "--version"]
+from dprelease.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["dprelease.cli", "typer", "dprelease.cli.releases"])
+def test_an_interrupt_while_modules_are_loaded_ends_without_a_traceback(module: str) -> None:
+    default = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    done = loading(default, module)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    done = loading("signal.signal(signal.SIGINT, signal.SIG_IGN)", module)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def loading(before: str, module: str) -> subprocess.CompletedProcess[str]:
+    code = WHILE_LOADING.format(before=before, module=module)
+    return processes.run([sys.executable, "-c", code], text=True, capture_output=True)

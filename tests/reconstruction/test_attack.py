@@ -17,11 +17,12 @@ from dprelease.documents import manifest
 from dprelease.documents.json_schemas import rendered
 from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
+from dprelease.numerics.lattice import Integers
 from dprelease.reconstruction.attack import Asked, attack
 from dprelease.reconstruction.counted_tables import counted_tables
 from dprelease.reconstruction.opened_rehearsal import opened
 from dprelease.reconstruction.record_combinations import combinations_of
-from dprelease.reconstruction.swapped import swapped
+from dprelease.reconstruction.swapped import Free, swapped
 from dprelease.reconstruction.true_counts import true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
@@ -320,6 +321,46 @@ def test_swaps_move_records_and_change_nothing_else(tmp_path: Path) -> None:
     ]
     still = swapped(records, combinations, 0, 0.0, Draws(Keyed("swaps")))
     assert np.array_equal(still, records)
+
+
+class Given(Draws):
+    """Whole numbers that were chosen before, one after the other."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.left = list(numbers)
+        self.most: list[int] = []
+
+    def whole(self, n: int, low: int, high: int) -> Integers:
+        self.most.append(high)
+        return np.array([low + min(self.left.pop(0), high) for _ in range(n)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_partner_of_a_swap_is_as_likely_as_any_other(seed: int) -> None:
+    """Every number that may be drawn is tried: each record that may be a partner comes up once."""
+    rng = np.random.default_rng(seed)
+    kept, areas = rng.integers(0, 3, 12), rng.integers(0, 3, 12)
+    places = Free(kept, areas)
+    free = np.ones(12, dtype=np.bool_)
+    tried = 0
+    for one in rng.permutation(12):
+        elsewhere = free & (areas != areas[one])
+        alike = elsewhere & (kept == kept[one])
+        wanted = np.flatnonzero(alike if alike.any() else elsewhere)
+        if not free[one] or not len(wanted):
+            assert places.partner(one, Given(0, 0)) is None or (free[one] and len(wanted))
+            continue
+        found = set()
+        for column in range(len(wanted)):
+            asked = Given(column, 0)
+            found.add(places.partner(one, asked))
+            assert asked.most[0] == len(wanted) - 1
+        assert found == set(wanted)
+        tried += 1
+        for gone in (one, wanted[0]):
+            places.take(gone)
+            free[gone] = False
+    assert tried > 2
 
 
 def test_invariants_are_known_to_the_attacker_as_they_are(tmp_path: Path) -> None:
