@@ -30,6 +30,9 @@ SECONDS = float(os.environ.get("FUZZING_SECONDS", "1800"))
 ON_SPARK = SECONDS / 3
 """Of these, how many are spent on a real Spark, which takes seconds for what others take none."""
 
+SHRINKING = 3600
+"""Seconds that making what breaks a promise small may take, beside the search."""
+
 KEPT = Path("out/fuzzing")
 """Where audits leave what breaks a promise."""
 
@@ -76,7 +79,7 @@ def test_a_planted_fault_is_found_and_made_small(
 
 
 @pytest.mark.audit
-@pytest.mark.timeout(SECONDS + 900)
+@pytest.mark.timeout(SECONDS + SHRINKING)
 def test_random_releases_for_long() -> None:
     found = search_for(SECONDS, KEPT, time.time_ns())
     assert found.tried > SECONDS / 10, found.refused
@@ -89,7 +92,7 @@ def spark(query: Query, held: pa.Table) -> Iterator[Any]:
 
 
 @pytest.mark.audit
-@pytest.mark.timeout(ON_SPARK + 900)
+@pytest.mark.timeout(ON_SPARK + SHRINKING)
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 def test_random_releases_on_spark() -> None:

@@ -14,8 +14,8 @@ TEMPLATES: dict[str, Template] = {
         fix="choose another name, or remove the file first.",
     ),
     "DP-OUTPUT-002": Template(
-        cause="The release can't be written to '{name}': {reason}.",
-        fix="check that the folder can be written to and that the disk has room; then run again.",
+        cause="'{name}' can't be written: {reason}.",
+        fix="check that the folder can be written to and that the disk has room; then try again.",
     ),
     "DP-OUTPUT-003": Template(
         cause="The output '{name}' is there, but it is not a release: no manifest tells its files.",
