@@ -195,11 +195,14 @@ def run(
             words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())
             respond(as_json, {"sql": texts}, words)
             return
-        from dprelease.release.audited import audited_by
         from dprelease.release.key import signed_by
         from dprelease.release.runs.pipeline import run as publish
 
-        declaration = signed_by(audited_by(declaration, audit), key_of(key, passphrase_file))
+        if audit is not None:  # most name none, and reading one loads much
+            from dprelease.release.audited import audited_by
+
+            declaration = audited_by(declaration, audit)
+        declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
         steps = len(spec.tables_asked) + len(spec.records) + len(spec.formats_beside) + 1
         with progress_bar(steps) as progress:
