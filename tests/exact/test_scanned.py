@@ -133,6 +133,7 @@ ODD = (
     {"state": "Z", "race": None, "sex": "F", "age": 9, "pay": None},
     {"state": None, "race": "y", "sex": "M", "age": 4, "pay": 3.0},
     {"state": "B", "race": "x", "sex": "F", "age": 0, "pay": -9.0},
+    {"state": "C", "race": "q", "sex": "M", "age": 2, "pay": 2.0},
 )
 """Rows that some keys drop and others keep."""
 
