@@ -204,7 +204,8 @@ KINDS: dict[str, tuple[str, Change, list[list[str]], str]] = {
     ),
     "an output": ("out", bool, [RUN, [*RUN, "--overwrite"]], "DP-OUTPUT"),
     "a new schema": ("new.yaml", bool, [["init", "people.csv", "--output", "new.yaml"]], "DP-OUTPUT"),
-    "a release": ("v", bool, [["verify", "v"], ["estimate", "v", "age"]], "DP-OUTPUT|DP-VERIFY"),
+    "a release": ("v", bool, [["verify", "v"], ["estimate", "v", "age"]],
+                  "DP-OUTPUT|DP-VERIFY|DP-AUDIT-009"),
 }  # fmt: skip
 WORKS = {
     ("a file to sketch", name)

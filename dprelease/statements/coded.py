@@ -17,9 +17,8 @@ class Coded:
 
     def __init__(self, compiler: Compiler, sources: Together) -> None:
         self._compiler, self._columns = compiler, sources.columns
-        codes = {name: compiler.code(key) for name, key in sources.keys.items()}
-        self._codes = {name: f"k{i}" for i, name in enumerate(codes)}
-        self._coded = {self._codes[name]: code for name, code in codes.items()}
+        self._codes: dict[tuple[str, bool], str] = {}
+        self._coded: dict[str, str] = {}
         self._read: dict[object, str] = {}
         self._values: dict[str, str] = {}
         self._flags: dict[str, str] = {}
@@ -32,7 +31,7 @@ class Coded:
     def cell(self, space: KeySpace) -> str:
         """Return the cell of a row, BIGINT; NULL for rows that have none."""
         terms = (
-            f"{self._code(key)} * {stride}"
+            f"CAST({self._code(key)} AS BIGINT) * {stride}"
             for key, stride in zip(space.keys, space.strides, strict=True)
         )
         return " + ".join(terms) or "0::BIGINT"
@@ -75,8 +74,12 @@ class Coded:
         return f"WITH typed AS (\n  {typed}\n),\ncoded AS (\n  {coded}\n)\n{last}"
 
     def _code(self, key: Key) -> str:
-        code = f"CAST({self._codes[key.column]} AS BIGINT)"
-        return f"coalesce({code}, {len(key.values)})" if key.rest else code
+        """Return the column of a key's codes: one for tables that drop rows, one for others."""
+        which = key.column, key.rest
+        if which not in self._codes:
+            self._codes[which] = f"k{len(self._codes)}"
+            self._coded[self._codes[which]] = self._compiler.code(key)
+        return self._codes[which]
 
     def _stored(self, name: str) -> str:
         """Return a name that no column of the table has."""

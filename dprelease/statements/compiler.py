@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
@@ -20,6 +19,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
+from dprelease.statements.cell_totals import bounded_total, total_of
 from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
@@ -36,6 +36,11 @@ from dprelease.statements.partition_counts import partition
 from dprelease.statements.values.categories import is_short, position_in, with_stand_ins
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.row_values import group_total, row_value, same_values
+from dprelease.statements.values.stored_numbers import (
+    found_as_numbers,
+    run_position,
+    table_of_numbers,
+)
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
@@ -91,6 +96,7 @@ class Compiler:
         self.space = query.finest or query.keys
         self.source, self.unbounded = KEPT if bounded else "kept", ""
         self.physical = physical_of(query, stored, joined)
+        self.as_numbers = found_as_numbers(query, self.physical)
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
@@ -165,7 +171,7 @@ class Compiler:
 
     def typed(self, as_stored: frozenset[str] = frozenset()) -> str:
         """Return the layer in which every column, but those as stored, has its declared kind."""
-        inner = typed_rows(self.query, self.stored, self.joined, as_stored)
+        inner = typed_rows(self.query, self.stored, self.joined, as_stored | self.as_numbers)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
@@ -178,7 +184,8 @@ class Compiler:
             return cut_case(column, as_label=False, key=key)
         if key.kind == "text":
             return value
-        null = "NULL" if key.nulls is None else str(key.nulls)
+        none = str(len(key.values)) if key.rest else "NULL"
+        null = none if key.nulls is None else str(key.nulls)
         if key.kind == "boolean":
             return f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} THEN 1 ELSE 0 END"
         if key.kind == "integer":
@@ -191,17 +198,20 @@ class Compiler:
         if key.kind == "date":
             code = f"CAST({value} - {low} AS BIGINT)"
         missing = "" if key.nulls is None else f"WHEN {value} IS NULL THEN {null} "
-        return f"CASE {missing}WHEN {inside} THEN {code} END"
+        return f"CASE {missing}WHEN {inside} THEN {code} ELSE {none} END"
 
     def _code(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
         """Return the position of a key's cell; may join the key table of a text key."""
         if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
+        by_number = key.column in self.as_numbers and not of_groups
+        code = run_position(key.texts, raw) if by_number else None
         if of_groups and is_short(key.texts):
             code = position_in(key.texts, raw)
-        else:
+        if code is None:
             name = self._own_table(key)
-            join = f"LEFT JOIN {name} ON {raw} = {name}.value"
+            values = f"{table_of_numbers(name)} {name}" if by_number else name
+            join = f"LEFT JOIN {values} ON {raw} = {name}.value"
             if join not in self.joins:
                 self.joins.append(join)
             code = f"{name}.code"
@@ -248,7 +258,9 @@ class Compiler:
 
     def code(self, key: Key) -> str:
         """Return the position of a row's cell of one key; NULL for rows that are dropped."""
-        return self._code(key, self._raw_key(key))
+        code = self._code(key, self._raw_key(key))
+        needs_one = key.kind == "text" or isinstance(self.columns.get(key.column), CutColumn)
+        return f"coalesce({code}, {len(key.values)})" if key.rest and needs_one else code
 
     def _grouped_first(self) -> list[tuple[str, str]]:
         """Return the steps of a query with row units: group by raw keys, then find the cells.
@@ -303,9 +315,14 @@ class Compiler:
             m.aggregate.reads_values for m in measured
         )
 
+    _bounded = staticmethod(bounded_total)  # parts of a table are clamped once they are added
+
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
-        totals = [_total(m, self.query.measurements.index(m), self._counted) for m in self.vectors]
+        totals = [
+            total_of(m, self.query.measurements.index(m), counted=self._counted)
+            for m in self.vectors
+        ]
         return [*self._kept(), *self._added_up(totals, self.source)]
 
     def _added_up(self, totals: list[str], rows: str) -> list[tuple[str, str]]:
@@ -381,20 +398,3 @@ class Compiler:
     def _text_ids(self) -> bool:
         unit = self.query.unit.id
         return unit is not None and not isinstance(self.columns[unit], IntegerColumn)
-
-    @staticmethod
-    def _bounded(total: str, position: int) -> str:
-        # NULL first: greatest(NULL, x) is x in DuckDB, which would turn "no value" into a bound.
-        known = f"coalesce({total}, 0)"
-        inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
-        return f"CAST({inside} AS BIGINT) AS m{position}"
-
-
-def _total(measurement: Measurement, j: int, counted: bool) -> str:
-    """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
-    aggregate = measurement.aggregate
-    if aggregate.is_distinct:
-        return f"count(DISTINCT {f'v{j}' if aggregate.reads_values else 'id'})"
-    if aggregate.reads_values:
-        return f"sum(v{j})"
-    return "sum(n)" if counted else "count(*)"

@@ -49,7 +49,7 @@ def compile_lost_rows(
     stored = dict(_unread(query, physical))
     compiler = Compiler(query, physical, joined)
     asked = dict(_asked(compiler))
-    rows = typed_rows(query, physical, joined)
+    rows = typed_rows(query, physical, joined, compiler.as_numbers)
     last = f"SELECT {', '.join(asked.values())} FROM typed {' '.join(compiler.joins)}"
     return LostRows(
         f"SELECT {', '.join(stored.values())} FROM {SOURCE}",

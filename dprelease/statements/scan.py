@@ -73,8 +73,9 @@ class _Writer:
                 cell, size = f"({cell}) * {joint.candidates} + {value}", size * joint.candidates
             else:
                 added[vector] = None if value is None else self._place(f"coalesce({value}, 0)")
-        cell = self.coded.where(joint.condition, cell)
-        return Filled(joint, size, self._place(f"coalesce({cell}, {size})"), added)
+        if joint.condition is not None or joint.candidates or not all(k.rest for k in space.keys):
+            cell = f"coalesce({self.coded.where(joint.condition, cell)}, {size})"
+        return Filled(joint, size, self._place(cell), added)
 
     def _place(self, expression: str) -> int:
         """Return where an expression stands in a row; each stands there once."""

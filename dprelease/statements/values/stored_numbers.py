@@ -1,0 +1,76 @@
+"""Categories that are stored as whole numbers, and found as such: no row becomes a text first.
+
+A declared value is found by what it says (`categories`), so 7 and 07 are the number 7. Where each
+of them that says a number at all says it in digits alone, a stored number is one of them if and
+only if it is equal as a number; two that say the same are refused wherever numbers are stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from dprelease.query import quoting
+from dprelease.query.resolve import Query
+from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER
+from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
+
+DIGITS = "-?[0-9]{1,18}"
+"""Whole numbers that fit 64 bits."""
+
+IS_DIGITS = re.compile(DIGITS, re.ASCII)
+
+
+def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys whose stored numbers can be found so, and that nothing else reads."""
+    texts = {key.column: key.texts for key in (query.finest or query.keys).keys}
+    return frozenset(
+        name
+        for name in grouped_as_stored(query)
+        if base_type(physical[name]) in SMALL_INTEGERS and _are_digits(texts[name])
+    )
+
+
+def run_position(values: tuple[str, ...], number: str) -> str | None:
+    """Return SQL of the position of a stored number; None if it has to be looked up in a table."""
+    run = _run(values)
+    if run is None:
+        return None
+    least, most, first = run
+    inside = f"{number} BETWEEN {quoting.integer(least)} AND {quoting.integer(most)}"
+    # The cast comes first: a TINYINT minus a TINYINT may not be one.
+    return (
+        f"CASE WHEN {inside} THEN CAST({number} AS BIGINT) - {quoting.integer(least - first)} END"
+    )
+
+
+def table_of_numbers(table: str) -> str:
+    """Return the relation of a table of values in which each that says a number is that number."""
+    number = "TRY_CAST(value AS BIGINT)"
+    said = f"regexp_full_match(value, '{DIGITS}')"
+    return f"(SELECT {number} AS value, code FROM {table} WHERE {said})"
+
+
+@lru_cache(CACHED)
+def _are_digits(values: tuple[str, ...]) -> bool:
+    return len(values) <= FEW and all(
+        IS_DIGITS.fullmatch(value) for value in values if IS_NUMBER.fullmatch(value)
+    )
+
+
+@lru_cache(CACHED)
+def _run(values: tuple[str, ...]) -> tuple[int, int, int] | None:
+    """Return the least and the greatest of numbers that stand in a row, and the place of the first.
+
+    None if anything stands between them, or a number is left out.
+    """
+    places = [i for i, value in enumerate(values) if IS_DIGITS.fullmatch(value)]
+    if not places:
+        return None
+    numbers = [int(values[place]) for place in places]
+    steps = range(len(places))
+    if numbers != [numbers[0] + i for i in steps] or places != [places[0] + i for i in steps]:
+        return None
+    return numbers[0], numbers[-1], places[0]
