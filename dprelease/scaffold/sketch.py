@@ -101,8 +101,12 @@ def lines_of(
     unit: str | None,
     proposals: Mapping[str, str],
     form: Form | None,
+    notes: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the text of a schema that begins with `head`, given names and kinds of columns."""
+    """Return the text of a schema that begins with `head`, given names and kinds of columns.
+
+    `notes`: what is added to the comments of columns.
+    """
     lines = list(head)
     if unit is None:
         lines.append(
@@ -125,6 +129,8 @@ def lines_of(
         if form is not None and name != unit:
             body = _written(form.columns[name], form)
         body = _proposed(name, proposals, form) or body
+        note = (notes or {}).get(name, "")
+        body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
         word = word_of(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
