@@ -13,6 +13,8 @@ from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respo
 from dprelease.cli.shown.shown_tables import table
 from dprelease.errors.printable import one_line
 
+REPORT = "report"
+
 MORE = ("bias", "largest")
 """What is told of errors only where there is room."""
 
@@ -60,9 +62,23 @@ def rehearse(
                 state=state,
             )
         errors = json.loads((folder / ERRORS).read_bytes())
+        unwritten = list(declaration.spec.formats_beside)
         answer = {"output": str(folder), "rehearsal": True, "errors": errors}
-        words = [f"{WORDS}", error_words(errors, wide=wide), f"Written to {one_line(str(folder))}."]
-        respond(as_json, answer, "\n\n".join(words))
+        words = [WORDS, error_words(errors, wide=wide), _written(folder, unwritten)]
+        respond(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))
+
+
+def _written(folder: Path, unwritten: list[str]) -> str:
+    """Return where a rehearsal is, how to look at it, and which declared formats it has not."""
+    shown = one_line(str(folder))
+    words = f"Written to {shown}; `dprelease report {shown}` makes a page of it."
+    others = [name for name in unwritten if name != REPORT]
+    if not others:
+        return words
+    return (
+        f"{words} Not written in {', '.join(others)}: beside that page a rehearsal is Parquet "
+        "alone, since no other file could say that it is one."
+    )
 
 
 def error_words(errors: list[dict[str, Any]], *, wide: bool) -> str:

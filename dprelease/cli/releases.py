@@ -12,7 +12,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown.agreement_shown import agreement_told, agreement_words, draw_agreement
-from dprelease.cli.shown.disk_shown import disk_words, tables_at_most
+from dprelease.cli.shown.disk_shown import disk_words, is_open, tables_at_most
 from dprelease.cli.shown.files_shown import listed
 from dprelease.cli.shown.outlook_shown import ledger_told, refused_words
 from dprelease.cli.shown.shown_tables import table
@@ -122,7 +122,7 @@ def plan(
         if as_json:  # each form takes prices of its own
             read = {"reads": reads(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]
-            at_most = {"tables_at_most": most}  # bytes
+            at_most = {"tables_at_most": None if is_open(planned) else most}  # bytes
             told = {"consistent": agreed, "ledger": charged.answer, **at_most}
             told["unread"] = [error.to_json() for error in refused]
             respond(True, {**planned.to_json(), **read, **told}, "")
@@ -133,7 +133,7 @@ def plan(
         ]
         if explain:
             words.append(reads_words(declaration.spec, queries))
-        words += disk_words(declaration, most)
+        words += disk_words(declaration, planned, most)
         words += [f"Warning: {one_line(refused_words(error))}" for error in refused]
         respond(False, None, "\n\n".join([*words, *charged.words]))
 

@@ -28,11 +28,15 @@ def _in_json(value: object) -> object:
 
 
 def shown(answer: pd.DataFrame) -> str:
-    """Return an answer as a table; numbers with all digits that they have, at the right."""
+    """Return an answer as a table; numbers with all digits that they have, at the right.
+
+    One that HAVING or LIMIT has left without rows says so.
+    """
     heads = [str(name) for name in answer.columns]
     rows = list(answer.itertuples(index=False, name=None))
     numbers = [head for i, head in enumerate(heads) if all(_is_number(row[i]) for row in rows)]
-    return table([heads, *([_text(value) for value in row] for row in rows)], right=numbers)
+    told = table([heads, *([_text(value) for value in row] for row in rows)], right=numbers)
+    return told if rows else f"{told}\n(no row of the answer is left)"
 
 
 def _is_number(value: object) -> bool:
@@ -85,7 +89,7 @@ def ask(
         told = answer.attrs["dprelease"]
         guarantee = told["guarantee"]
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
-        price = f"epsilon {guarantee['epsilon']}, delta {guarantee['delta']}"
+        price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
         words = f"{price}; margins of error at 95 %: {one_line(margins)}"
         words = "\n\n".join([shown(answer), words, *told["bounded_rows"]])
         known = answer.astype(object).where(answer.notna(), None).to_dict("records")

@@ -196,7 +196,7 @@ class LedgerError(DpReleaseError):
 class VerificationError(DpReleaseError):
     """A release on disk is not what its manifest says."""
 
-    templates = verification.TEMPLATES | attack.FOUND | audit.FOUND
+    templates = verification.TEMPLATES | export.FOUND | attack.FOUND | audit.FOUND
     exit_code = EXIT_VERIFICATION
 
 

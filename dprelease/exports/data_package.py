@@ -17,6 +17,7 @@ from dprelease.documents.metadata import (
     Role,
     TableMetadata,
 )
+from dprelease.exports.catalogue.vocabularies import is_spdx
 from dprelease.exports.csv_tables.csv_files import (
     CsvFiles,
     ListedKey,
@@ -34,6 +35,9 @@ from dprelease.schema.release_parts.format_names import PARQUET
 FILE = "datapackage.json"
 PROFILES = "https://datapackage.org/profiles/2.0"
 TYPES = {"int64": "integer", "double": "number", "bool": "boolean", "date32[day]": "date"}
+MAIL = r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)+[A-Za-z]{2,}"
+"""What every validator takes for an address of mail."""
+
 MOST_CATEGORIES = 1000
 """Values of a key that its field lists; longer lists are in a file of their own, if any."""
 
@@ -58,6 +62,11 @@ class DataPackage:
         if CsvFiles().name in release.beside:
             resources += _of_csv(release, folder)
         described = [in_first(text, metadata) for text in (about.description, *about.notes) if text]
+        licences, contact = _licences(about.licence), _contact(about.contact)
+        described += [f"Licence: {about.licence}"] if about.licence and not licences else []
+        if about.contact and not (about.publisher and contact):
+            described.append(f"Contact: {about.contact}")
+        publisher = {"title": about.publisher, "roles": ["publisher"], **contact}
         plain = {"version": about.version, "homepage": about.methodology}
         package: dict[str, Any] = {
             "$schema": f"{PROFILES}/datapackage.json",
@@ -65,8 +74,8 @@ class DataPackage:
             "title": about.heading(metadata.language),
             **({"description": "\n\n".join(described)} if described else {}),
             **{name: text for name, text in plain.items() if text and _fits(name, text)},
-            **({"licenses": [_licence(about.licence)]} if about.licence else {}),
-            **({"contributors": _contributors(metadata)} if about.publisher else {}),
+            **({"licenses": licences} if licences else {}),
+            **({"contributors": [publisher]} if about.publisher else {}),
             "resources": resources,
         }
         write_json(folder / FILE, package)
@@ -194,14 +203,21 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", text.casefold()).strip("-._") or "release"
 
 
-def _licence(licence: str) -> dict[str, str]:
-    return {"path": licence} if is_address(licence) else {"title": licence}
+def _licences(licence: str) -> list[dict[str, str]]:
+    """Return a licence by its address or its identifier; one in words is neither, and is described.
+
+    A package's licence needs a `path` or a `name`.
+    """
+    if is_address(licence):
+        return [{"path": licence}]
+    return [{"name": licence}] if is_spdx(licence) else []
 
 
-def _contributors(metadata: Metadata) -> list[dict[str, Any]]:
-    about = metadata.about
-    contact = {"email": about.contact} if re.fullmatch(r"\S+@\S+", about.contact) else {}
-    return [{"title": about.publisher, "roles": ["publisher"], **contact}]
+def _contact(contact: str) -> dict[str, str]:
+    """Return how a contributor is reached, by mail or on the web; nothing for what is in words."""
+    if re.fullmatch(MAIL, contact):
+        return {"email": contact}
+    return {"path": contact} if is_address(contact) else {}
 
 
 def _fits(name: str, text: str) -> bool:

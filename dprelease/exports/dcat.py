@@ -6,7 +6,6 @@ Source     SEMIC, DCAT-AP 3.0.0 (14 June 2024); W3C, Data Catalog Vocabulary 3 (
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from dprelease.exports.catalogue.vocabularies import (
     PUBLIC,
     SHA256,
     is_iri,
+    is_spdx,
     language_of,
     types_of,
 )
@@ -31,8 +31,6 @@ from dprelease.schema.release_parts.about import UNDETERMINED
 FILE = "dcat.jsonld"
 PARQUET = "parquet"
 """What the tables themselves are, among the formats that lie beside the record."""
-SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
-"""How identifiers of SPDX look that end with a version, as those of licences for data do."""
 
 Node = dict[str, Any]
 
@@ -182,7 +180,7 @@ def licence_of(licence: str, language: str) -> Node:
         return {**_iri(LICENCES[licence]), **made}
     if is_iri(licence):
         return {**_iri(licence), **made}
-    if re.fullmatch(SPDX, licence):
+    if is_spdx(licence):
         return {**_iri(f"https://spdx.org/licenses/{licence}"), **made}
     return {**made, "rdfs:label": _text(language, licence)}
 

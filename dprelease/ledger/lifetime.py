@@ -72,6 +72,7 @@ class Lifetime:
         account, renewal = self.account, _of(self.account)
         number, every = self.elapsed, renewal.every
         so_far = _amount(account, number)
+        all_so_far = "the first period" if number == 1 else f"all {number} periods so far"
         period = self.period or 0
         now = (
             f"{renewal.start(period).isoformat()} to before {renewal.start(period + 1).isoformat()}"
@@ -81,7 +82,7 @@ class Lifetime:
         told = (
             f"The budget of {_amount(account, 1)} is for one {every}, and is given anew with every "
             f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. Who "
-            f"is in the data in all {number} periods so far may risk up to {so_far}"
+            f"is in the data in {all_so_far} may risk up to {so_far}"
         )
         if renewal.periods is None:
             return (

@@ -49,6 +49,9 @@ TRIALS = 25
 MOST_EPSILON = 100.0
 
 
+LENGTH = "longer than a unit's largest change, and than delta asks for"
+
+
 @dataclass(frozen=True)
 class TruncatedLaplace(RealQuantile):
     """Laplace noise cut off on either side; `design` solves the ends for a delta."""
@@ -67,8 +70,8 @@ class TruncatedLaplace(RealQuantile):
             "upper, lower, none or auto",
             choices=("upper", "lower", "none", "auto"),
         ),
-        Shape("upper", "where the noise ends above", "see the error message", in_units=True),
-        Shape("lower", "where it ends below, a length", "see the error message", in_units=True),
+        Shape("upper", "where the noise ends above", LENGTH, in_units=True),
+        Shape("lower", "where it ends below, a length", LENGTH, in_units=True),
         DEBIAS,
     )
     examples = (

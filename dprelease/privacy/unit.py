@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from dprelease.errors.printable import amount
+
 
 class Neighbours(StrEnum):
     """The neighbouring relation: two tables differ in one privacy unit."""
@@ -32,10 +34,12 @@ class PrivacyUnit:
         """Return which rows all values are of; empty if every row is a unit, and all count."""
         if self.id is None:
             return ""
+        rows = amount(self.max_rows_per_group, "row", "rows")
+        groups = amount(self.max_groups, "group", "groups")
+        within = f"in {groups}" if self.max_groups == 1 else f"in each of at most {groups}"
         return (
-            f"of bounded rows: of each '{self.id}' at most {self.max_rows_per_group} rows in each "
-            f"of at most {self.max_groups} groups count. What a unit has beyond is left out, which "
-            "no margin of error covers"
+            f"of bounded rows: each '{self.id}' counts with at most {rows} {within}. What a unit "
+            "has beyond is left out, which no margin of error covers"
         )
 
 

@@ -35,6 +35,7 @@ class Made:
     bounds: Rows | None
     treatments: Rows | None
     cuts: list[Markup]
+    noise_lead: Markup
     noise: Rows
     curves: list[Picture]
     composition: Markup
@@ -53,21 +54,24 @@ def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Ma
         bounds=_bounds(told),
         treatments=_treatments(told),
         cuts=list(_cuts(told)),
+        noise_lead=told.words.say("made.noise.lead"),
         noise=_noise(told, laws),
         curves=_curves(told, laws) if is_drawn else [],
-        composition=names.name(record["composition"], LONGEST)
+        composition=names.sentence(record["composition"], LONGEST)
         if "composition" in record
         else Markup(""),
         processing=list(_processing(told)),
         families=[
             (
                 told.words.say("made.family", name=names.name(family["name"])),
-                [names.name(text, LONGEST) for text in family["record"].get("words", ())],
+                [names.sentence(text, LONGEST) for text in family["record"].get("words", ())],
             )
             for family in list(record.get("families", ()))[: told.most]
         ],
-        checked=None if checks is None else [names.name(one, LONGEST) for one in checks.checked],
-        notes=[] if checks is None else [names.name(one, LONGEST) for one in checks.notes],
+        checked=None
+        if checks is None
+        else [names.sentence(one, LONGEST) for one in checks.checked],
+        notes=[] if checks is None else [names.sentence(one, LONGEST) for one in checks.notes],
         audit=None if checks is None or checks.audit is None else _audit(told, checks.audit),
     )
 
@@ -114,7 +118,7 @@ def _treatments(told: Told) -> Rows | None:
     found: dict[tuple[str, str], list[Markup]] = {}
     for held in told.facts.record["treatments"]:
         for column, says in held["columns"].items():
-            row = told.cells(told.names.name(column), told.names.name(says, LONGEST))
+            row = told.cells(told.names.name(column), told.names.sentence(says, LONGEST))
             found.setdefault((column, says), row)
     if not found:
         return None
@@ -139,7 +143,7 @@ def _cuts(told: Told) -> Iterator[Markup]:
             said[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
     sentences = list(said)
     for text in sentences[: told.most]:
-        yield told.names.name(text, LONGEST)
+        yield told.names.sentence(text, LONGEST)
     if len(sentences) > told.most:
         yield told.words.say("page.more", number=told.words.number(len(sentences) - told.most))
     if not sentences:
@@ -256,7 +260,7 @@ def _processing(told: Told) -> Iterator[Markup]:
     """Yield what was done to noised values, for all columns, then for those it was declared of."""
     record, names = told.facts.record, told.names
     for text in record["post_processing"]:
-        yield names.name(text, LONGEST)
+        yield names.sentence(text, LONGEST)
     by_words: dict[str, list[str]] = {}
     for file in record["files"]:
         for column, sentences in file.get("post_processing", {}).items():
@@ -267,4 +271,4 @@ def _processing(told: Told) -> Iterator[Markup]:
         if len(columns) > MOST_NAMED:
             more = told.words.number(len(columns) - MOST_NAMED)
             shown = Markup("{}, {}").format(shown, told.words.say("page.more", number=more))
-        yield Markup("{} ({})").format(names.name(text, LONGEST), shown)
+        yield Markup("{} ({})").format(names.sentence(text, LONGEST), shown)

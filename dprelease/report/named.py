@@ -6,9 +6,10 @@ has none of the characters that would turn around, or hide, what comes after.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dprelease.documents.metadata import (
     Code,
@@ -22,6 +23,15 @@ from dprelease.report.safe import LONGEST, shown
 
 UNDETERMINED = "und"
 """The language of texts of which none was told."""
+
+
+BREAKS = re.compile(r"(?<=[A-Za-z0-9][_.])(?=[A-Za-z])(?![^<]*>)")
+"""Within names of several parts, such as people.age or discrete_laplace; not in what HTML has."""
+
+
+def breakable(cell: str) -> Markup:
+    """Return a cell of a table whose names may break where their parts meet."""
+    return Markup("<wbr>").join(Markup(part) for part in BREAKS.split(str(escape(cell))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,17 @@ class Names:
     def name(self, text: str, longest: int = LONGEST) -> Markup:
         """Return a text that is no label: a name, a code, what another has written."""
         return self._isolated(text, longest=longest)
+
+    def sentence(self, text: str, longest: int = LONGEST) -> Markup:
+        """Return a sentence of a manifest, whose names in `...` are set as such."""
+        parts = shown(text, longest).split("`")
+        if len(parts) % 2 == 0:  # one has no end, as where a sentence is cut
+            return self.name(text, longest)
+        set_ = [
+            Markup("<code>{}</code>").format(part) if i % 2 else escape(part)
+            for i, part in enumerate(parts)
+        ]
+        return Markup("<bdi>{}</bdi>").format(Markup("").join(set_))
 
     def table(self, table: TableMetadata) -> Markup:
         """Return the title of a table."""

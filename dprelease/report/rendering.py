@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from dprelease.errors import InternalError
-from dprelease.report.named import Names
+from dprelease.report.named import Names, breakable
 from dprelease.report.source import Published
 from dprelease.report.spoken import Words, words_in
 from dprelease.report.svg import same_everywhere
@@ -75,10 +75,12 @@ def _file(name: str) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FunctionLoader(_file),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = breakable
+    return environment

@@ -25,6 +25,9 @@ INK, PALE, GRID = "#1a1a1a", "#5c5c5c", "#d9d9d9"
 BLUE, ORANGE = "#0b5394", "#a34700"
 """Dark on white, apart for who can't tell red from green; for a printer, shapes differ as well."""
 
+LETTER, APART = 0.066, 0.03
+"""Inches of a digit of a scale, and at least between two numbers."""
+
 LETTERS = 46
 """Letters that fit beside each other, of those as wide as Latin ones."""
 
@@ -44,6 +47,7 @@ class Sheet:
         self.axes.set_axis_off()
         self._figure.patch.set_visible(False)
         self._words: list[str] = []
+        self._field = WIDTH - left - right
         self.whole = whole
 
     def said(self, text: str) -> str:
@@ -62,25 +66,35 @@ class Sheet:
         )  # fmt: skip
 
     def scale(self, low: float, high: float, ticks: Sequence[tuple[float, str]], name: str) -> None:
-        """Draw the scale below: fine lines up, numbers, and what is measured."""
+        """Draw the scale below: fine lines up, numbers that don't meet, and what is measured."""
         bottom, top = self.axes.get_ylim()
         self.axes.set_xlim(low, high)
-        for place, text in ticks:
+        taken = -math.inf
+        for place, text in sorted(ticks):
             self.axes.plot([place, place], [bottom, top], color=GRID, linewidth=0.6, zorder=0)
-            side = self._side(place)
+            side, first, last = self._room(place, text)
+            if first < taken:
+                continue
+            taken = last + APART
             self.write(
                 place, bottom, text, beside=(0, -3), ha=side, va="top", color=PALE, fontsize=7.5
             )
         middle = math.sqrt(low * high) if self.axes.get_xscale() == "log" else (low + high) / 2
         self.write(middle, bottom, cut(shown(name)), beside=(0, -17), ha="center", va="top")
 
-    def _side(self, place: float) -> str:
-        """Return how a number stands to its tick, so that it does not leave the drawing."""
+    def _room(self, place: float, text: str) -> tuple[str, float, float]:
+        """Return how a number stands to its tick, so that it does not leave the drawing.
+
+        And from where to where it goes, in inches.
+        """
         low, high = self.axes.get_xlim()
         if self.axes.get_xscale() == "log":
             place, low, high = math.log(place), math.log(low), math.log(high)
         part = (place - low) / (high - low)
-        return "left" if part < 0.06 else "right" if part > 0.94 else "center"
+        side = "left" if part < 0.06 else "right" if part > 0.94 else "center"
+        wide = LETTER * len(text)
+        first = part * self._field - {"left": 0.0, "center": wide / 2, "right": wide}[side]
+        return side, first, first + wide
 
     def svg(self, name: str, title: str, told: str) -> Markup:
         """Return the drawing as an element of a page."""

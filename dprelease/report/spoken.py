@@ -90,9 +90,12 @@ class Words:
         return self._signs(f"{text}{SPACE}%")
 
     def exactly(self, value: Fraction) -> str:
-        """Return a declared number as it was declared."""
+        """Return a declared number with all its digits, if they are not too many."""
         text = plain_text(value)
-        return self._signs(f"{float(value):g}" if len(text) > 16 else text)
+        if len(text) > 16:
+            return self._signs(f"{float(value):g}")
+        whole, point, decimals = text.removeprefix("-").partition(".")
+        return self._signs(f"{'-' * (value < 0)}{int(whole):,}{point}{decimals}")
 
     def _signs(self, text: str) -> str:
         signs = {".": self.decimal, ",": self.thousands, "-": "\u2212"}

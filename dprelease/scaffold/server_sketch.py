@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from dprelease.errors import DataError, Place, RunState
-from dprelease.exact.postgres.server_form import ServerForm, server_form
+from dprelease.exact.postgres.server_form import server_form
 from dprelease.exact.reading.peek import peek_server
-from dprelease.numerics.lattice import LIMIT
-from dprelease.numerics.rounding import plain_text
 from dprelease.scaffold.proposals import HEAD as PEEKED_HEAD
 from dprelease.scaffold.proposals import body_of
-from dprelease.scaffold.sketch import HEAD, lines_of, name_of, quoted, refuse_twins, source_lines
-from dprelease.schema.load import CONFIRM
+from dprelease.scaffold.server_proposals import DIGITS, notes_of, proposal_of
+from dprelease.scaffold.sketch import HEAD, lines_of, name_of, refuse_twins, source_lines
 
 SERVER_HEAD = HEAD.replace("no row was looked at.", "the server's catalogue was read, and no row.")
-LIST = f"  {CONFIRM}: the list of its type. Is it public knowledge, and whole? Then remove this"
-DIGITS = (
-    f"  {CONFIRM}: what its type has room for; narrower bounds mean less noise. Then remove this"
-)
 
 
 def server_sketch(
@@ -32,8 +24,9 @@ def server_sketch(
     """Return the text of a table schema for a table of a server.
 
     Of enumerations the labels are proposed, of numbers with declared digits the bounds that they
-    have room for, each marked for confirmation. `peek`: rows are read as well, and what is proposed
-    from them is marked so; `state` is told.
+    have room for, of columns and domains with CHECK constraints what these leave, each marked for
+    confirmation. `peek`: rows are read as well, and what is proposed from them, where the catalogue
+    has no more to say than a type, is marked so; `state` is told.
 
     Raises
     ------
@@ -52,27 +45,15 @@ def server_sketch(
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     called = name_of(table.rpartition(".")[2])
     refuse_twins(names, place, called)
-    proposals = _proposals(form)
+    proposals = {name: proposal_of(form, name) for name in names}
     if peek:
         if state is not None:
             state.rows = True
         shown = {name: body_of(column) for name, column in peek_server(form).items()}
-        proposals |= {name: body for name, body in shown.items() if body}
+        kept = {name for name, body in proposals.items() if body and not body.endswith(DIGITS)}
+        proposals |= {name: body for name, body in shown.items() if body and name not in kept}
     proposals.pop(unit or "", None)
     head = PEEKED_HEAD if peek else SERVER_HEAD
     lines = [head.rstrip(), f"table: {called}", *source_lines(address, None, {"table": table})]
-    return lines_of(lines, list(form.columns.items()), unit, proposals, None)
-
-
-def _proposals(form: ServerForm) -> dict[str, str]:
-    """Return what the catalogue proposes for columns, each marked for confirmation."""
-    found = {}
-    for name, labels in form.labels.items():
-        if labels:
-            values = ", ".join(map(quoted, labels))
-            found[name] = f"{{type: category, values: [{values}]}}{LIST}"
-    for name, (step, largest) in form.digits.items():
-        if largest / step <= LIMIT:
-            low, high, by = (plain_text(Fraction(value)) for value in (-largest, largest, step))
-            found[name] = f"{{type: number, lower: {low}, upper: {high}, step: {by}}}{DIGITS}"
-    return found
+    notes = {name: notes_of(form, name) for name in names}
+    return lines_of(lines, list(form.columns.items()), unit, proposals, None, notes)

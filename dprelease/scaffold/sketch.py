@@ -23,6 +23,7 @@ from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
+from dprelease.schema.load import CONFIRM
 from dprelease.schema.source_texts import UTC, to_zone
 from dprelease.schema.table import Source
 
@@ -39,10 +40,17 @@ CSV_HEAD = """\
 # is declared counts as missing, or is left out. Whatever is marked FILL IN has to come from what
 # everybody may know (a code list, a tariff, the law), never from the data.
 """
+NULLS = (
+    f"  {CONFIRM}: common words for what is missing, which some of the first rows have. Are they "
+    "missing in every column, and a value of none? Then remove this"
+)
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
 DATE = "{type: date}  # FILL IN lower and upper, to group by it"
+MIXED = (
+    "most of its first cells are numbers: others are missing in {type: integer} or {type: number}"
+)
 OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
 
 
@@ -93,8 +101,12 @@ def lines_of(
     unit: str | None,
     proposals: Mapping[str, str],
     form: Form | None,
+    notes: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the text of a schema that begins with `head`, given names and kinds of columns."""
+    """Return the text of a schema that begins with `head`, given names and kinds of columns.
+
+    `notes`: what is added to the comments of columns.
+    """
     lines = list(head)
     if unit is None:
         lines.append(
@@ -117,6 +129,8 @@ def lines_of(
         if form is not None and name != unit:
             body = _written(form.columns[name], form)
         body = _proposed(name, proposals, form) or body
+        note = (notes or {}).get(name, "")
+        body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
         word = word_of(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
@@ -160,12 +174,14 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
     if not told:
         lines = [f"source: {word_of(path)}"]
     else:
-        kept = [f"  {key}: {json.dumps(value)}" for key, value in told.items()]
+        marks = {"nulls": NULLS}
+        kept = [f"  {key}: {json.dumps(value)}{marks.get(key, '')}" for key, value in told.items()]
         lines = ["source:", f"  path: {word_of(path)}", *kept]
-    if form is not None and "nulls" in form.source:
-        lines.append(
-            "# Texts that stand in `nulls` are missing in every column: check that none is a value."
-        )
+    if form is not None and form.shadowed:
+        lines += [
+            "# Some of `nulls` stand among other texts as well, where they may be values. Columns:",
+            f"# {', '.join(map(word_of, form.shadowed))}",
+        ]
     if form is not None and form.is_ascii:
         lines.append(
             "# The first rows are plain ASCII. If later ones are not UTF-8, say `encoding`."
@@ -190,6 +206,8 @@ def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
 
 def _written(kind: Kind, form: Form) -> str:
     """Return what stands at a column of a text file by how its first cells are written."""
+    if kind.is_mixed:
+        return f"{TEXT}; {MIXED}"
     if kind.name == "text":
         return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
     body = _declared(kind.name, is_unit=False)

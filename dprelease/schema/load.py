@@ -48,7 +48,7 @@ PEEKED = "# PEEKED"
 """The mark of what `dprelease init --peek` took from the data."""
 
 CONFIRM = "# CONFIRM"
-"""The mark of what `dprelease init --from` took from a description of another tool."""
+"""The mark of what `dprelease init` took from a description, a catalogue or a list of its own."""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
     """Return a text of one line; what is white at its ends is left out."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
-        refuse("DP-LABEL-001", problem="it is no text")
+        several = isinstance(value, Mapping)
+        why = "there is one here for all languages, without keys" if several else "it is no text"
+        refuse("DP-LABEL-001", problem=why)
     text = text.strip()
     problem = problem_of(text, most)
     if problem is not None:

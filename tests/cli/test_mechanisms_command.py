@@ -43,6 +43,7 @@ def test_the_list_names_everything() -> None:
         assert row["use"] in words
         for shape in row["shapes"]:
             assert shape["meaning"]
+            assert "error message" not in shape["admissible"]
             assert f"{shape['name']}: {shape['admissible']}" in words
 
 

@@ -111,6 +111,8 @@ def test_what_is_no_renewal(
 
 def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) -> None:
     ledger = renewing(tmp_path, YEARLY)
+    first = lifetime_of(ledger.state(), TABLE, clock.time)
+    assert "in the data in the first period may risk up to epsilon 1," in first.words
     for year in (2026, 2027, 2031):
         clock.time = at(f"{year}-06-01T00:00:00")
         for _ in range(9):

@@ -480,3 +480,20 @@ def test_what_a_command_answers(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "A rehearsal, and no release" in shown.output
     assert "rooms.n" in shown.output
+    assert "`dprelease report " in shown.output
+    assert "Not written" not in shown.output
+
+
+def test_formats_that_could_not_say_that_they_are_of_a_rehearsal_are_not_written(
+    tmp_path: Path,
+) -> None:
+    """The command tells which; the page can be made of it."""
+    path = write(tmp_path, f"{SMALL}\nformats: [csv, report, json-stat]\n")
+    done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "50", "--json"])
+    answer = json.loads(done.output)
+    assert answer["formats_not_written"] == ["csv", "json-stat", "report"]
+    folder = Path(answer["output"])
+    assert {file.suffix for file in folder.rglob("*") if file.is_file()} == {".json", ".parquet"}
+    shown = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "50", "--overwrite"])
+    assert "Not written in csv, json-stat: " in shown.output
+    assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0

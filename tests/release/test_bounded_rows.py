@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError
+from dprelease.privacy.unit import PrivacyUnit
 from dprelease.verification.verify import verify
 from tests.exact.build import declare
 
@@ -37,7 +38,7 @@ queries:
 output: out
 """
 WORDS = (
-    "of bounded rows: of each 'person' at most 4 rows in each of at most 3 groups count. What a "
+    "of bounded rows: each 'person' counts with at most 4 rows in each of at most 3 groups. What a "
     "unit has beyond is left out, which no margin of error covers. There are 2 groups, so "
     "`max_groups` cuts nothing: only rows beyond 4 in one are cut."
 )
@@ -86,6 +87,19 @@ def test_plan_and_manifest_say_which_rows_count(bounded: bool, tmp_path: Path) -
     assert (WORDS in unit["words"]) == bounded
     assert measured["aggregate"] == "count of rows" + ", of bounded rows" * bounded
     assert verify(tmp_path / "out").ok
+
+
+@pytest.mark.parametrize(
+    ("groups", "rows", "words"),
+    [
+        (1, 1, "counts with at most 1 row in 1 group."),
+        (1, 2, "counts with at most 2 rows in 1 group."),
+        (2, 1, "counts with at most 1 row in each of at most 2 groups."),
+        (1_000, 2, "counts with at most 2 rows in each of at most 1,000 groups."),
+    ],
+)
+def test_bounds_of_one_and_of_many_in_words(groups: int, rows: int, words: str) -> None:
+    assert words in PrivacyUnit("person", groups, rows).bounded_rows
 
 
 def _explained(folder: Path) -> dict[str, str]:

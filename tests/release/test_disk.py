@@ -160,6 +160,30 @@ def test_plans_tell_the_disk(tmp_path: Path) -> None:
     assert 1000 < json.loads(told.stdout)["tables_at_most"] < 10**6
 
 
+@pytest.mark.parametrize("declared_too", [False, True])
+def test_nobody_knows_how_large_a_table_of_found_keys_is(
+    declared_too: bool, tmp_path: Path
+) -> None:
+    """It is not said to be of no bytes, and tables beside it keep their bound."""
+    (tmp_path / "names.yaml").write_text(
+        "table: names\nsource: names.csv\ncolumns: {name: {type: text}}\n"
+    )
+    release = tmp_path / "release.yaml"
+    release.write_text(
+        "title: t\ntables: [names.yaml]\nbudget: {epsilon: 1, delta: 1e-6}\noutput: out\nqueries:\n"
+        "  found: {from: names, group_by: [name], private_keys: true, columns: {n: {count: '*'}}}\n"
+        + "  all: {from: names, columns: {n: {count: '*'}}}\n"
+        * declared_too
+    )
+    done = CliRunner().invoke(cli.app, ["plan", str(release)])
+    assert done.exit_code == 0, done.output
+    words = "On the disk of 'out': " + "tables of at most" * declared_too
+    assert words in done.stdout
+    assert "a row for each key that is found" in done.stdout
+    told = json.loads(CliRunner().invoke(cli.app, ["plan", "--json", str(release)]).stdout)
+    assert told["tables_at_most"] is None
+
+
 def column_of(kind: str, rows: int) -> pa.Array:
     """Return values that no encoding makes smaller."""
     rng = np.random.default_rng(rows)

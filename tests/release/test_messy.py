@@ -16,9 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
+from dprelease.errors import DpReleaseError
 from dprelease.exact.reading.dialect import form_of
 from dprelease.exact.reading.json_lines_form import form_of_json_lines
+from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
+from dprelease.schema.load import CONFIRM, PEEKED, read_table
 
 RUN = CliRunner()
 REGIONS = ["Kärnten", "Niederösterreich", "Wien"]
@@ -145,6 +148,17 @@ FILES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
     "missing among texts": ("a,b,c\nNA,1,-\nX,n/a,31.12.2024\n", "utf-8",
                             {"nulls": ["", "-", "n/a"], "date_format": "%d.%m.%Y"},
                             {"a": "text", "b": "integer", "c": "date"}),
+    "missing among codes": ("a,b\n01,x\n02,y\n-,NA\n", "utf-8", {"nulls": ["", "-"]},
+                            {"a": "text", "b": "text"}),
+    "missing among numbers, and other texts": (
+        "a,b\n1,x\n2,y\nN/A,?\n.,z\n3,NA\nabroad,-\n", "utf-8",
+        {"nulls": ["", ".", "N/A"]}, {"a": "text", "b": "text"}),
+    "missing among few numbers": ("a\n1\nx\ny\nNA\n\n", "utf-8", {}, {"a": "text"}),
+    "missing in several spellings": (
+        'a,b,c\n1,2024-01-01,true\nNULL,\\N,Unknown\n--,?,nan\n"(null)","n.a.",NaN\n', "utf-8",
+        {"nulls": ["", "(null)", "--", "?", "NULL", "NaN", "Unknown", "\\N", "n.a.", "nan"]},
+        {"a": "integer", "b": "date", "c": "boolean"}),
+    "spellings that are nobody's": ("a\n1\n2\nnUlL\nRefused\n3\n", "utf-8", {}, {"a": "text"}),
     "ids": ("a,b\n3f2b8a10-0000-4000-8000-000000000001,1e5\n", "utf-8", {},
             {"a": "text", "b": "number"}),
 }  # fmt: skip
@@ -254,11 +268,36 @@ output: out
 """
 
 
-def test_texts_that_are_missing_are_missing_in_every_column(tmp_path: Path) -> None:
-    """A code of a country would be lost: the sketch says so."""
-    (tmp_path / "t.csv").write_text("country,n\nNA,1\nAT,NA\n")
+def test_what_is_proposed_to_be_missing_is_marked(tmp_path: Path) -> None:
+    """A code of a country would be lost: the sketch says so, and is refused until it is settled."""
+    (tmp_path / "t.csv").write_text("country,n,m\nNA,1,7\nAT,NA,8\nAT,2,Refused\n")
     text = sketch(tmp_path / "t.csv")
-    assert 'nulls: ["", "NA"]' in text
-    assert "check that none is a value" in text
+    (line,) = (line for line in text.splitlines() if "nulls:" in line)
+    assert line.startswith(f'  nulls: ["", "NA"]  {CONFIRM}')
+    assert "among other texts as well, where they may be values. Columns:\n# country\n" in text
+    assert "m: {type: text}" in text
+    assert "most of its first cells are numbers" in text
+    assert "Refused" not in text
+    (tmp_path / "t.yaml").write_text(text)
+    with pytest.raises(DpReleaseError, match="DP-PEEK-002"):
+        read_table(tmp_path / "t.yaml")
+    (tmp_path / "t.yaml").write_text(text.replace(f"  {CONFIRM}", "  #"))
+    source = read_table(tmp_path / "t.yaml").table.source
+    assert source is not None
+    assert source.nulls == ("", "NA")
     (tmp_path / "t.csv").write_text("country,n\nNA,1\nAT,2\n")
     assert "nulls" not in sketch(tmp_path / "t.csv")
+
+
+def test_a_peek_takes_for_missing_what_is_proposed_to_be(tmp_path: Path) -> None:
+    """So numbers have bounds, lists of values have none of it, and codes keep their zeros."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,code,land,note\n34,01,NA,\n.,02,AT,x\n7,NA,AT,y\n")
+    text = peeked_sketch(path)
+    for line in (
+        "age: {type: integer, lower: 7, upper: 34}",
+        'code: {type: category, values: ["01", "02"]}',
+        'land: {type: category, values: ["AT"]}',
+        'note: {type: category, values: ["x", "y"]}',
+    ):
+        assert f"  {line}  {PEEKED}" in text

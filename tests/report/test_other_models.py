@@ -60,6 +60,10 @@ def test_records_tell_what_estimates_tell(made: FolderOf, tmp_path: Path) -> Non
     """Each estimate with its margin, as `dprelease estimate` computes it; of many values a part."""
     folder = made("records")
     root = page(folder, tmp_path)
+    text = text_of(root)
+    assert "The true part of all records lies between" in text  # of a category, the first column
+    assert "a value of a list was kept or exchanged" in text
+    assert "`" not in text
     for column in ("city", "member", "born", "group", "pay", "age"):
         found = dprelease.local_estimate(folder, column)
         told = rows_of(root, f"{column}, people")
@@ -100,6 +104,9 @@ def test_messages_are_not_told(made: FolderOf, tmp_path: Path) -> None:
     text = text_of(root)
     assert "Not for publication" in text
     assert "party 2 of 4" in text
+    assert "The last line is also what holds for whoever sees messages of a single party." in text
+    assert "The other lines" not in text  # which were they, on a page?
+    assert "`" not in text
     record = json.loads((folder / "manifest.json").read_text())
     trust = rows_of(root, "What holds for how many honest")
     assert [row[0] for row in trust] == [f"{t['honest']} of 4" for t in record["trust"]]

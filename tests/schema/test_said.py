@@ -205,6 +205,7 @@ LANGUAGES = {
     "empty in one": ({"en": "One", "fr": ""}, "DP-LABEL-001"),
     "two lines in one": ({"en": "One\ntwo", "fr": "Un"}, "DP-LABEL-001"),
     "none": ({}, "DP-LABEL-001"),
+    "languages in a language": ({"en": {"fr": "Un"}, "fr": "Un"}, "DP-LABEL-001"),
 }
 
 

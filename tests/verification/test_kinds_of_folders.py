@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
 REHEARSED = ("rehearsal", "rehearsed_records", "rehearsed_parties")
 OWN = {
     **{("verify", kind): "DP-VERIFY-019" for kind in REHEARSED},
+    **{("export", kind): "DP-EXPORT-010" for kind in REHEARSED},
     ("areas", "tables"): "DP-AREA-004",
 }
 
@@ -84,7 +85,7 @@ def test_a_folder_of_another_kind_is_told_as_what_it_is(
     assert done.exit_code != 0
     code = OWN.get((command, kind), "DP-VERIFY-025")
     assert code in told
-    assert "formats" not in told
+    assert "formats are" not in told
     assert "with the version" not in told
     if code == "DP-VERIFY-025":
         assert f"The folder holds {WORDS[kind]}" in told

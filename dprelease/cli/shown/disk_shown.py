@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def tables_at_most(declaration: Declaration, planned: Plan) -> int | None:
-    """Return how many bytes the tables of a release have at most; None of records and parties."""
+    """Return how many bytes the tables of a release have at most; None of records and parties.
+
+    Those with keys that are found are left out.
+    """
     spec = declaration.spec
     if spec.mode != "central" or spec.federated is not None:
         return None
@@ -23,14 +26,21 @@ def tables_at_most(declaration: Declaration, planned: Plan) -> int | None:
     return most_bytes(families_of(spec, planned.columns))
 
 
-def disk_words(declaration: Declaration, most: int | None) -> list[str]:
+def is_open(planned: Plan) -> bool:
+    """Return whether a table has a row for each key that is found, which nobody knows before."""
+    return any(column.query.cells is None for column in planned.columns)
+
+
+def disk_words(declaration: Declaration, planned: Plan, most: int | None) -> list[str]:
     """Return in words how much a release writes at most, and whether its disk has less."""
     if most is None:
         return []
     from dprelease.release.disk import free_bytes, in_words
 
     name = one_line(declaration.spec.output)
-    words = f"On the disk of '{name}': tables of at most {in_words(most)}."
+    tables = [f"tables of at most {in_words(most)}"] if most else []
+    found = ["a row for each key that is found, of which nobody knows how many there are"]
+    words = f"On the disk of '{name}': {', and '.join(tables + found * is_open(planned))}."
     folder = declaration.folder / declaration.spec.output
     there = next(path for path in (folder, *folder.parents, Path("/")) if path.is_dir())
     free = free_bytes(there)

@@ -280,8 +280,7 @@ TEMPLATES: dict[str, Template] = {
         "from there; then remove the mark. Bounds and keys from the data void the guarantee.",
     ),
     "DP-PEEK-002": Template(
-        cause="This was taken from a description of another tool (marked CONFIRM), and nobody has "
-        "confirmed it.",
+        cause="`dprelease init` has proposed this (marked CONFIRM), and nobody has confirmed it.",
         fix="find it in what everybody may know (a code list, a tariff, the law), or replace it; "
         "then remove the mark. Bounds and keys from the data void the guarantee.",
     ),

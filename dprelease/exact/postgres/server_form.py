@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from dprelease.errors import DataError
 from dprelease.exact.postgres.server_link import KIND, Link, ServerError, servers_of
@@ -14,6 +15,8 @@ from dprelease.exact.postgres.server_rows import described
 from dprelease.exact.postgres.server_types import ENUM, StoredColumn, is_read
 from dprelease.exact.reading.sources import named
 from dprelease.schema.load import Declared, table_from_mapping
+
+ValueT = TypeVar("ValueT")
 
 KINDS = {
     "int2": "integer",
@@ -32,30 +35,73 @@ KINDS = {
 MOST_LABELS = 1_000
 """Labels of an enumeration that are proposed as the values of a category."""
 
-LABELS = """
-WITH RECURSIVE known(place, name, kind) AS (
-  SELECT a.attnum, a.attname, a.atttypid
+ITS_OWN = """
+EXISTS (
+  SELECT FROM pg_catalog.pg_class AS r
+  WHERE r.oid = {oid} AND r.relkind = 'r' AND r.relhassubclass
+)
+"""
+"""Whether a table has children that need not keep all that it is held to, as partitions do."""
+
+KNOWN = f"""
+WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
+  SELECT a.attnum, a.attname, a.atttypid, a.atttypmod,
+    a.attnotnull AND NOT {ITS_OWN} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_constraint AS c
+    WHERE c.conrelid = a.attrelid AND c.contype = 'n' AND a.attnum = ANY (c.conkey)
+      AND NOT c.convalidated
+  )
   FROM pg_catalog.pg_attribute AS a
-  WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
+  WHERE a.attrelid = {{oid}} AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-  SELECT k.place, k.name, t.typbasetype
+  SELECT k.place, k.name, t.typbasetype, t.typtypmod, t.typnotnull
   FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind WHERE t.typtype = 'd'
 )
+"""
+"""Columns with their types and the types behind their domains, and whether each refuses NULL."""
+
+LABELS = f"""
+{KNOWN}
 SELECT k.name::pg_catalog.text, e.enumlabel::pg_catalog.text
 FROM known AS k JOIN pg_catalog.pg_enum AS e ON e.enumtypid = k.kind
 ORDER BY k.place, e.enumsortorder
 """
 """The labels of columns that are enumerations, as these list them."""
 
-WRITTEN = """
-SELECT a.attname::pg_catalog.text, pg_catalog.format_type(a.atttypid, a.atttypmod)
-FROM pg_catalog.pg_attribute AS a
-WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
+REQUIRED = f"{KNOWN} SELECT k.name::pg_catalog.text FROM known AS k WHERE k.is_required"
+"""The columns that are never NULL, by themselves or by a domain."""
+
+CHECKS = f"""
+{KNOWN}
+SELECT a.attname::pg_catalog.text, a.attname::pg_catalog.text,
+  pg_catalog.pg_get_expr(c.conbin, c.conrelid)
+FROM pg_catalog.pg_constraint AS c
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey)
+WHERE c.conrelid = {{oid}} AND c.contype = 'c' AND c.convalidated
+  AND NOT (c.connoinherit AND {ITS_OWN})
+UNION ALL
+SELECT k.name::pg_catalog.text, 'VALUE', pg_catalog.pg_get_expr(c.conbin, 0)
+FROM known AS k JOIN pg_catalog.pg_constraint AS c ON c.contypid = k.kind
+WHERE c.contype = 'c' AND c.convalidated
 """
-"""The types of columns as they are written, with their digits."""
+"""The checks of columns and of their domains, as the server writes them; those that hold of every
+row: one that was added as NOT VALID, or is not for parts of a table, may not."""
+
+WRITTEN = f"""
+{KNOWN}
+SELECT k.name::pg_catalog.text, pg_catalog.format_type(k.kind, k.digits)
+FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind AND t.typtype <> 'd'
+"""
+"""The types of columns, or behind their domains, as they are written, with their digits."""
 
 NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
+
+
+class Check(NamedTuple):
+    """A condition on a column's values, in which the column has this name."""
+
+    name: str
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +109,27 @@ class ServerForm:
     """A table of a server as its catalogue describes it.
 
     `columns`: what to propose for each, or why it can't be used. `labels`: of enumerations.
-    `digits`: the step and the largest number that a type has room for.
+    `digits`: the step and the largest number that a type has room for. `checks`: what the server
+    holds columns to. `required`: the columns that are never missing.
     """
 
     declared: Declared
     columns: Mapping[str, str]
     labels: Mapping[str, tuple[str, ...]]
     digits: Mapping[str, tuple[Fraction, Fraction]]
+    checks: Mapping[str, tuple[Check, ...]]
+    required: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the catalogue's tables hold of a table."""
+
+    columns: list[StoredColumn]
+    labels: dict[str, list[str]] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    checks: dict[str, list[Check]] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
 
 
 def server_form(address: str, table: str) -> ServerForm:
@@ -84,7 +144,7 @@ def server_form(address: str, table: str) -> ServerForm:
         DP-SCHEMA-020 or 021 for an address that may not stand in a schema.
     """
     declared = _declared(address, table, {"n": "integer"})
-    held: tuple[list[StoredColumn], dict[str, list[str]], dict[str, str]] | None = None
+    held: _Held | None = None
     with servers_of([declared]) as servers:
         link = servers.link(declared)
         try:
@@ -93,28 +153,41 @@ def server_form(address: str, table: str) -> ServerForm:
             held = None
     if held is None:
         raise DataError("DP-DATA-001", **named(declared), format=KIND)
-    stored, labels, written = held
-    kinds = {column.name: _kind(column, labels) for column in stored}
-    digits = {name: _digits(text) for name, text in written.items()}
+    kinds = {column.name: _kind(column, held.labels) for column in held.columns}
+    digits = {name: _digits(text) for name, text in held.written.items()}
     usable = {name: kind for name, kind in kinds.items() if " " not in kind}
     return ServerForm(
         _declared(address, table, {n: "text" if k == ENUM else k for n, k in usable.items()}),
         {name: "text" if kind == ENUM else kind for name, kind in kinds.items()},
-        {name: tuple(labels[name]) for name, kind in kinds.items() if kind == ENUM},
+        {name: tuple(held.labels[name]) for name, kind in kinds.items() if kind == ENUM},
         {name: found for name, found in digits.items() if found is not None},
+        {name: tuple(checks) for name, checks in held.checks.items()},
+        held.required,
     )
 
 
-def _held(
-    link: Link, declared: Declared
-) -> tuple[list[StoredColumn], dict[str, list[str]], dict[str, str]] | None:
+def _held(link: Link, declared: Declared) -> _Held | None:
     found = described(link, declared)
     if found is None:
         return None
-    labels: dict[str, list[str]] = {}
-    for name, label in link.ask(LABELS.format(oid=found.oid)):
-        labels.setdefault(name, []).append(label)
-    return found.columns, labels, dict(link.ask(WRITTEN.format(oid=found.oid)))
+
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        return link.ask(sql.format(oid=found.oid))
+
+    return _Held(
+        found.columns,
+        _by_name(ask(LABELS)),
+        dict(ask(WRITTEN)),
+        _by_name((name, Check(*check)) for name, *check in ask(CHECKS)),
+        frozenset(name for (name,) in ask(REQUIRED)),
+    )
+
+
+def _by_name(pairs: Iterable[tuple[str, ValueT]]) -> dict[str, list[ValueT]]:
+    found: dict[str, list[ValueT]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def _kind(column: StoredColumn, labels: Mapping[str, list[str]]) -> str:

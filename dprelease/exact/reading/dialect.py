@@ -27,7 +27,13 @@ FIRST_BYTES = 1 << 20
 MOST_ROWS = 500
 MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 DELIMITERS = (",", ";", "\t", "|")
-NO_VALUES = frozenset({"", "na", "n/a", "null", "none", "nan", "-", ".", "#n/a"})
+NO_VALUES = frozenset({
+    "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
+    "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
+    "unknown", "not available", "not applicable",
+})  # fmt: skip
+"""How what is missing is written, in lower case: of what stands in a file, these alone are told."""
+
 POINTS = ((".", None), (".", ","), (",", None), (",", "."), (".", " "), (",", " "), (".", "'"))
 COMMAS = ((",", "."), (",", None), (",", " "), (".", None), (".", ","), (".", " "), (".", "'"))
 DAYS = (
@@ -43,11 +49,17 @@ Told = str | list[str]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a column's first cells look like; `layout`: of days and instants, if it is not ISO's."""
+    """What a column's first cells look like; `layout`: of days and instants, if it is not ISO's.
+
+    Of texts, `is_code`: whether they are digits, some with zeros before them; `is_mixed`: whether
+    most of them are numbers.
+    """
 
     name: str
     layout: str | None = None
     is_unsure: bool = False
+    is_code: bool = False
+    is_mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,8 @@ class Form:
     """Whether nothing told the encoding, and there is more than was looked at."""
     names: tuple[str, ...] = ()
     """The names of a header as they stand there, one of which may stand there twice."""
+    shadowed: tuple[str, ...] = ()
+    """Columns of texts in which one of the proposed `nulls` stands as well."""
 
 
 def form_of(file: Path) -> Form:
@@ -78,9 +92,14 @@ def form_of(file: Path) -> Form:
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
     cell_form, columns = form_of_cells(cells, semicolons=delimiter == ";")
-    return Form(
-        {k: v for k, v in (source | cell_form).items() if v}, columns, is_ascii, tuple(header)
-    )
+    marks = _nulls(cells, columns)
+    kept = {k: v for k, v in ({**source, "nulls": marks} | cell_form).items() if v}
+    shadowed = [
+        name
+        for name, kind in columns.items()
+        if kind.name == "text" and not {cell.strip() for cell in cells[name]}.isdisjoint(marks[1:])
+    ]
+    return Form(kept, columns, is_ascii, tuple(header), tuple(shadowed))
 
 
 def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:
@@ -105,26 +124,37 @@ def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str
 def form_of_cells(
     written: dict[str, list[str]], *, semicolons: bool
 ) -> tuple[dict[str, Told], dict[str, Kind]]:
-    """Return what `source` says of numbers, days and missing values, and what columns look like."""
+    """Return what `source` says of numbers and days, and what columns look like."""
     cells = {name: _known(values) for name, values in written.items()}
     marks = _marks(cells, COMMAS if semicolons else POINTS)
     decimal, thousands = _used(cells, marks)
     columns = {name: _kind(values, *marks) for name, values in cells.items()}
     common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
-    source: dict[str, Told] = {"nulls": _nulls(written, columns)}
-    source |= {"decimal": decimal, "thousands": thousands}
+    source: dict[str, Told] = {"decimal": decimal, "thousands": thousands}
     return source | {f"{kind}_format": layout for kind, layout in common.items()}, columns
 
 
 def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
-    """Return the texts of a fixed list that stand for what is missing, where another one does.
+    """Return the texts of a fixed list that seem to stand for what is missing.
 
-    Only those that stand among numbers, days and truth values, where they can't be a value.
+    Only those that stand among numbers (codes with zeros before them are some), days or truth
+    values; what else stands there is somebody's value, and is not told.
     """
-    typed = (cells for name, cells in written.items() if columns[name].name != "text")
-    seen = {cell.strip() for cells in typed for cell in cells}
-    marks = sorted(cell for cell in seen if cell and cell.lower() in NO_VALUES)
+    typed = (name for name, kind in columns.items() if _is_typed(kind))
+    seen = {cell.strip() for name in typed for cell in written[name]}
+    marks = sorted(cell for cell in seen if cell and _is_listed(cell))
     return ["", *marks] if marks else []
+
+
+def _is_typed(kind: Kind) -> bool:
+    """Return whether most of a column's cells are numbers, days or truth values."""
+    return kind.name != "text" or kind.is_code or kind.is_mixed
+
+
+def _is_listed(cell: str) -> bool:
+    """Return whether a text is one of the list, in small letters, capitals or as a word is."""
+    spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a")
+    return cell.lower() in NO_VALUES and cell in spellings
 
 
 def _compression(file: Path) -> Compression:
@@ -229,12 +259,14 @@ def _kind(values: list[str], decimal: str, thousands: str | None) -> Kind:
         return Kind("text")
     if _is_number(values, decimal, thousands):
         if any(re.match(r"[+-]?0[0-9]", value) for value in values):
-            return Kind("text")  # a code: as a number it would lose its zeros
+            return Kind("text", is_code=True)  # as a number it would lose its zeros
         whole = not any(decimal in value or "e" in value.lower() for value in values)
         return Kind("integer" if whole else "number")
     if {value.lower() for value in values} <= {"true", "false"}:
         return Kind("boolean")
-    return _instants(values)
+    kind = _instants(values)
+    numbers = sum(_is_number([value], decimal, thousands) for value in values)
+    return Kind("text", is_mixed=2 * numbers > len(values)) if kind.name == "text" else kind
 
 
 def _instants(values: list[str]) -> Kind:

@@ -30,7 +30,6 @@ def form_of_json_lines(file: Path) -> Form:
     nested = {name for name in names if any(isinstance(row.get(name), list | dict) for row in rows)}
     cells = {name: [_cell(row.get(name)) for row in rows] for name in names if name not in nested}
     cell_form, columns = form_of_cells(cells, semicolons=False)
-    del cell_form["nulls"]  # JSON has a word for what is missing
     if cell_form["thousands"] == ".":  # its own numbers have points
         cell_form["thousands"] = ""
     kept = {key: value for key, value in (source | cell_form).items() if value}

@@ -7,6 +7,7 @@ as the data is.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -117,18 +118,36 @@ def _read(source: Path, table: str | None) -> pa.Table:
 
     if kind == "json_lines":
         lines = form_of_json_lines(source).source
-        held = Source.model_validate({"path": source.name, **lines})
-        return json.read_json(pa.BufferReader(_plain(source, held)))
+        written = Source.model_validate({"path": source.name, **lines})
+        return json.read_json(pa.BufferReader(_plain(source, written)))
     form = form_of(source)
     told = Source.model_validate({"path": source.name, "format": "csv", **form.source})
     layouts = {kind.layout for kind in form.columns.values() if kind.layout is not None}
-    return csv.read_csv(
+    codes = {name: pa.string() for name, kind in form.columns.items() if kind.is_code}
+    held = csv.read_csv(
         pa.BufferReader(_plain(source, told)),
         parse_options=csv.ParseOptions(delimiter=told.separator, quote_char=told.quote),
         convert_options=csv.ConvertOptions(
-            decimal_point=told.decimal, timestamp_parsers=[csv.ISO8601, *sorted(layouts)]
+            decimal_point=told.decimal,
+            timestamp_parsers=[csv.ISO8601, *sorted(layouts)],
+            null_values=[*csv.ConvertOptions().null_values, *told.nulls],
+            column_types=codes,
         ),
     )
+    return _without(held, told.nulls)
+
+
+def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
+    """Return columns of texts without those that are missing in every column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = pa.array(nulls, pa.string())
+    for i, (name, column) in enumerate(zip(held.column_names, held.columns, strict=True)):
+        if pa.types.is_string(column.type):
+            known = pc.invert(pc.is_in(column, value_set=missing))
+            held = held.set_column(i, name, pc.if_else(known, column, None))
+    return held
 
 
 def _read_cells(source: Path, form: CellForm | None) -> pa.Table:

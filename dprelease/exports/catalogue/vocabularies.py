@@ -6,6 +6,7 @@ types of media those of IANA.
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 AUTHORITY = "http://publications.europa.eu/resource/authority"
@@ -73,6 +74,15 @@ def types_of(file: str) -> tuple[str, str] | None:
     """Return the terms of a file's type of media and of its format; None for an unknown one."""
     found = FILES.get(PurePosixPath(file).suffix)
     return found and (f"{MEDIA}/{found[0]}", f"{AUTHORITY}/file-type/{found[1]}")
+
+
+SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
+"""How identifiers of SPDX look that end with a version, as those of licences for data do."""
+
+
+def is_spdx(licence: str) -> bool:
+    """Return whether a licence is named by its identifier of SPDX."""
+    return re.fullmatch(SPDX, licence) is not None
 
 
 def is_iri(text: str) -> bool:

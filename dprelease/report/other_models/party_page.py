@@ -109,8 +109,9 @@ def _trusts(told: Told, facts: PartyFacts) -> Rows:
 
 
 def _words(told: Told) -> Iterator[Markup]:
-    for text in told.facts.record["trust_words"][1:]:  # the page begins with the first one
-        yield told.names.name(text, LONGEST)
+    yield told.words.say("sums.trust.seen")
+    for text in told.facts.record["trust_words"][2:]:  # the page itself has told of the lines
+        yield told.names.sentence(text, LONGEST)
 
 
 def _made(told: Told, facts: PartyFacts, checks: Checks | None) -> Made:

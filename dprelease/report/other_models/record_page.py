@@ -167,6 +167,7 @@ def _made(told: Told, facts: RecordFacts, checks: Checks | None) -> Made:
     return replace(
         made_part(told, checks, is_drawn=False),
         bounds=Rows(words.say("made.bounds"), heads, bounds) if bounds else None,
+        noise_lead=words.say("records.noise.lead"),
         noise=Rows(words.say("made.noise"), laws, noise),
     )
 
@@ -224,12 +225,17 @@ def _example(told: Told, one: _Column) -> tuple[list[Markup], list[Picture]]:
 
     low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in ends)
     what, column = _named(told, one, each), names.column(one.told)
+    which = "mean" if each.value is None else "part"
+    confidence = words.percent(CONFIDENCE)
     sentences = [
         words.say("records.example", column=column, what=what, value=number(each.estimate)),
-        words.say("records.range", low=low, high=high, confidence=words.percent(CONFIDENCE)),
+        words.say(f"records.range.{which}", low=low, high=high, confidence=confidence),
         words.say("records.single.only"),
         words.say("margin.only"),
     ]
     title = names.plain(one.told.label, one.told.name, 40)
-    name = words.plain("margin.axis", column=title)
+    axis = {"column": title, "unit": one.told.unit}
+    name = words.plain("records.axis.part", **axis)
+    if each.value is None:
+        name = words.plain("records.axis.unit" if one.told.unit else "records.axis", **axis)
     return sentences, [interval(told.gallery, name, each.estimate, ends, number)]

@@ -11,12 +11,15 @@ from typing import Any
 from dprelease.documents import manifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.metadata import Metadata
+from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSED
 from dprelease.errors import (
     DeclarationError,
     Findings,
     OutputError,
     Place,
     RunState,
+    State,
+    VerificationError,
     raise_all,
 )
 from dprelease.exports.export import PublishedRelease
@@ -54,7 +57,8 @@ def export(
     Raises
     ------
     VerificationError, Findings
-        If the folder is not what its manifest says; DP-VERIFY-025 if it is no release of tables.
+        If the folder is not what its manifest says; DP-EXPORT-010 if it is a rehearsal,
+        DP-VERIFY-025 if it is another folder without tables or records of a release.
     DeclarationError, Findings
         DP-EXPORT-002, 003 or 005 if a format can't be had of it.
     OutputError
@@ -99,7 +103,7 @@ def _refuse_target(folder: Path, target: Path) -> None:
 
 def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
     """Return a release's manifest, whose digests hold, and what is said of its tables."""
-    record = read_sealed(folder, manifest.FORMAT, LOCAL)
+    record = _record(folder)
     report = Report(folder)
     check_files(report, record)
     _refuse(report)
@@ -128,6 +132,17 @@ def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
             return record, _with_rows(told_metadata(*resolved, families), record)
     _refuse(report)
     raise AssertionError("what has no metadata has findings")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a release; raise DP-EXPORT-010 for that of a rehearsal."""
+    try:
+        return read_sealed(folder, manifest.FORMAT, LOCAL)
+    except VerificationError as refused:
+        if refused.code != "DP-VERIFY-025" or read_sealed(folder)["format"] not in REHEARSED:
+            raise
+    place = Place(manifest.NAME)
+    raise VerificationError("DP-EXPORT-010", place=place, state=State.RELEASED)
 
 
 def _refuse_change(folder: Path, record: dict[str, Any]) -> None:

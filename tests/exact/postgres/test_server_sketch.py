@@ -20,6 +20,10 @@ TABLE = """
 CREATE TABLE office.people (
   person text, "Größe" numeric(5,1), pay numeric, code smallint, born date, seen timestamptz,
   well boolean, sex a_sex, kin a_kin, word citext, raw bytea, whole numeric(30,0),
+  age smallint NOT NULL CHECK (age BETWEEN 0 AND 120), rank bigint CHECK (rank > 0),
+  kind varchar(9) CHECK (kind IN ('F', 'it''s')), flag char(2) CHECK (flag IN ('a', 'b') OR flag IS NULL),
+  shade citext CHECK (shade IN ('a')), grade a_grade, share a_share, level int CHECK (level IN (1, 2, 9)),
+  "Tag" date CHECK ("Tag" >= '1900-01-01' AND "Tag" < '2025-01-01'), late int, fee numeric(4,2),
   twice int GENERATED ALWAYS AS (code * 2) STORED
 )
 """
@@ -34,6 +38,17 @@ LINES = {
     "sex": '{type: category, values: ["m", "f", "it\'s: other"]}',
     "kin": '{type: category, values: ["m", "f", "it\'s: other"]}',
     "whole": "{type: number}",
+    "age": "{type: integer, lower: 0, upper: 120}",
+    "rank": "{type: integer}",
+    "kind": '{type: category, values: ["F", "it\'s"]}',
+    "flag": '{type: category, values: ["a", "b"]}',
+    "shade": "{type: text}",
+    "grade": "{type: integer, lower: 1, upper: 5}",
+    "share": "{type: number, lower: 0, upper: 100, step: 0.1}",
+    "level": '{type: category, values: ["1", "2", "9"]}',
+    "Tag": "{type: date, lower: 1900-01-01, upper: 2025-01-01}",
+    "late": "{type: integer}",
+    "fee": "{type: number, lower: 0, upper: 99.99, step: 0.01}",
 }
 
 
@@ -44,9 +59,14 @@ def people(postgres: Server) -> None:
         "CREATE SCHEMA office",
         "CREATE TYPE a_sex AS ENUM ('m', 'f', 'it''s: other')",
         "CREATE DOMAIN a_kin AS a_sex",
+        "CREATE DOMAIN a_positive AS integer NOT NULL CHECK (VALUE >= 1)",
+        "CREATE DOMAIN a_grade AS a_positive CHECK (VALUE <= 5)",
+        "CREATE DOMAIN a_share AS numeric(5,1) CHECK (VALUE BETWEEN 0 AND 100)",
         TABLE,
+        "ALTER TABLE office.people ADD CHECK (fee >= 0 AND fee <= pay)",
         f"INSERT INTO office.people VALUES ('{CANARY}', 2.5, 17, 3, '2001-02-03', now(), true,"
-        " 'f', 'm', 'a', 'x', 12)",
+        " 'f', 'm', 'a', 'x', 12, 34, 1, 'F', 'a', 'a', 2, 7, 2, '2001-02-03', 77, 1)",
+        "ALTER TABLE office.people ADD CHECK (late BETWEEN 0 AND 9) NOT VALID",
         "CREATE VIEW seen AS SELECT 1 AS n",
     )
 
@@ -73,7 +93,9 @@ def test_the_catalogue_alone_is_read(server: Server, monkeypatch: pytest.MonkeyP
     for name, body in LINES.items():
         (line,) = (line for line in text.splitlines() if line.startswith(f"  {name}: "))
         assert line.removeprefix(f"  {name}: ").startswith(body), line
-        assert (CONFIRM in line) == body.startswith("{type: category")
+        assert (CONFIRM in line) == ("values: [" in body or "lower: " in body)
+        assert ("NOT NULL" in line) == (name in ("age", "grade"))
+        assert ("its CHECK constraint leaves lower: 1" in line) == (name == "rank")
     assert '"Größe": {type: number, lower: -9999.9, upper: 9999.9, step: 0.1}' in text
     assert "# raw: left out, bytea columns can't be used" in text
     assert "# twice: left out, generated columns can't be used" in text
@@ -108,10 +130,38 @@ def test_a_peek_is_marked(server: Server, tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     text = path.read_text()
     assert f'values: ["{CANARY}"]' in text
-    for name, body in {"pay": "lower: 17, upper: 17", "code": "lower: 3, upper: 3"}.items():
+    lines = {
+        "pay": (PEEKED, "lower: 17, upper: 17"),
+        "code": (PEEKED, "lower: 3, upper: 3"),
+        "age": (CONFIRM, "lower: 0, upper: 120"),  # what is declared, where it is
+        "sex": (CONFIRM, '["m", "f", '),
+    }
+    for name, (mark, body) in lines.items():
         (line,) = (line for line in text.splitlines() if line.startswith(f"  {name}: "))
         assert body in line
-        assert PEEKED in line
+        assert mark in line
+
+
+def test_children_need_not_keep_what_is_their_parents_alone(server: Server) -> None:
+    """But partitions do: they are held to all that the whole is."""
+    columns = "a int NOT NULL CHECK (a BETWEEN 1 AND 5), b int CHECK (b BETWEEN 1 AND 5)"
+    server.do(
+        f"CREATE TABLE office.parent ({columns} NO INHERIT)",
+        "CREATE TABLE office.child () INHERITS (office.parent)",
+        "CREATE TABLE office.alone (b int CHECK (b BETWEEN 1 AND 5) NO INHERIT)",
+        f"CREATE TABLE office.whole ({columns}) PARTITION BY LIST (a)",
+        "CREATE TABLE office.part PARTITION OF office.whole FOR VALUES IN (1)",
+    )
+    bounds, required = "{type: integer, lower: 1, upper: 5}", "NOT NULL"
+    for table, expected in {
+        "parent": {"a": [bounds], "b": []},
+        "alone": {"b": [bounds]},
+        "whole": {"a": [bounds, required], "b": [bounds]},
+    }.items():
+        _, text, _ = init(server.address(), "--table", f"office.{table}")
+        for name, parts in expected.items():
+            (line,) = (line for line in text.splitlines() if line.startswith(f"  {name}: "))
+            assert [part for part in (bounds, required) if part in line] == parts, (table, line)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,15 @@ DECLARED: dict[str, Template] = {
     ),
 }
 
+FOUND: dict[str, Template] = {
+    "DP-EXPORT-010": Template(
+        cause="A rehearsal has no other formats: a file such as a CSV could not say of itself that "
+        "its numbers are not about the declared people.",
+        fix="look at its Parquet tables, or at the page that `dprelease report` makes of it, and "
+        "export the release once it has been run.",
+    ),
+}
+
 WRITTEN: dict[str, Template] = {
     "DP-EXPORT-006": Template(
         cause="The output '{name}' is already there, and nothing in it is replaced.",

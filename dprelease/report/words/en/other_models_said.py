@@ -29,9 +29,21 @@ OTHER_MODELS: dict[str, str] = {
     "records.mean": "Mean",
     "records.none": "No record was published, so there is nothing to estimate from.",
     "records.example": "{column}, {what}: the estimate is <strong>{value}</strong>.",
-    "records.range": (
-        "The true number of these records lies between {low} and {high}. Intervals that are made "
-        "so hold it in {confidence} of all cases at least."
+    "records.range.part": (
+        "The true part of all records lies between {low} and {high}. Intervals that are made so "
+        "hold it in {confidence} of all cases at least."
+    ),
+    "records.range.mean": (
+        "The true mean of all records lies between {low} and {high}. Intervals that are made so "
+        "hold it in {confidence} of all cases at least."
+    ),
+    "records.axis": "{column}, mean",
+    "records.axis.unit": "{column}, mean, {unit}",
+    "records.axis.part": "{column}, part of all records",
+    "records.noise.lead": (
+        "By these laws each record was changed by itself: a value of a list was kept or exchanged, "
+        "and whole numbers were added to whole numbers of steps, without any error of floating "
+        "point."
     ),
     "records.single.only": (
         "That is about all records together, each estimate by itself. Of groups with few records "
@@ -57,6 +69,11 @@ OTHER_MODELS: dict[str, str] = {
     "sums.trust.lead": (
         "Honest parties draw their noise as declared and tell it to nobody. The fewer there are, "
         "the less noise hides the people of each of them."
+    ),
+    "sums.trust.seen": (
+        "The last line is also what holds for whoever sees messages of a single party. The others "
+        "hold for whoever sees nothing but the sum of all parties’ messages: that takes secure "
+        "aggregation, or a summing party that is trusted."
     ),
     "sums.trusts": "What holds for how many honest parties",
     "sums.head.honest": "Honest parties",
