@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.exact.spark import noise as spark_noise
-from dprelease.exact.spark import spark_engine
+from dprelease.exact.spark import pieces, spark_engine
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.task_rows import packed
 from dprelease.exact.spark.sessions.spark_session import Settings
@@ -45,6 +45,7 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     monkeypatch.setattr(spark_engine, "BLOCK", 10)
     monkeypatch.setattr(spark_noise, "TOGETHER", 3)  # so that blocks come in two parts
+    monkeypatch.setattr(pieces, "TASKS_A_CORE", 1)  # and two are drawn by one task
     column = {"type": "integer", "lower": 0, "upper": 34}
     query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
     frame = pa.table({"v": [0, 0, 12, 29, 34]})

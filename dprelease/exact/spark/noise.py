@@ -28,6 +28,7 @@ from dprelease.exact.spark.executors.sums import added_up
 from dprelease.exact.spark.executors.task_rows import packed, unpacked
 from dprelease.exact.spark.executors.tasks import silenced
 from dprelease.exact.spark.merge import exact_table
+from dprelease.exact.spark.pieces import cores_of, tasks_of
 from dprelease.statements.partial import Partial
 
 if TYPE_CHECKING:
@@ -57,16 +58,17 @@ class Noised:
         yield from silenced(lambda: self._noised(batches))
 
     def _noised(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found: dict[int, list[pa.Table]] = {}
+        found: dict[int, list[pa.Buffer]] = {}
         for batch in batches:
             numbers = batch.column("place").to_pylist()
             for number, content in zip(numbers, batch.column("content"), strict=True):
                 held = found.setdefault(number, [])
                 if len(content.as_buffer()):
-                    held.append(unpacked(content.as_buffer()))
+                    held.append(content.as_buffer())
         with task_link(Access()) as (link, _):
-            for number, tables in sorted(found.items()):
-                merged = added_up(link, tables, final=True) if tables else None
+            for number, packs in sorted(found.items()):
+                tables = map(unpacked, packs)
+                merged = added_up(link, tables, final=True) if packs else None
                 yield self._drawn(number, merged)
 
     def _drawn(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:
@@ -93,7 +95,8 @@ def staged(spark: SparkSession, sums: DataFrame, task: Noised, folder: str) -> N
         functions.col("id").cast("int").alias("place"),
         functions.lit(b"").alias("content"),
     )
-    rows = sums.unionAll(marks).repartitionById(blocks, "place")
+    tasks = tasks_of(blocks, cores_of(spark))
+    rows = sums.unionAll(marks).repartitionById(tasks, "place")
     rows.mapInArrow(task.run, STAGED).write.mode("errorifexists").parquet(folder)
 
 
