@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -78,11 +78,31 @@ def test_workloads_run_on_spark(
     monkeypatch.setattr(on_spark, "ROUNDS", 1)
     monkeypatch.setattr(on_spark, "CONFIG", CONFIG)
     names = ("W1_count", "W3_bounded", "W5_quartiles")
-    found = on_spark.compare(tmp_path, 2000, names)
-    on_spark.show(found)
+    found = on_spark.show(on_spark.compare(tmp_path, 2000, names))
     assert [row.name for row in found] == list(names)
     assert all(row.ours_cpu > 0 and row.ratio > 0 for row in found)
     assert "on Spark, 2,000 rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("enough", "rounds"), [(1e9, 3), (0.0, 1)], ids=["quick", "slow"])
+def test_a_round_on_spark_that_takes_long_is_not_repeated(
+    enough: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is found is told at once: a table of large rows is not waited for in silence."""
+    monkeypatch.setattr(on_spark, "ENOUGH", enough)
+    called: list[str] = []
+    found = on_spark._pairs(lambda: called.append("ours"), lambda: called.append("own"), 3)
+    assert len(found) == rounds
+    assert called == ["ours", "own"] * (rounds + (enough > 0))
+
+
+def test_each_comparison_is_shown_when_it_was_made(capsys: pytest.CaptureFixture[str]) -> None:
+    def made() -> Iterator[on_spark.OnSpark]:
+        for name in ("first", "second"):
+            yield on_spark.OnSpark(name, 2000, 1.0, 2.0, 1.0, 1.0)
+            assert name in capsys.readouterr().out
+
+    assert [row.ratio for row in on_spark.show(made())] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("work", workloads.WORKLOADS, ids=lambda work: work.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -73,8 +73,10 @@ class Spreading(Protocol):
 
     def noised(
         self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
-    ) -> dict[str, Integers] | None:
-        """Return noised vectors of every cell; None where the engine leaves the noise to others.
+    ) -> Iterator[Mapping[str, Integers]] | None:
+        """Return noised vectors, some cells after others; None where the noise is left to others.
+
+        All noise has been drawn by then, once for each cell. What is returned is read to its end.
 
         Raises
         ------

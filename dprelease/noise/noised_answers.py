@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from dprelease.exact.answering import Answering, Spreading
 from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturb
+from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturbed, regrouped
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers, largest, sample
 from dprelease.planning.plan import PlannedColumn
@@ -65,12 +65,32 @@ def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSourc
 def _noisy(
     engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
 ) -> NoisyTable:
-    """Return the noised vectors; noise is drawn where the cells are, if they are elsewhere."""
+    """Return the noised vectors of all cells at once."""
+    (whole,) = noised(engine, query, columns, bits, max(query.keys.size, 1))
+    return whole
+
+
+def noised(
+    engine: Answering,
+    query: Query,
+    columns: Sequence[PlannedColumn],
+    bits: BitSource,
+    most: int,
+) -> Iterator[NoisyTable]:
+    """Return the noised vectors of public keys in batches of `most` cells, the last of those left.
+
+    Noise is drawn where the cells are, if they are elsewhere. Either way all rows have been read.
+
+    Raises
+    ------
+    DataError
+        As `Engine.run`.
+    """
     if isinstance(engine, Spreading) and isinstance(bits, Entropy):
-        vectors = engine.noised(query, FreshNoise(tuple(columns)))
-        if vectors is not None:
-            return NoisyTable(query.keys.size, vectors)
-    return perturb(engine.run(query), columns, bits)
+        drawn = engine.noised(query, FreshNoise(tuple(columns)))
+        if drawn is not None:
+            return regrouped(drawn, query.keys.size, most)
+    return perturbed(engine.run(query), columns, bits, most)
 
 
 def selected_keys(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,31 @@ def perturbed(
         noised, left = _gathered(chunks, left, size)
         noised |= {name: values[first : first + size] for name, values in choices.items()}
         yield NoisyTable(size, noised)
+
+
+def regrouped(
+    drawn: Iterable[Mapping[str, Integers]], size: int, most: int
+) -> Iterator[NoisyTable]:
+    """Yield vectors that come some cells after the other in batches of `most` cells, to their end.
+
+    Raises
+    ------
+    LookupError
+        If they are not of `size` cells.
+    """
+    chunks = (dict(vectors) for vectors in drawn)
+    left = next(chunks, {})
+    if size and not left:
+        raise LookupError("no cells came")
+    for first in range(0, max(size, 1), most):
+        here = min(most, size - first)
+        try:
+            batch, left = _gathered(chunks, left, here)
+        except StopIteration:
+            raise LookupError("cells are missing") from None
+        yield NoisyTable(here, batch)
+    if any(len(values) for values in left.values()) or next(chunks, None) is not None:
+        raise LookupError("there are more cells than keys")
 
 
 def _gathered(

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dprelease.errors import DataError
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, SPARK
+
+NO_SPARK = {
+    "duckdb": "a DuckDB file",
+    "sqlite": "a SQLite file",
+    "excel": "an Excel workbook",
+    "postgres": "a table of a PostgreSQL server",
+}
+"""Sources that Spark does not read, by the kind that is declared."""
 
 
 def beyond(declared: Declared) -> DataError | None:
@@ -19,14 +27,36 @@ def beyond(declared: Declared) -> DataError | None:
     return DataError("DP-SPARK-006", table=declared.table.name, format=kind)
 
 
+def beyond_spark(declared: Declared, kind: str) -> DataError | None:
+    """Return DP-SPARK-001 for a source of a kind that Spark does not read; None for any other."""
+    if kind not in NO_SPARK:
+        return None
+    return DataError("DP-SPARK-001", table=declared.table.name, format=NO_SPARK[kind])
+
+
 def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
     """Return the refusals of tables that queries read, and the declared engine can't.
 
     A run may be given frames in their place.
     """
-    if declaration.spec.engine != DEFAULT_ENGINE:
-        return []
+    engine = declaration.spec.engine
     tables = {query.declared.table.name: query.declared for query in queries}
-    joins = [query.join.declared for query in queries if query.join is not None]
+    # Public tables are sent to the tasks of Spark by its driver, which reads them by DuckDB.
+    joins = [
+        query.join.declared
+        for query in queries
+        if query.join is not None and (engine == DEFAULT_ENGINE or query.join.by_unit)
+    ]
     tables |= {declared.table.name: declared for declared in joins}
-    return [refusal for declared in tables.values() if (refusal := beyond(declared)) is not None]
+    refusals: list[DataError | None] = []
+    if engine == DEFAULT_ENGINE:
+        refusals = [beyond(declared) for declared in tables.values()]
+    elif engine == SPARK:
+        refusals = [beyond_spark(one, _kind_of(one)) for one in tables.values()]
+    return [refusal for refusal in refusals if refusal is not None]
+
+
+def _kind_of(declared: Declared) -> str:
+    """Return the kind of a declared source; empty for a frame."""
+    source = declared.table.source
+    return "" if source is None else source.kind or ""

@@ -19,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--rows", type=int, nargs="+")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--spark", action="store_true", help="beside Spark's own SQL, too")
+    parser.add_argument("--spark", action="store_true", help="beside Spark's own SQL, alone")
     parser.add_argument("--compare", type=Path, help="an earlier JSON: what got slower")
     parser.add_argument("--census", action="store_true", help="tables that agree, alone")
     parser.add_argument("--nation", action="store_true", help="with --census: all 51 states")
@@ -27,21 +27,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="workloads whose names start so, alone, once")
     parser.add_argument("--picture", type=Path, help="draw how costs grow as an SVG, alone")
     given = parser.parse_args()
-    if given.census:
-        states = census.NATION_WIDE if given.nation else census.STATES
-        census.run(Path(tempfile.gettempdir()) / "dprelease-census", states=states)
-        return
-    if given.large:
-        for rows in given.rows or [large.ROWS]:
-            large.run(_folder("large", rows), rows)
-        return
-    if given.picture:
-        growth.draw(given.picture, growth.measure(_folder("growth", growth.ROWS[-1])))
-        return
-    if given.only:
-        for rows in given.rows or SIZES:
-            _only(rows, tuple(given.only), spark=given.spark)
-        return
+    if not _is_alone(given):
+        _all_of_it(given)
+
+
+def _all_of_it(given: argparse.Namespace) -> None:
     beside = peers.run()
     draws = noise.run(beside)
     print()
@@ -55,7 +45,6 @@ def main() -> None:
         aggregation.show([row for row in found if row.rows == rows])
         print()
     print("\n".join(aggregation.growth(found)))
-    on_sparks = _on_spark(given.rows or SIZES) if given.spark else []
     if given.compare:
         old = json.loads(given.compare.read_text())["aggregation"]
         print("\n".join(aggregation.slower([asdict(row) for row in found], old)) or "none slower")
@@ -66,25 +55,45 @@ def main() -> None:
             "calibration": [asdict(row) for row in calibrations],
             "planning": [asdict(row) for row in plans],
             "aggregation": [asdict(r) for r in found],
-            "spark": [asdict(r) for r in on_sparks],
         }
-        given.json.write_text(json.dumps(record, indent=2) + "\n")
+        _write(given.json, record)
 
 
-def _only(rows: int, names: tuple[str, ...], *, spark: bool) -> None:
-    folder = _folder("bench", rows)
-    if spark:
-        on_spark.show(on_spark.compare(folder, rows, names, 1))
-    else:
-        aggregation.show(aggregation.once(folder, rows, names))
+def _is_alone(given: argparse.Namespace) -> bool:
+    """Measure what is asked for by itself, if anything is."""
+    if given.census:
+        states = census.NATION_WIDE if given.nation else census.STATES
+        census.run(Path(tempfile.gettempdir()) / "dprelease-census", states=states)
+        return True
+    if given.large:
+        for rows in given.rows or [large.ROWS]:
+            large.run(_folder("large", rows), rows)
+        return True
+    if given.picture:
+        growth.draw(given.picture, growth.measure(_folder("growth", growth.ROWS[-1])))
+        return True
+    if given.spark:
+        on_sparks = _on_spark(given.rows or SIZES[:2], tuple(given.only or ()))
+        if given.json:
+            _write(given.json, {"spark": [asdict(row) for row in on_sparks]})
+        return True
+    if given.only:
+        for rows in given.rows or SIZES:
+            names = tuple(given.only)
+            aggregation.show(aggregation.once(_folder("bench", rows), rows, names))
+        return True
+    return False
 
 
-def _on_spark(sizes: Sequence[int]) -> list[on_spark.OnSpark]:
+def _on_spark(sizes: Sequence[int], names: tuple[str, ...]) -> list[on_spark.OnSpark]:
     found = []
     for rows in sizes:
-        found += on_spark.compare(_folder("bench", rows), rows)
-        on_spark.show([row for row in found if row.rows == rows])
+        found += on_spark.show(on_spark.compare(_folder("bench", rows), rows, names))
     return found
+
+
+def _write(file: Path, record: dict[str, object]) -> None:
+    file.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def _folder(name: str, rows: int) -> Path:

@@ -7,18 +7,22 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration
 from tests.benchmarks.workloads import INSIDE, PLAIN, WORKLOADS, Workload, make
 
 ROUNDS = 3
+ENOUGH = 60.0
+"""Seconds of a workload after which no other round is begun."""
+
 CONFIG = {
     "spark.driver.memory": "4g",
     "spark.driver.host": "127.0.0.1",
@@ -57,13 +61,15 @@ class OnSpark:
 
 def compare(
     folder: Path, rows: int, names: tuple[str, ...] = (), rounds: int | None = None
-) -> list[OnSpark]:
-    """Return comparisons over tables of `rows` rows, of all workloads of plain columns, or these."""
+) -> Iterator[OnSpark]:
+    """Yield comparisons over tables of `rows` rows, of all workloads of plain columns, or these."""
     make(folder, rows)
     plain = [work for work in WORKLOADS if work.table in (PLAIN.people, PLAIN.visits)]
     chosen = [work for work in plain if not names or work.name.startswith(names)]
     with _session() as spark:
-        return [_compared(spark, folder, work, rows, rounds or ROUNDS) for work in chosen]
+        refuse_other_versions(spark)  # so that a Python of executors has been started
+        for work in chosen:
+            yield _compared(spark, folder, work, rows, rounds or ROUNDS)
 
 
 @contextmanager
@@ -95,9 +101,24 @@ def _compared(spark: Any, folder: Path, work: Workload, rows: int, rounds: int) 
             engine.expect(queries)
             return [engine.run(query) for query in queries]
 
-    pairs = [(*_cost(ours), *_cost(lambda: spark.sql(text).toArrow())) for _ in range(rounds + 1)]
-    mine, my_cpu, theirs, their_cpu = map(statistics.median, zip(*pairs[1:], strict=True))
+    def own() -> object:
+        return spark.sql(text).toArrow()
+
+    mine, my_cpu, theirs, their_cpu = map(
+        statistics.median, zip(*_pairs(ours, own, rounds), strict=True)
+    )
     return OnSpark(work.name, rows, mine, theirs, my_cpu, their_cpu)
+
+
+def _pairs(
+    ours: Callable[[], object], own: Callable[[], object], rounds: int
+) -> list[tuple[float, ...]]:
+    """Return what rounds cost in turn, without the first; the first alone if it took so long."""
+    start = time.perf_counter()
+    pairs = [(*_cost(ours), *_cost(own))]
+    while len(pairs) <= rounds and time.perf_counter() - start < ENOUGH:
+        pairs.append((*_cost(ours), *_cost(own)))
+    return pairs[1:] or pairs
 
 
 def _cost(work: Callable[[], object]) -> tuple[float, float]:
@@ -128,10 +149,15 @@ def _is_below(process: int, parents: Mapping[int, int]) -> bool:
     return process == os.getpid()
 
 
-def show(found: list[OnSpark]) -> None:
-    """Print a table of comparisons."""
+def show(found: Iterable[OnSpark]) -> list[OnSpark]:
+    """Print a table of comparisons, each when it has been made; return them."""
     heads = ("ours s", "Spark s", "ratio", "ours CPU", "Spark CPU")
-    print(f"{f'on Spark, {found[0].rows:,} rows':<32}" + "".join(f"{head:>11}" for head in heads))
+    shown: list[OnSpark] = []
     for row in found:
+        if not shown:
+            told = "".join(f"{head:>11}" for head in heads)
+            print(f"{f'on Spark, {row.rows:,} rows':<32}" + told)
         figures = (row.ours, row.own, row.ratio, row.ours_cpu, row.own_cpu)
-        print(f"{row.name:<32}" + "".join(f"{figure:>11.2f}" for figure in figures))
+        print(f"{row.name:<32}" + "".join(f"{figure:>11.2f}" for figure in figures), flush=True)
+        shown.append(row)
+    return shown

@@ -18,6 +18,7 @@ from dprelease.errors import DeclarationError
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
 from dprelease.schema.load import table_from_mapping
+from tests.release import test_joins
 
 RELEASE = """\
 title: Members
@@ -178,31 +179,65 @@ def test_init_does_not_sketch_what_no_run_can_read(
     assert not (tmp_path / "t.yaml").exists()
 
 
-SPARKS = {
-    "{path: 's3a://bucket/people', format: parquet}": "a path with a scheme",
-    "'https://office.example/people.parquet'": "a path with a scheme",
-    "{table: db.people}": "a table of Spark's catalogue",
-    "people.parquet": "",
-}
-"""Sources, and what those are that Spark alone can read."""
+UNREAD = {
+    "{path: 's3a://bucket/people', format: parquet}": ("duckdb", "a path with a scheme"),
+    "'https://office.example/people.parquet'": ("duckdb", "a path with a scheme"),
+    "{table: db.people}": ("duckdb", "a table of Spark's catalogue"),
+    "people.parquet": ("", ""),
+    "people.csv.gz": ("", ""),
+    "{frame: people}": ("", ""),
+    "{path: people.duckdb, table: people}": ("spark", "a DuckDB file"),
+    "{path: people.sqlite, table: people}": ("spark", "a SQLite file"),
+    "people.xlsx": ("spark", "an Excel workbook"),
+    "{path: 'postgresql://office@127.0.0.1/db', table: people}": (
+        "spark", "a table of a PostgreSQL server",
+    ),
+}  # fmt: skip
+"""Sources, the engine that can't read them, and what they are."""
+
+CODES = {"duckdb": "DP-SPARK-006", "spark": "DP-SPARK-001"}
 
 
-@pytest.mark.parametrize("source", SPARKS)
+@pytest.mark.parametrize("source", UNREAD)
 def test_a_source_that_the_engine_can_t_read_is_told_before_a_run(
     source: str, tmp_path: Path
 ) -> None:
     """By `check` and `plan`, in words and JSON; of the engine that reads it nothing is told."""
-    for engine in ("duckdb", "spark"):
+    refusing, kind = UNREAD[source]
+    for engine, code_of in CODES.items():
         release = write(tmp_path, source, "member", f"engine: {engine}\n")
         found = []
         for command in ("check", "plan"):
             code, words = call(command, release)
             assert code == 0, words
-            found.append("unless it is given a frame" in words and "DP-SPARK-006" in words)
-            found.append(SPARKS[source] in words and SPARKS[source] != "")
+            found.append("unless it is given a frame" in words and code_of in words)
+            found.append(kind in words and kind != "")
             answer = json.loads(call(command, release, "--json")[1])
-            found.append([told["code"] for told in answer["unread"]] == ["DP-SPARK-006"])
-        assert set(found) == {engine == "duckdb" and SPARKS[source] != ""}, found
+            found.append([told["code"] for told in answer["unread"]] == [code_of])
+        assert set(found) == {engine == refusing}, found
+
+
+JOINED = {
+    ("stations", "people.xlsx"): [],  # public: read by the driver, and sent to the tasks
+    ("visits", "visits.xlsx"): ["visits"],
+    ("people", "people.xlsx"): ["people"],
+    ("people", "people.csv"): [],
+}
+
+
+@pytest.mark.parametrize(("table", "source"), JOINED)
+def test_what_spark_can_t_read_are_tables_about_people(
+    table: str, source: str, tmp_path: Path
+) -> None:
+    release = test_joins.write(tmp_path)
+    release.write_text(release.read_text() + "engine: spark\n")
+    declared = tmp_path / f"{table}.yaml"
+    declared.write_text(declared.read_text().replace(f"source: {table}.csv", f"source: {source}"))
+    code, words = call("check", release, "--json")
+    assert code == 0, words
+    told = json.loads(words)["unread"]
+    assert [one["code"] for one in told] == ["DP-SPARK-001"] * len(JOINED[table, source])
+    assert all(f"'{name}'" in words for name in JOINED[table, source])
 
 
 def test_what_is_told_is_what_a_run_refuses(tmp_path: Path) -> None:

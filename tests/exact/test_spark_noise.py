@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.exact.spark import noise as spark_noise
-from dprelease.exact.spark import spark_engine
+from dprelease.exact.spark import pieces, spark_engine
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.task_rows import packed
 from dprelease.exact.spark.sessions.spark_session import Settings
@@ -44,6 +44,8 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     """The first attempt fails after it has drawn; its noise is in no cell."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     monkeypatch.setattr(spark_engine, "BLOCK", 10)
+    monkeypatch.setattr(spark_noise, "TOGETHER", 3)  # so that blocks come in two parts
+    monkeypatch.setattr(pieces, "TASKS_A_CORE", 1)  # and two are drawn by one task
     column = {"type": "integer", "lower": 0, "upper": 34}
     query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
     frame = pa.table({"v": [0, 0, 12, 29, 34]})
@@ -52,9 +54,11 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     settings = Settings(staging=f"file://{tmp_path}/staging")
     with SparkEngine.open(query.declared, frame, settings=settings) as engine:
         found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        assert found is not None
+        noised = [block["rows"] for block in found]
         true = engine.run(query).vector("rows")
-    assert found is not None
-    noise = found["rows"] - true
+    assert [len(block) for block in noised] == [10, 10, 10, 5]
+    noise = np.concatenate(noised) - true
     published = [set(noise[first : first + 10].tolist()) for first in range(0, 35, 10)]
     marks = [path.name.split("-") for path in (tmp_path / "marks").iterdir()]
     drawn = {int(mark[1]) for mark in marks if mark[0] == "drawn"}
@@ -65,25 +69,26 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
     assert list((tmp_path / "staging").iterdir()) == []
 
 
-@pytest.mark.parametrize("blocks", [[0], [0, 0, 1], [1, 2], [0, 1, 2]], ids=str)
+@pytest.mark.parametrize(
+    "blocks", [[], [0], [0, 0, 1], [0, 1, 1], [1, 0], [1, 2], [0, 1, 2]], ids=str
+)
 def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
     """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
     seal = Seal.fresh()
-    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in blocks]
-    written = pa.table({"block": blocks, "content": pa.array(sealed, pa.binary())})
+    rows = [(block, seal.closed(block, packed(pa.table({"rows": [block]})))) for block in blocks]
     with pytest.raises(LookupError):
-        spark_noise._joined(written, 2, seal)
+        list(spark_noise._opened(rows, 2, seal))
 
 
 def test_blocks_of_another_place_or_another_run() -> None:
     seal = Seal.fresh()
     sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in (1, 0)]
-    swapped = pa.table({"block": [0, 1], "content": pa.array(sealed, pa.binary())})
-    straight = pa.table({"block": [1, 0], "content": pa.array(sealed, pa.binary())})
-    assert spark_noise._joined(straight, 2, seal)["rows"].tolist() == [0, 1]
-    for written, key in ((swapped, seal), (straight, Seal.fresh())):
+    swapped, straight = list(enumerate(sealed)), list(enumerate(reversed(sealed)))
+    opened = spark_noise._opened(straight, 2, seal)
+    assert [block["rows"].tolist() for block in opened] == [[0], [1]]
+    for rows, key in ((swapped, seal), (straight, Seal.fresh())):
         with pytest.raises(ValueError, match="sealed"):
-            spark_noise._joined(written, 2, key)
+            list(spark_noise._opened(rows, 2, key))
     assert repr(seal.key) not in repr(seal)
 
 
@@ -103,9 +108,10 @@ def test_what_a_killed_driver_leaves_behind(
     def noise() -> int:
         with SparkEngine.open(query.declared, frame, settings=settings) as engine:
             found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
-        assert found is not None
-        assert len(found["rows"]) == 100
-        return int(found["rows"][99])
+            assert found is not None
+            (block,) = found
+        assert len(block["rows"]) == 100
+        return int(block["rows"][99])
 
     def not_removed(*_: object) -> None:
         raise OSError("SECRET-4711")
@@ -120,6 +126,31 @@ def test_what_a_killed_driver_leaves_behind(
     assert not any(np.int64(first).tobytes() in path.read_bytes() for path in left)
     assert noise() != first
     assert len(list((tmp_path / "staging").iterdir())) == 1
+
+
+@pytest.mark.parametrize("read", ["nothing", "a block"])
+def test_what_is_not_read_to_its_end_is_removed(
+    read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that fails between the noise and the files: the folder goes with the engine."""
+    monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
+    monkeypatch.setattr(spark_engine, "BLOCK", 10)
+    query = ask(
+        declare({"v": {"type": "integer", "lower": 0, "upper": 34}}),
+        {"rows": {"count": "*"}},
+        ["v"],
+    )
+    for name in ("staging", "marks"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "marks/failed").touch()
+    settings = Settings(staging=f"file://{tmp_path}/staging")
+    with SparkEngine.open(query.declared, pa.table({"v": [0, 1]}), settings=settings) as engine:
+        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        assert found is not None
+        if read == "a block":
+            assert len(next(found)["rows"]) == 10
+        assert list((tmp_path / "staging").iterdir())
+    assert list((tmp_path / "staging").iterdir()) == []
 
 
 def test_large_results_are_noised_by_executors(

@@ -168,6 +168,15 @@ def test_partitions_follow_the_size_of_the_data(rows: int, cores: int, expected:
     assert pieces.buckets_of(rows, cores) == expected
 
 
+@pytest.mark.parametrize(
+    ("blocks", "cores", "expected"),
+    [(1, 2, 1), (3, 2, 3), (16, 2, 4), (256, 2, 4), (28_000, 2, 438), (28_000, 500, 1000)],
+)
+def test_blocks_of_cells_share_tasks(blocks: int, cores: int, expected: int) -> None:
+    """As many tasks as cores can have, and no more blocks in one than it has room for."""
+    assert pieces.tasks_of(blocks, cores) == expected
+
+
 @pytest.fixture
 def no_worker() -> Iterator[None]:
     """Forget the DuckDB of this process, as if it were another one."""

@@ -135,8 +135,10 @@ def test_noise_is_drawn_as_without_the_step(
 class Scattered(Engine):
     """An engine that has noise added where the cells are."""
 
-    def noised(self, query: Query, noise: Callable[[ExactTable], dict[str, Any]]) -> dict[str, Any]:
-        return noise(self.run(query))
+    def noised(
+        self, query: Query, noise: Callable[[ExactTable], dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        return iter([noise(self.run(query))])
 
 
 def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

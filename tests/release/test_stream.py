@@ -6,7 +6,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -110,6 +112,40 @@ def test_batches_make_the_whole_table(name: str, tmp_path: Path) -> None:
         sizes = [len(part) for part in found]
         assert name == "hidden" or sizes == [min(most, 240 - i) for i in range(0, 240, most)]
     assert not pa.concat_tables(streamed(given, "many", 64, "other")).equals(whole)
+
+
+CHUNKS = ([12], [5, 5, 2], [1, 0, 11], [3] * 4)
+
+
+@pytest.mark.parametrize("most", [1, 4, 5, 12, 100])
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: int) -> None:
+    """However it comes; no more of it is asked for than a batch needs."""
+    asked = []
+
+    def coming() -> Iterator[dict[str, Any]]:
+        first = 0
+        for size in chunks:
+            asked.append(size)
+            yield {"n": np.arange(first, first + size), "m": -np.arange(first, first + size)}
+            first += size
+
+    made = []
+    for batch in perturb.regrouped(coming(), 12, most):
+        made.append(batch)
+        done = sum(one.size for one in made)
+        assert done == 12 or sum(asked) - asked[-1] < max(done, 1)
+    assert [batch.size for batch in made] == [min(most, 12 - i) for i in range(0, 12, most)]
+    whole = {name: np.concatenate([batch.columns[name] for batch in made]) for name in ("n", "m")}
+    assert whole["n"].tolist() == list(range(12)) == (-whole["m"]).tolist()
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [11], [5, 6], [13], [12, 1], [5, 5, 3]], ids=str)
+@pytest.mark.parametrize("most", [4, 12, 100])
+def test_cells_that_are_missing_or_too_many(sizes: list[int], most: int) -> None:
+    coming = ({"n": np.zeros(size, np.int64)} for size in sizes)
+    with pytest.raises(LookupError):
+        list(perturb.regrouped(coming, 12, most))
 
 
 @pytest.mark.parametrize("held", [1000, 100_000], ids=["on disk", "in memory"])

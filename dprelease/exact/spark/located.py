@@ -30,6 +30,7 @@ from dprelease.exact.spark.pieces import (
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored, quoted
+from dprelease.query.unread import beyond_spark
 from dprelease.schema.table import Source
 from dprelease.statements.values.physical import FLOATS, base_type
 
@@ -60,14 +61,6 @@ ASKED = {
 
 Types = Mapping[str, str]
 """The engine's types of columns, by name."""
-
-NO_SPARK = {
-    "duckdb": "a DuckDB file",
-    "sqlite": "a SQLite file",
-    "excel": "an Excel workbook",
-    "postgres": "a table of a PostgreSQL server",
-}
-"""Files of formats that Spark does not read."""
 
 SPECIAL = "*?[]{}\\:"
 """What Spark takes for a pattern, or for a scheme, in the name of a file."""
@@ -110,9 +103,12 @@ def located(
     if given.arrow is not None:
         return _frame(spark, given.arrow, physical)
     source = given.declared.table.source
+    refusal = beyond_spark(given.declared, given.kind)
+    if refusal is not None:
+        raise refusal
     if source is None or source.kind not in ("parquet", "csv", "json_lines"):
         table = given.declared.table.name
-        raise DataError("DP-SPARK-001", table=table, format=NO_SPARK.get(given.kind, given.kind))
+        raise DataError("DP-SPARK-001", table=table, format=given.kind)
     if source.kind == "parquet":
         if given.differs:
             table = given.declared.table.name

@@ -4,7 +4,8 @@ Noise is drawn in the last stage, and by the task that writes what it draws. Of 
 task (lost, failed, or run twice by speculation) Spark commits the file of one, and drops those of
 the others unread; a committed task is never done again, for no stage stands behind it. Only then is
 anything read, once, and refused unless every block of cells is there exactly once: so whatever a
-committer does, every published cell has the noise of one draw.
+committer does, every published cell has the noise of one draw. Of all cells the driver holds some
+blocks at a time.
 
 Removed files are not relied on. A driver that is killed leaves its folder, and an attempt that was
 given up may write after the folder is gone: everything is sealed with a key of this run.
@@ -27,10 +28,16 @@ from dprelease.exact.spark.executors.sums import added_up
 from dprelease.exact.spark.executors.task_rows import packed, unpacked
 from dprelease.exact.spark.executors.tasks import silenced
 from dprelease.exact.spark.merge import exact_table
+from dprelease.exact.spark.pieces import cores_of, tasks_of
 from dprelease.statements.partial import Partial
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+STAGED = "block bigint, content binary"
+
+TOGETHER = 16
+"""Blocks that come to the driver at a time: 8 MB of a vector."""
 
 Noise = Callable[[ExactTable], Mapping[str, Integers]]
 """From true values to noised ones, with fresh randomness at every call."""
@@ -51,16 +58,17 @@ class Noised:
         yield from silenced(lambda: self._noised(batches))
 
     def _noised(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found: dict[int, list[pa.Table]] = {}
+        found: dict[int, list[pa.Buffer]] = {}
         for batch in batches:
             numbers = batch.column("place").to_pylist()
             for number, content in zip(numbers, batch.column("content"), strict=True):
                 held = found.setdefault(number, [])
                 if len(content.as_buffer()):
-                    held.append(unpacked(content.as_buffer()))
+                    held.append(content.as_buffer())
         with task_link(Access()) as (link, _):
-            for number, tables in sorted(found.items()):
-                merged = added_up(link, tables, final=True) if tables else None
+            for number, packs in sorted(found.items()):
+                tables = map(unpacked, packs)
+                merged = added_up(link, tables, final=True) if packs else None
                 yield self._drawn(number, merged)
 
     def _drawn(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:
@@ -73,10 +81,27 @@ class Noised:
         return pa.RecordBatch.from_arrays(columns, names=["block", "content"])
 
 
-def noised(spark: SparkSession, sums: DataFrame, task: Noised, staging: str) -> dict[str, Integers]:
-    """Return noised vectors over all cells, read back from files that were committed.
+def staged(spark: SparkSession, sums: DataFrame, task: Noised, folder: str) -> None:
+    """Draw all noise, once for each cell, and leave what is noised in a folder.
 
     `sums`: of the table 0, in blocks: the place of a block is its number.
+    """
+    from pyspark.sql import functions
+
+    blocks = _blocks(task)
+    # Cells without rows have noise as well: every block has a row.
+    marks = spark.range(blocks).select(
+        functions.lit(0).alias("number"),
+        functions.col("id").cast("int").alias("place"),
+        functions.lit(b"").alias("content"),
+    )
+    tasks = tasks_of(blocks, cores_of(spark))
+    rows = sums.unionAll(marks).repartitionById(tasks, "place")
+    rows.mapInArrow(task.run, STAGED).write.mode("errorifexists").parquet(folder)
+
+
+def read_back(spark: SparkSession, task: Noised, folder: str) -> Iterator[dict[str, Integers]]:
+    """Return the noised vectors of the cells of each block, some blocks at a time at the driver.
 
     Raises
     ------
@@ -85,34 +110,41 @@ def noised(spark: SparkSession, sums: DataFrame, task: Noised, staging: str) -> 
     """
     from pyspark.sql import functions
 
-    blocks = -(-task.size // task.block)
-    # Cells without rows have noise as well: every block has a row.
-    marks = spark.range(blocks).select(
-        functions.lit(0).alias("number"),
-        functions.col("id").cast("int").alias("place"),
-        functions.lit(b"").alias("content"),
-    )
-    rows = sums.unionAll(marks).repartitionById(blocks, "place")
-    drawn = rows.mapInArrow(task.run, "block bigint, content binary")
-    folder = f"{staging.rstrip('/')}/dprelease-{task.seal.name}"
-    try:
-        drawn.write.mode("errorifexists").parquet(folder)
-        written = spark.read.schema("block bigint, content binary").parquet(folder).toArrow()
-    finally:
-        with contextlib.suppress(Exception):  # what stays is sealed, and fails no release
-            _remove(spark, folder)
-    return _joined(written, blocks, task.seal)
+    blocks = _blocks(task)
+    group = functions.expr(f"CAST(block DIV {TOGETHER} AS INT)")
+    written = spark.read.schema(STAGED).parquet(folder).withColumn("together", group)
+    ordered = written.repartitionById(-(-blocks // TOGETHER), "together").drop("together")
+    rows = ordered.sortWithinPartitions("block").toLocalIterator()
+    return _opened(((row["block"], bytes(row["content"])) for row in rows), blocks, task.seal)
 
 
-def _joined(written: pa.Table, blocks: int, seal: Seal) -> dict[str, Integers]:
-    order = np.argsort(np.asarray(written["block"], dtype=np.int64))
-    if np.asarray(written["block"])[order].tolist() != list(range(blocks)):
-        raise LookupError("a block of cells is missing, or there twice")
-    contents = written["content"]
-    opened = (seal.opened(block, contents[int(i)].as_py()) for block, i in enumerate(order))
-    tables = [pa.ipc.open_stream(content).read_all() for content in opened]
-    whole = pa.concat_tables(tables)
-    return {name: np.array(whole[name], dtype=np.int64) for name in whole.column_names}
+def _blocks(task: Noised) -> int:
+    return -(-task.size // task.block)
+
+
+def _opened(
+    rows: Iterable[tuple[int, bytes]], blocks: int, seal: Seal
+) -> Iterator[dict[str, Integers]]:
+    expected = 0
+    for block, content in rows:
+        if block != expected:
+            raise LookupError("a block of cells is missing, or there twice")
+        expected += 1
+        table = unpacked(seal.opened(block, content))
+        yield {name: np.array(table[name], dtype=np.int64) for name in table.column_names}
+    if expected != blocks:
+        raise LookupError("a block of cells is missing")
+
+
+def folder_of(staging: str, seal: Seal) -> str:
+    """Return where what is sealed by a key is left."""
+    return f"{staging.rstrip('/')}/dprelease-{seal.name}"
+
+
+def removed(spark: Any, folder: str) -> None:
+    """Remove what the executors wrote; what stays is sealed, and fails no release."""
+    with contextlib.suppress(Exception):
+        _remove(spark, folder)
 
 
 def _remove(spark: Any, folder: str) -> None:

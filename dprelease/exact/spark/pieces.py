@@ -39,6 +39,10 @@ ROWS_TOGETHER = 2**20
 
 MOST_BUCKETS = 2**15
 
+MOST_BLOCKS = 64
+"""Blocks of cells that are noised in one task: what a task is told of a table takes longer to read
+than a block to draw."""
+
 
 def cores_of(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at a time, as far as it says so."""
@@ -85,6 +89,11 @@ def files_together(sizes: Sequence[int], cores: int) -> list[tuple[int, ...]]:
 def buckets_of(rows: int, cores: int) -> int:
     """Return in how many partitions rows of units come together."""
     return min(MOST_BUCKETS, math.ceil(rows / _size(rows, cores, LEAST_ROWS, ROWS_TOGETHER)) or 1)
+
+
+def tasks_of(blocks: int, cores: int) -> int:
+    """Return how many tasks noise so many blocks of cells."""
+    return max(min(blocks, cores * TASKS_A_CORE), math.ceil(blocks / MOST_BLOCKS))
 
 
 def size_of(rows: int, cores: int) -> int:

@@ -8,7 +8,7 @@ parts. So every value is read, bounded and rounded by the very engine that would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -23,8 +23,8 @@ from dprelease.exact.spark.executors.sums import BLOCK, added_up
 from dprelease.exact.spark.executors.unit_tasks import Bounded
 from dprelease.exact.spark.jobs import Sums, counted, filled
 from dprelease.exact.spark.merge import added_to, exact_table
-from dprelease.exact.spark.noise import Noise, Noised, noised
-from dprelease.exact.spark.sessions.attempts import attempt, unreadable
+from dprelease.exact.spark.noise import Noise, Noised, folder_of, read_back, removed, staged
+from dprelease.exact.spark.sessions.attempts import attempt, unquoted, unreadable
 from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, is_kept, session
 from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.shared import SharedTables, numbers_of
@@ -64,6 +64,7 @@ class SparkEngine:
         self._spark, self._reader, self._settings = spark, reader, settings
         self._stored = stored
         self._sources = Sources(spark, reader, stored)
+        self._closing = ExitStack()
         self.expect(())
 
     @classmethod
@@ -96,7 +97,9 @@ class SparkEngine:
                 public = other.declared.table.public
                 joined_frame = other.rows() if public else other.empty
             with Reader.open(declared, frame, joined, joined_frame) as reader:
-                yield cls(spark, reader, settings, (own, other))
+                engine = cls(spark, reader, settings, (own, other))
+                with engine._closing:
+                    yield engine
 
     def compile(self, query: Query) -> Partial | None:
         """Return the statement that executors run; None where keys are found first.
@@ -130,8 +133,8 @@ class SparkEngine:
         self._reader.compile(query)
         return self._scanned.table(query)
 
-    def noised(self, query: Query, noise: Noise) -> dict[str, Integers] | None:
-        """Return noised vectors of every cell, noised by executors; None where it is not for them.
+    def noised(self, query: Query, noise: Noise) -> Iterator[dict[str, Integers]] | None:
+        """Return vectors, block after block, noised by executors; None where it is not for them.
 
         It is for many cells, where a folder for it was named, and the driver of Spark is here: who
         reaches it through Spark Connect can't remove files, and adds the noise here.
@@ -146,12 +149,19 @@ class SparkEngine:
             return None
         self._reader.compile(query)
         partial, sums = self._sums(query, BLOCK)
+        task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
+        folder = folder_of(staging, task.seal)
+        self._closing.callback(removed, self._spark, folder)
+        self._attempt(lambda: staged(self._spark, sums.frame(), task, folder))
+        return self._read_back(task, folder)
 
-        def draw() -> dict[str, Integers]:
-            task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
-            return noised(self._spark, sums.frame(), task, staging)
-
-        return self._attempt(draw)
+    def _read_back(self, task: Noised, folder: str) -> Iterator[dict[str, Integers]]:
+        """Yield what executors noised, to be read once; raises DP-DATA-006."""
+        failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
+        blocks = unquoted(lambda: read_back(self._spark, task, folder), failure)
+        while (block := unquoted(lambda: next(blocks, None), failure)) is not None:
+            yield block
+        removed(self._spark, folder)
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.

@@ -1,6 +1,7 @@
 """One query published by batches of cells, in a memory that does not grow with their number.
 
-True vectors are held whole (see `exact/results/vectors.py`), and so are choices and private keys.
+True vectors are held whole (see `exact/results/vectors.py`), and so are choices and private keys;
+what is noised elsewhere comes block after block.
 Noise, post-processing and Arrow arrays are made a batch at a time in one worker thread, while the
 batch before is being encoded and written. All that draws randomness or works with balls is in that
 thread: one stream of bits in one order, whatever the threads' timing, and one precision context.
@@ -12,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from dprelease.exact.answering import Answering, Spreading
-from dprelease.noise.noised_answers import answered
-from dprelease.noise.noised_vectors import NoisyTable, perturbed
+from dprelease.exact.answering import Answering
+from dprelease.noise.noised_answers import answered, noised
+from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn
 from dprelease.system.ahead import ahead
@@ -53,15 +54,13 @@ def streaming(
     DataError
         As `Engine.run`.
     """
-    if columns[0].query.private is not None or isinstance(engine, Spreading):
+    query = columns[0].query
+    if query.private is not None:
         answer = answered(engine, columns, bits)
         yield iter([shown(answer.columns).of(answer.noisy)])
         return
-    exact = engine.run(columns[0].query)
+    batches = noised(engine, query, columns, bits, most)
     tables = shown(columns)
-    chunks = (tables.of(noisy) for noisy in perturbed(exact, columns, bits, most))
-    if exact.size <= most:
-        yield chunks
-        return
-    with ahead(chunks, "dprelease-noise") as made:
+    chunks = (tables.of(noisy) for noisy in batches)
+    with ahead(chunks, "dprelease-noise", few=query.keys.size <= most) as made:
         yield made

@@ -5,9 +5,12 @@ from __future__ import annotations
 DEFAULT_ENGINE = "duckdb"
 """The engine of whoever names none; the only one that reads single records, in their order."""
 
+SPARK = "spark"
+"""The engine of tables that are spread over machines."""
+
 ENGINES = {
     DEFAULT_ENGINE: "dprelease.exact.machine_kind",
-    "spark": "dprelease.exact.spark.cluster_kind",
+    SPARK: "dprelease.exact.spark.cluster_kind",
 }
 """By name, the module that declares `ENGINE`, as `exact.answering.EngineKind` has it.
 

@@ -25,11 +25,12 @@ IS_DIGITS = re.compile(DIGITS, re.ASCII)
 
 def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
     """Return the keys whose stored numbers can be found so, and that nothing else reads."""
-    texts = {key.column: key.texts for key in (query.finest or query.keys).keys}
+    # Texts are made of keys of categories alone: an integer key may have very many values.
+    keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
         name
         for name in grouped_as_stored(query)
-        if base_type(physical[name]) in SMALL_INTEGERS and _are_digits(texts[name])
+        if base_type(physical[name]) in SMALL_INTEGERS and _are_digits(keys[name].texts)
     )
 
 

@@ -19,6 +19,19 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
     DpReleaseError
         `failure`, if Spark fails.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return unquoted(work, failure)
+
+
+def unquoted(work: Callable[[], Result], failure: DpReleaseError) -> Result:
+    """Return what `attempt` does, in any thread: nothing is done about Spark's warnings.
+
+    Raises
+    ------
+    DpReleaseError
+        As `attempt`.
+    """
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -28,9 +41,7 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
         TypeError, ValueError, LookupError,
     )  # fmt: skip
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return work()
+        return work()
     except failures as problem:
         if isinstance(problem, DpReleaseError):
             failure = problem
