@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
+from dprelease.consistency.estimates import first_pass, pieces
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import Derived, derived_columns
@@ -52,7 +53,8 @@ def test_whole_levels_are_what_tables_say(
     consistent = parts if what in ("hidden parts", "no margin") else "true"
     given = {"columns": columns, "budget": budget, "least": "10", "step": "0.25"}
     folder = published(tmp_path, consistent=consistent, **given)
-    monkeypatch.setattr("dprelease.consistency.estimates.CELLS_AT_MOST", 8)
+    for held in (pieces, first_pass):  # the last default is how many cells a piece may have
+        monkeypatch.setattr(held, "__defaults__", (*(held.__defaults__ or ())[:-1], 1))
     drawn = {"town": NAMES, "area": [state for state, some in TOWNS.items() for _ in some]}
     found = dprelease.areas(folder, drawn)
     unknown = 0

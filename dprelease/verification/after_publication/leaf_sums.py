@@ -100,8 +100,8 @@ class Column:
             return
         last = len(self.agreed.shape.levels) - 1
         for piece in pieces(self.variances, self.measured.read, self.wanted, first=self.first):
-            at = last - piece.level  # the highest areas of a piece stand in the one above
-            if at < len(piece.ranges) and (at or piece.top):
+            at = last - piece.level
+            if at < len(piece.ranges):  # else it is the top of the tree
                 for placed in tables:
                     yield placed, piece.ranges[at][0], piece.tables[at][placed.attributes]
 
