@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -99,6 +100,29 @@ Rows = Literal["cells", "some cells", "people"]
 """What a published table has rows for."""
 
 
+RARE = 1e-9
+"""How often noise is farther from 0 than is counted with where bytes are foretold."""
+
+
+@lru_cache(maxsize=64)
+def reach_of(law: Mechanism) -> int:
+    """Return within how many lattice steps of 0 noise lies, but for one in 10^9."""
+    return law.half_width(1 - RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class NearCounts:
+    """Published integers near to the true ones of a measurement.
+
+    But for one in 10^9 they lie within `steps` of 0, or beyond by no more than what they and the
+    true ones count of people: these `more` in all, at most, than there are.
+    """
+
+    measurement: Measurement
+    steps: int
+    more: int
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One table that a step publishes, as it is known before any row is read.
@@ -107,7 +131,8 @@ class Output:
     `columns`: what stands beside the keys, by name, and how each is `computed`, in words. `note`:
     what the file itself says of its rows, as metadata. `roles`: of columns that stand beside
     another one, what they are and which one that is; the others are values, or flags. `rows`: one
-    for each cell, for some of them, or for each person.
+    for each cell, for some of them, or for each person. `near`: columns that lie near to counts, by
+    which it is foretold how many bytes they have.
     """
 
     name: str
@@ -117,6 +142,7 @@ class Output:
     note: str = ""
     roles: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
     rows: Rows = "cells"
+    near: Mapping[str, NearCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,113 +1,144 @@
 """How much a release writes at most, and whether its disk has that much: asked before anything.
 
-The bound follows from what is declared. Of each column and row a Parquet file has at most the value
-itself, and what a dictionary that was begun and given up leaves beside it; compression never adds
-more than a page's header. Keys are dictionaries of the few values that a group of rows can have,
-and indices into these, or texts where they are many.
+The bound follows from what is declared, and from laws of noise: `encoded_sizes` says how many bytes
+values of a column take.
 
 Whole tables of very many cells list those that are not 0, and persons are rows: of both there are
-as many as people, about. Where the table's schema declares its `size`, twice that many rows are
-counted; else a row for every cell, and no persons.
+as many as people, about. Where the table's schema declares its `size`, twice that many units are
+counted, with all rows that count of each; else a row for every cell, and no persons.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place
-from dprelease.postprocess.families import Family, Output
+from dprelease.errors.printable import one_line
+from dprelease.exact.settings import Settings
+from dprelease.exact.sorted_families import by_ranges
+from dprelease.mechanisms.base import Mechanism
+from dprelease.postprocess.families import Family, FamilyTable, Output, reach_of
+from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.group_keys import Key, KeySpace
+from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
+from dprelease.release.encoded_sizes import WIDTHS, Near, Rows, key_bytes, value_bytes
+from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.statements.coarser import level_above
 from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of_output
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.published_tables import schema_of
 
-WIDTHS = {"bool": 1, "date32[day]": 4, "double": 8, "int64": 8, "int32": 4}
-"""Bytes of a value; decimals have 16."""
-
-BESIDE = 2.25
-"""Bytes of a value's place in a dictionary, which holds no more than 2^18 of them."""
-
-DICTIONARY = 1 << 20
-"""Bytes from which on a dictionary is given up, and texts are written one after the other."""
-
-PAGE, GROUP = 64, 1 << 17
-"""Bytes of a page's header with room to spare, and the least rows of a group but the last."""
-
 COLUMN, FILE = 2048, 1 << 12
 """Bytes of a column's page headers and metadata in one group, and of what a file has once."""
+
+MORE = 2
+"""Times the declared number of units that are counted with: it is a number for warnings."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A table that will be written: its keys, its columns, its rows at most."""
+    """A table that will be written: its keys, its columns, its rows at most.
+
+    `near`: of columns that are known to lie near to counts of people. `parts`: files, if several.
+    """
 
     keys: Sequence[Key]
     schema: Schema
     rows: int
     dense: bool
+    near: Mapping[str, Near] = field(default_factory=dict)
+    parts: int = 1
 
 
 def most_bytes(families: Iterable[Family]) -> int:
     """Return how many bytes the tables of a release have at most; those of unknown keys left out.
 
-    A function of the declaration: it is told by plans, and opens nothing.
+    A function of the declaration: it is told by plans, and opens nothing. It does not hold where
+    there are more than twice as many people as declared.
     """
     return sum(_bytes(file) for family in families for file in _files(family))
 
 
 def _files(family: Family) -> Iterator[_File]:
+    parts = {name: len(one) for name, one in family.parts.items()}
     for table in family.tables:
         query = table.query
         if query.cells is None:
             continue
-        schema = schema_of(query) if family.step is None else schema_of_measured(table)
-        yield _File(query.key_columns, schema, query.keys.size, dense=True)
+        near = dict(_near(table))
+        size, several = query.keys.size, parts.get(table.measured, 1)
+        if family.step is None:
+            shown = {one.name: one.parts[0].name for one in query.columns if one.form == MEASURED}
+            near = {name: near[part] for name, part in shown.items() if part in near}
+            yield _File(query.key_columns, schema_of(query), size, dense=True, near=near)
+        else:
+            schema = schema_of_measured(table)
+            yield _File(query.key_columns, schema, size, dense=True, near=near, parts=several)
     for output in family.outputs:
-        yield _output(output, family.tables[0].query)
+        yield _output(output, family.tables[0].query, parts.get(output.name, 1))
 
 
-def _output(output: Output, query: Query) -> _File:
-    size, cells = query.table.size, output.keys.size
+def _near(table: FamilyTable) -> Iterator[tuple[str, Near]]:
+    """Yield the noised integers of a table that lie near to counts or sums over people."""
+    for measurement in table.vectors:
+        people = _people(table.query, measurement)
+        law = table.laws[measurement.name]
+        if people is not None and isinstance(law, Mechanism):
+            yield measurement.name, Near(reach_of(law), people)
+
+
+def _people(query: Query, measurement: Measurement) -> int | None:
+    """Return the sizes of all true integers together at most; None if nobody declares it."""
+    rows = _units(query)
+    added = measurement.aggregate.most_added(measurement.sensitivity)
+    return None if rows is None else rows * added
+
+
+def _units(query: Query) -> int | None:
+    """Return the rows about people that count at most; None if nobody declares it."""
+    size, unit = query.table.size, query.unit
+    return None if size is None else MORE * size * unit.max_groups * unit.max_rows_per_group
+
+
+def _output(output: Output, query: Query, parts: int) -> _File:
+    people, cells = _units(query), output.keys.size
     rows = cells
     if output.rows == "people":
-        rows = 0 if size is None else 2 * size
-    elif output.rows == "some cells" and size is not None:
-        rows = min(cells, 2 * size)
-    schema = schema_of_output(output)
-    return _File(output.keys.keys, schema, rows, dense=output.rows == "cells")
+        rows = 0 if people is None else people
+    near: dict[str, Near] = {}
+    listed: dict[str, int] = {}  # a row is there if one of its counts is not 0
+    for name, one in output.near.items():
+        counted = _people(query, one.measurement)
+        if counted is not None:
+            near[name] = Near(one.steps, counted + one.more)
+            listed[one.measurement.name] = counted + one.more
+    if output.rows == "some cells" and listed:
+        rows = min(cells, sum(listed.values()))
+    schema, dense = schema_of_output(output), output.rows == "cells"
+    return _File(output.keys.keys, schema, rows, dense, near, parts)
 
 
 def _bytes(file: _File) -> int:
-    groups = -(-file.rows // GROUP) or 1
-    space = KeySpace(tuple(file.keys))
-    total = FILE + groups * COLUMN * len(file.schema)
+    rows, space = Rows(file.rows, file.parts), KeySpace(tuple(file.keys))
+    total = FILE * file.parts + rows.groups * COLUMN * len(file.schema)
     kinds = dict(file.schema)
     for key, stride in zip(space.keys, space.strides, strict=True):
-        total += _key_bytes(key, stride, file, kinds.pop(key.column, "string"))
-    for kind in kinds.values():
-        width = WIDTHS.get(kind, 16)
-        total += int(file.rows * (width + BESIDE)) + file.rows // GROUP * PAGE
-    return total
-
-
-def _key_bytes(key: Key, stride: int, file: _File, kind: str) -> int:
-    """Return the bytes of a key column: texts, or their dictionaries with indices."""
-    groups = -(-file.rows // GROUP) or 1
-    if isinstance(key.values, range) or kind in WIDTHS:
-        each = WIDTHS.get(kind, 8)
-    else:
-        each = 4 + _longest(key.values)
-    in_group = min(ROW_GROUP, max(file.rows, 1))
-    several = min(key.size, in_group // stride + 2) if file.dense else key.size
-    if several * each > DICTIONARY:
-        return int(file.rows * (each + BESIDE)) + groups * DICTIONARY
-    indices = file.rows * max(1, (several - 1).bit_length()) // 8
-    return indices + groups * (several * each + PAGE)
+        kind = kinds.pop(key.column, "string")
+        if isinstance(key.values, range) or kind in WIDTHS:
+            each = WIDTHS.get(kind, 8)
+        else:
+            each = 4 + _longest(key.values)
+        in_group = min(ROW_GROUP, max(file.rows, 1))
+        several = min(key.size, in_group // stride + 2) if file.dense else key.size
+        total += key_bytes(each, several, -(-space.size // stride), rows)
+    return total + sum(value_bytes(kind, rows, file.near.get(name)) for name, kind in kinds.items())
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +147,46 @@ def _longest(values: Sequence[object]) -> int:
     return max((len(str(value).encode()) for value in values), default=0)
 
 
-def refuse_full(folder: Path, name: str, needed: int, place: Place) -> None:
+def temporary_bytes(queries: Iterable[Query]) -> int:
+    """Return what families of very many cells take of the temporary folder at most.
+
+    A row is a cell and a number for each vector. The rows stand in runs, beside which the finest
+    cells are made of them; then these do, beside which those of a level are made; then these, for
+    each of its tables. Families for which nobody declares how many people there are count as
+    nothing: what they take is not known.
+    """
+    needed = 0
+    for query in queries:
+        rows, finest = _units(query), query.finest
+        if rows is None or finest is None or not by_ranges(query):
+            continue
+        level = level_above(finest, query.keys)
+        held, most = min(rows, finest.size), rows
+        above = held if level is None else min(rows, level.size)
+        if level is not None:
+            most = max(most, held + above)
+        if query.keys != finest:  # runs of what it is made of, and the level if there is one
+            runs = above if level is None else 2 * above
+            most = max(most, runs + min(rows, query.keys.size))
+        most += held
+        needed = max(needed, 8 * (1 + len(query.measurements)) * most)
+    return needed
+
+
+def temporary(declaration: Declaration, queries: Iterable[Query]) -> tuple[Path, int] | None:
+    """Return the temporary folder, and the bytes that a release takes of it at most.
+
+    None where it takes none, or nobody knows how many. Whether the folder can be used at all is
+    told where it is opened.
+    """
+    needed = temporary_bytes(queries) if declaration.spec.engine == DEFAULT_ENGINE else 0
+    folder = Settings.of(declaration).temp_directory or Path(tempfile.gettempdir())
+    return (folder, needed) if needed and folder.is_dir() else None
+
+
+def refuse_full(
+    folder: Path, name: str, needed: int, place: Place, beside: tuple[Path, int] | None = None
+) -> None:
     """Raise OutputError DP-OUTPUT-015 if a disk has less room than a release may take.
 
     Parameters
@@ -127,12 +197,27 @@ def refuse_full(folder: Path, name: str, needed: int, place: Place) -> None:
         What the output is called.
     needed
         Its bytes at most.
+    beside
+        The temporary folder, and its bytes at most; it may be on the same disk.
     """
-    free = free_bytes(folder)
-    if needed > free:
-        raise OutputError(
-            "DP-OUTPUT-015", place=place, name=name, needed=in_words(needed), free=in_words(free)
-        )
+    asked = [(folder, name, needed)]
+    if beside is not None:
+        other, more = beside
+        if _device(other) == _device(folder):
+            asked = [(folder, name, needed + more)]
+        else:
+            asked.append((other, one_line(other.name), more))
+    for where, called, most in asked:
+        free = free_bytes(where)
+        if most > free:
+            words = in_words(most), in_words(free)
+            raise OutputError(
+                "DP-OUTPUT-015", place=place, name=called, needed=words[0], free=words[1]
+            )
+
+
+def _device(folder: Path) -> int:
+    return os.stat(folder).st_dev
 
 
 def free_bytes(folder: Path) -> int:

@@ -24,7 +24,7 @@ from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging
-from dprelease.release.disk import refuse_full
+from dprelease.release.disk import refuse_full, temporary
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.kept_files import keep_files
 from dprelease.release.own_source import refuse_own_source
@@ -111,7 +111,7 @@ def publishing(
     ------
     OutputError
         DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`; 015 for
-        a disk that has no room for it.
+        a disk that has no room for it, or for what it takes of the temporary folder.
     DeclarationError, BudgetError, LedgerError
         As `charging`; DP-RELEASE-020, as `keep_files`.
     """
@@ -122,7 +122,7 @@ def publishing(
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.told_by_failures(), claimed(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
-        refuse_full(claim.folder, claim.target.name, needed, place)
+        refuse_full(claim.folder, claim.target.name, needed, place, temporary(declaration, queries))
         trial(claim.folder)
         with charging(declaration, queries, plan, state, claim.target) as charged:
             keep_files(declaration, claim.folder)

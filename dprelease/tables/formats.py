@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 ROW_GROUP = 1 << 20
 """Rows of a row group, and of a batch that is made while another one is written."""
 
-BATCH = 1 << 18
+BATCH = 1 << 15
+"""Rows that are read at a time: of a family all files are open at once, each with some of them."""
 
 ARROW = b"ARROW:schema"
 """The note in which a Parquet file keeps Arrow's schema."""

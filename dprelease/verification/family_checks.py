@@ -59,7 +59,7 @@ def _check_measured(report: Report, told: Described, table: FamilyTable, rows: R
     whole = (
         is_written(report.path, told.measured(table), rows, rehearsal=report.rehearsal)
         and has_keys(path, table.query)
-        and not has_nulls(path)
+        and not has_nulls(path, [measurement.name for measurement in table.vectors])
         and _is_within(table, report.path)
     )
     if not whole:
@@ -92,9 +92,9 @@ def _check_outputs(
     for piece in step_tables(family.outputs, step.values(noised), parts):
         compared[piece.name].add(piece)
     rows = {name: one.rows for name, one in compared.items()}
-    differ = [name for name, one in compared.items() if not one.is_same()]
-    for name in differ:
-        report.found("DP-VERIFY-012", name=formats.file_of(name))
+    differ = [one.file for one in compared.values() if not one.is_same()]
+    for file in differ:
+        report.found("DP-VERIFY-012", name=file)
     report.checked.append(f"the tables of '{family.name}' follow from its measurements")
     if not differ:  # what is another table needs no second check
         published = {output.name: _reader(report.path, output) for output in family.outputs}
@@ -114,6 +114,7 @@ class _Compared:
         folder = report.path
         self._held = _Rows(_reader(folder, output)())
         self._same = True
+        self._other: int | None = None
         self._names = None if parts is None else files_of_parts(parts)
         self._counted = [0] * (1 if parts is None else len(parts))
 
@@ -123,6 +124,14 @@ class _Compared:
         if self._names is None:
             return self._counted[0]
         return dict(zip(self._names, self._counted, strict=True))
+
+    @property
+    def file(self) -> str:
+        """Return the file's name: of a table in parts, that of the first part that differs."""
+        name = formats.file_of(self._output.name)
+        if self._names is None or self._other is None:
+            return name
+        return f"{name}/{self._names[self._other]}"
 
     def add(self, piece: Piece) -> None:
         """Compare the rows that follow."""
@@ -135,6 +144,8 @@ class _Compared:
                 self._same = self._held.next(len(table), table.schema).equals(table)
             except (OSError, pa.ArrowException):
                 self._same = False
+            if not self._same:
+                self._other = piece.part
 
     def is_same(self) -> bool:
         """Return whether the file has the rows that were compared, and no others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +37,14 @@ def has_keys(path: Path, query: Query) -> bool:
     return done == query.keys.size
 
 
-def has_nulls(path: Path) -> bool:
-    """Return whether anything is missing in a file."""
+def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
+    """Return whether anything is missing in a file: in some of its columns, or in any."""
     import pyarrow as pa
 
     try:
         return any(
             column.null_count
-            for batch in formats.PUBLISHED.batches(path, None)
+            for batch in formats.PUBLISHED.batches(path, columns)
             for column in batch.columns
         )
     except (OSError, pa.ArrowException):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +15,32 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.errors import OutputError, State
+from dprelease.cli.shown.disk_shown import disk_words
+from dprelease.errors import OutputError, Place, State
 from dprelease.exact import duckdb
+from dprelease.exact.results import stored
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
 from dprelease.release.disk import in_words, most_bytes
+from dprelease.release.encoded_sizes import Near
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
 from dprelease.tables.family_tables import ROWS
 from dprelease.tables.formats import write_table
-from tests.release.families_of_areas import declared, published
-from tests.release.test_consistent import CASES
+from tests.release.families_of_areas import BY_ID, TREE, declared, published
+from tests.release.test_consistent import CASES, WHOLE
 from tests.release.test_consistent_runs import charged
 from tests.replay import Keyed
 
-WIDE = {
+WIDE: dict[str, dict[str, Any]] = {
     "noise of any size": {"budget": "epsilon: 1e-7, delta: 1e-6", "mechanism": "gaussian"},
     "cents": CASES["whole sums of cents"],
     "records": CASES["records"],
     "one cell": CASES["one cell"],
     "no family": {"consistent": "false", "asked": "group_by: [town, band, sex]"},
+    "ages": {"asked": "hierarchy: [state, town]\n    cube: [age, sex]", "rows": 300},
     "many bands": {
         "asked": "hierarchy: [state, town]\n    group_by: [age]", "consistent": "{non_negative: true}",
         "budget": "epsilon: 1e-7, delta: 1e-6",
@@ -119,7 +125,7 @@ def test_a_release_that_fits_just(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     declaration = declared(tmp_path)
     needed: list[int] = []
 
-    def seen(folder: Path, name: str, bytes_: int, place: Any) -> None:
+    def seen(folder: Path, name: str, bytes_: int, place: Any, beside: object) -> None:
         needed.append(bytes_)
 
     monkeypatch.setattr("dprelease.release.execute.refuse_full", seen)
@@ -225,3 +231,154 @@ def test_no_key_takes_more_than_is_counted(
     write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
     file = disk._File(keys, [("k", "string"), ("n", "int64")], rows, dense=True)
     assert path.stat().st_size <= disk._bytes(file)
+
+
+def _of_people(near: Near, groups: int, worst: bool) -> np.ndarray:
+    """Return noise and people: in few cells with very many, or as many different counts as can be.
+
+    In groups of rows as a writer of outputs cuts them.
+    """
+    rng = np.random.default_rng(near.people)
+    values = rng.integers(-near.steps, near.steps + 1, groups * ROWS)
+    each = near.people // groups
+    most = int((2 * each) ** 0.5) - 1 if worst else min(each, 1)
+    for group in range(groups):
+        counts = np.arange(1, min(most, ROWS) + 1) if worst else np.array([each])
+        values[group * ROWS : group * ROWS + len(counts)] += counts
+    return values
+
+
+@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("kind", ["int64", "decimal128(38, 2)"])
+@pytest.mark.parametrize(
+    ("steps", "people"),
+    [(0, 10**6), (3, 10**9), (40, 0), (40, 10**7), (15_000, 0), (40_000, 10**6)],
+)
+def test_no_count_of_people_takes_more_than_is_counted(
+    steps: int, people: int, kind: str, worst: bool, tmp_path: Path
+) -> None:
+    """Integers near to counts take less than their width; and never more than was told."""
+    near, groups = Near(steps, people), 3
+    column = pa.array(_of_people(near, groups, worst))
+    if kind != "int64":
+        column = column.cast(pa.decimal128(38, 2))
+    table = pa.table({"c": column})
+    path = tmp_path / "t.parquet"
+    write_table((table.slice(at, ROWS) for at in range(0, len(table), ROWS)), path)
+    file = disk._File((), [("c", kind)], len(table), dense=True, near={"c": near})
+    assert path.stat().st_size <= disk._bytes(file)
+    assert disk._bytes(file) <= disk._bytes(replace(file, near={}))
+    assert (
+        steps > 100 or people > 10**7 or 3 * disk._bytes(file) < disk._bytes(replace(file, near={}))
+    )
+
+
+@pytest.mark.parametrize("listed", [1, 3])
+@pytest.mark.parametrize("size", [20_000, 90_000])
+def test_no_area_of_listed_cells_takes_more_than_is_counted(
+    size: int, listed: int, tmp_path: Path
+) -> None:
+    """Rising cells of very many areas, some of each: dictionaries are begun and given up."""
+    rng = np.random.default_rng(size)
+    letters = rng.integers(33, 127, (size, 20)).astype(np.uint8)
+    texts = tuple(dict.fromkeys(bytes(row).decode() for row in letters))
+    keys = (Key("k", "text", texts), Key("n", "integer", range(8)))
+    places = np.arange(len(texts) * listed) // listed
+    within = np.arange(len(places)) % listed * 2
+    table = pa.table({"k": pa.array(texts).take(pa.array(places)), "n": within})
+    path = tmp_path / "t.parquet"
+    write_table((table.slice(at, ROWS) for at in range(0, len(table), ROWS)), path)
+    file = disk._File(keys, [("k", "string"), ("n", "int64")], len(table), dense=False)
+    assert path.stat().st_size <= disk._bytes(file)
+
+
+BY_ID_SIZED = BY_ID + "size: 200\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "unit"),
+    [
+        ("whole sums", "size: 300\n"), ("ages", "size: 150\n"), ("ids", BY_ID_SIZED),
+        ("no family", "size: 300\n"),
+    ],
+)  # fmt: skip
+def test_families_take_of_disks_what_was_told(
+    what: str, unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Published and temporary files, of whole tables that list some cells and in parts.
+
+    There are twice as many people as declared, which is as many as are counted with.
+    """
+    monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 0)
+    monkeypatch.setattr("dprelease.exact.sorted_families.MANY", 1)
+    given = {"asked": TREE, "consistent": WHOLE, **{**CASES, **WIDE}.get(what, {}), "unit": unit}
+    if what != "no family":
+        more = "" if "sums" in what else ", records: true"
+        given["consistent"] = f"{{non_negative: true, publish: {{partition: state{more}}}}}"
+    held = Counted.watch(monkeypatch)
+    declaration = declared(tmp_path, **given)
+    queries, plan = prepare(declaration)
+    folder = run(declaration, bits=Keyed("disk"))
+    written = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+    assert written <= most_bytes(families_of(declaration.spec, plan.columns))
+    assert held.largest <= disk.temporary_bytes(queries)
+    assert bool(held.largest) == (what != "no family")
+
+
+class Counted:
+    """How many bytes stand in temporary files, and how many did at most."""
+
+    def __init__(self) -> None:
+        self.now = self.largest = 0
+
+    @classmethod
+    def watch(cls, monkeypatch: pytest.MonkeyPatch) -> Counted:
+        """Return what counts from now on."""
+        counted, append = cls(), stored.StoredVector.append
+
+        def counting(vector: stored.StoredVector, values: Any) -> None:
+            append(vector, values)
+            counted.now += values.nbytes
+            counted.largest = max(counted.largest, counted.now)
+            weakref.finalize(vector, counted.less, values.nbytes)
+
+        monkeypatch.setattr(stored.StoredVector, "append", counting)
+        return counted
+
+    def less(self, number: int) -> None:
+        """Count bytes off, of a file that is gone."""
+        self.now -= number
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_temporary_files_need_their_room_too(
+    same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the disk of the output they come on top; on another one they have to fit by themselves."""
+    out, beside = tmp_path / "out", tmp_path / "beside"
+    out.mkdir()
+    beside.mkdir()
+    device = os.stat(out).st_dev
+    if not same:
+        monkeypatch.setattr(disk, "_device", lambda path: device + (path == beside))
+    monkeypatch.setattr(disk, "free_bytes", lambda path: 100)
+    place = Place("release.yaml")
+    for needed, more in ((100, 0), (60, 40), (40, 100)):
+        if same and needed + more > 100:
+            with pytest.raises(OutputError, match=r"up to 140 bytes.*'out'"):
+                disk.refuse_full(out, "out", needed, place, (beside, more))
+        else:
+            disk.refuse_full(out, "out", needed, place, (beside, more))
+    with pytest.raises(OutputError, match="'out'" if same else "'beside'"):
+        disk.refuse_full(out, "out", 1, place, (beside, 101))
+
+
+@pytest.mark.parametrize("unit", ["size: 600\n", ""])
+def test_plans_tell_of_temporary_files(
+    unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where somebody declares how many people there are; else nobody knows."""
+    monkeypatch.setattr("dprelease.exact.sorted_families.MANY", 1)
+    declaration = declared(tmp_path, unit=unit)
+    words = disk_words(declaration, prepare(declaration)[1], 1)
+    assert ("Of the temporary folder at most" in words[0]) == bool(unit)

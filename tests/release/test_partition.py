@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -19,8 +20,11 @@ import dprelease
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.prepare import prepare
+from dprelease.postprocess.consistent import published as published_module
+from dprelease.postprocess.consistent.published import Cells
 from dprelease.postprocess.partition import Parts
-from dprelease.query.grouping.group_keys import Key
+from dprelease.query.grouping.group_keys import Key, KeySpace
+from dprelease.tables import formats
 from dprelease.tables.parted import in_parts
 from tests.release.families_of_areas import TOWNS, declared, published
 from tests.release.test_levels import AT_TOWNS
@@ -180,6 +184,95 @@ def test_parts_that_are_not_those_published_are_found(
     assert {"DP-VERIFY-004", "DP-VERIFY-005"} & found
     resealed(folder)
     assert code in {finding.code for finding in dprelease.verify(folder).findings}
+
+
+def _other_cell(path: Path, column: str) -> None:
+    """Change one cell of a column a little, the last one that is there."""
+    held = pq.ParquetFile(path).read()
+    values = held[column].to_pylist()
+    values[-1] = not values[-1] if isinstance(values[-1], bool) else values[-1] + 1
+    array = pa.array(values, held[column].type)
+    place = held.column_names.index(column)
+    changed = held.set_column(place, held.schema.field(column), array)
+    with pq.ParquetWriter(
+        path, changed.schema, compression="zstd", write_statistics=False
+    ) as writer:
+        writer.write_table(changed)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "part"),
+    [
+        ("measurements/pop_town_band_sex", "n", 2), ("estimates/pop_town", "n", 0),
+        ("estimates/pop_town", "n_se", 2), ("tables/pop_town_band_sex", "n", 0),
+        ("tables/pop_town_band_sex", "n_lower", 2), ("tables/pop_town_band_sex", "n_moe", 1),
+        ("tables/pop_town_band_sex", "n_adjusted", 2),
+    ],
+)  # fmt: skip
+def test_one_cell_of_one_part_is_found_by_the_name_of_its_file(
+    table: str, column: str, part: int, parted: Path, tmp_path: Path
+) -> None:
+    """By its digest; and by running the step again, where somebody seals what is there."""
+    folder = shutil.copytree(parted, tmp_path / "copy")
+    name = f"{table}.parquet/{NAMES[part]}"
+    _other_cell(folder / name, column)
+    by_digest = [one for one in dprelease.verify(folder).findings if one.code == "DP-VERIFY-004"]
+    assert [f"'{name}'" in one.cause for one in by_digest] == [True]
+    resealed(folder)
+    found = dprelease.verify(folder).findings
+    assert {one.code for one in found} == {"DP-VERIFY-012"}
+    if table.startswith("measurements"):  # all that follows from it, from the first part on
+        name = f"estimates/pop_town_band_sex.parquet/{NAMES[0]}"
+        assert any(f"'{name}'" in one.cause for one in found)
+    else:
+        assert [f"'{name}'" in one.cause for one in found] == [True]
+
+
+def test_no_file_is_read_once_for_each_table(parted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What verification takes follows from cells, and not from how many tables they are in."""
+    read, times = formats.PUBLISHED.batches, Counter[str]()
+
+    def counted(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        times[path.relative_to(parted).as_posix()] += 1
+        yield from read(path, columns)
+
+    monkeypatch.setattr(formats.PUBLISHED, "batches", counted)
+    assert dprelease.verify(parted).ok
+    finest = times["tables/pop_town_band_sex.parquet"]
+    assert finest == 5, times  # compared; its margins, sums, possible cells; exchanges
+
+
+@pytest.mark.parametrize("rising", [True, False])
+@pytest.mark.parametrize("size", [10, 5000])
+def test_cells_of_rows_are_found_in_windows(
+    size: int, rising: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch after batch, with gaps; and all values of a key are not looked through for each."""
+    monkeypatch.setattr(published_module, "AT_ONCE_KNOWN", 64)
+    looked = []
+    among = published_module._among
+
+    def counted(known: pa.Array, values: pa.Array) -> np.ndarray:
+        looked.append(len(known))
+        return among(known, values)
+
+    monkeypatch.setattr(published_module, "_among", counted)
+    rng = np.random.default_rng(size)
+    texts = tuple(f"area {i:05}" for i in range(size))
+    keys = KeySpace((Key("area", "text", texts), Key("old", "boolean", (False, True)),
+                     Key("age", "integer", range(3))))  # fmt: skip
+    cells = np.sort(rng.choice(keys.size, keys.size // 3, replace=False))
+    cells = cells[(cells < size) | (cells > 4 * size)]  # nothing in between
+    found = Cells(keys)
+    shuffled = cells if rising else rng.permutation(cells)
+    for at in range(0, len(cells), 100):
+        some = shuffled[at : at + 100]
+        batch = pa.record_batch({
+            "area": pa.array(texts).take(pa.array(some // 6)),
+            "old": pa.array(some // 3 % 2 == 1), "age": pa.array(some % 3),
+        })  # fmt: skip
+        assert found.of(batch).tolist() == some.tolist()
+    assert not rising or sum(looked) < 40 * size + 10 * len(cells)
 
 
 def test_areas_are_added_up_from_parts(parted: Path, tmp_path: Path) -> None:

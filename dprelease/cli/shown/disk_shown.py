@@ -35,15 +35,20 @@ def disk_words(declaration: Declaration, planned: Plan, most: int | None) -> lis
     """Return in words how much a release writes at most, and whether its disk has less."""
     if most is None:
         return []
-    from dprelease.release.disk import free_bytes, in_words
+    from dprelease.errors import OutputError
+    from dprelease.release.disk import in_words, refuse_full, temporary
 
     name = one_line(declaration.spec.output)
     tables = [f"tables of at most {in_words(most)}"] if most else []
     found = ["a row for each key that is found, of which nobody knows how many there are"]
     words = f"On the disk of '{name}': {', and '.join(tables + found * is_open(planned))}."
+    beside = temporary(declaration, [column.query for column in planned.columns])
+    if beside is not None:
+        words += f" Of the temporary folder at most {in_words(beside[1])}, while it runs."
     folder = declaration.folder / declaration.spec.output
     there = next(path for path in (folder, *folder.parents, Path("/")) if path.is_dir())
-    free = free_bytes(there)
-    if most > free:
-        words += f"\nWarning: a run would be refused, for {in_words(free)} are left there."
+    try:
+        refuse_full(there, name, most, declaration.place("output"), beside)
+    except OutputError as refused:
+        words += f"\nWarning: a run would be refused. {refused.cause}"
     return [words]

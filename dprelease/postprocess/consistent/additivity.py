@@ -28,22 +28,36 @@ def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator
     """
     for level in range(len(shape.levels)):
         here = [one for one in tables if one.level == level]
-        for fine, coarse in _pairs(here):
-            if not _is_margin(shape, fine, coarse, read):
-                yield f"'{coarse.name}' is not the sum of '{fine.name}'"
+        for fine, coarse in _grouped(here, _finer(here)):
+            for wrong in _no_margins(shape, fine, coarse, read):
+                yield f"'{wrong.name}' is not the sum of '{fine.name}'"
         above = [one for one in tables if one.level == level - 1]
-        for wholes in above:
-            parts = _smallest(one for one in here if {*one.attributes} >= {*wholes.attributes})
-            if parts is not None and not _adds_up(shape, parts, wholes, read):
-                yield f"'{wholes.name}' is not the sum of '{parts.name}'"
+        for parts, wholes in _grouped(above, _having(here)):
+            for wrong in _no_sums(shape, parts, wholes, read):
+                yield f"'{wrong.name}' is not the sum of '{parts.name}'"
 
 
-def _pairs(tables: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
-    """Yield each table with one that is finer, the smallest of these."""
-    for coarse in tables:
-        finer = _smallest(one for one in tables if {*one.attributes} > {*coarse.attributes})
+Of = Callable[[Placed], Placed | None]
+
+
+def _grouped(tables: Sequence[Placed], of: Of) -> list[tuple[Placed, list[Placed]]]:
+    """Return tables by the one that they are sums of, which is read once for all of them."""
+    found: dict[str, tuple[Placed, list[Placed]]] = {}
+    for one in tables:
+        finer = of(one)
         if finer is not None:
-            yield finer, coarse
+            found.setdefault(finer.name, (finer, []))[1].append(one)
+    return list(found.values())
+
+
+def _finer(tables: Sequence[Placed]) -> Of:
+    """Return what gives the smallest table with more attributes than one has."""
+    return lambda one: _smallest(t for t in tables if {*t.attributes} > {*one.attributes})
+
+
+def _having(tables: Sequence[Placed]) -> Of:
+    """Return what gives the smallest table with all attributes that one has."""
+    return lambda one: _smallest(t for t in tables if {*t.attributes} >= {*one.attributes})
 
 
 def _smallest(tables: Iterable[Placed]) -> Placed | None:
@@ -57,28 +71,40 @@ def spans(shape: Shape, placed: Placed) -> Iterator[tuple[int, int]]:
         yield start, min(start + per, stop)
 
 
-def _is_margin(shape: Shape, fine: Placed, coarse: Placed, read: Read) -> bool:
-    axes = tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
-    return all(
-        np.array_equal(read(fine, *span).sum(axis=axes), read(coarse, *span))
-        for span in spans(shape, fine)
-    )
+def _left(fine: Placed, coarse: Placed) -> tuple[int, ...]:
+    """Return the axes of a table that are summed over for another one."""
+    return tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
 
 
-def _adds_up(shape: Shape, parts: Placed, wholes: Placed, read: Read) -> bool:
-    """Return whether areas have the sums of their parts: some areas at a time, and their parts."""
-    starts = shape.tree.starts[wholes.level]
+def _no_margins(
+    shape: Shape, fine: Placed, tables: Sequence[Placed], read: Read
+) -> Iterator[Placed]:
+    """Yield those of some tables that are not the sums of a finer one."""
+    wrong: set[str] = set()
+    for span in spans(shape, fine):
+        held = read(fine, *span)
+        for one in tables:
+            if not np.array_equal(held.sum(axis=_left(fine, one)), read(one, *span)):
+                wrong.add(one.name)
+    yield from (one for one in tables if one.name in wrong)
+
+
+def _no_sums(shape: Shape, parts: Placed, tables: Sequence[Placed], read: Read) -> Iterator[Placed]:
+    """Yield tables whose areas don't have the sums of their parts: some areas at a time."""
+    level = parts.level - 1
+    starts = shape.tree.starts[level]
     per = max(1, AT_ONCE // shape.cells(parts))
-    first, areas = 0, shape.tree.counts[wholes.level]
+    first, areas = 0, shape.tree.counts[level]
+    wrong: set[str] = set()
     while first < areas:
         last = int(np.searchsorted(starts, starts[first] + per, side="right")) - 1
         last = min(max(last, first + 1), first + per, areas)
         summed = _sums_of_parts(shape, parts, read, first, last, per)
-        left = tuple(1 + i for i, a in enumerate(parts.attributes) if a not in wholes.attributes)
-        if not np.array_equal(summed.sum(axis=left), read(wholes, first, last)):
-            return False
+        for one in tables:
+            if not np.array_equal(summed.sum(axis=_left(parts, one)), read(one, first, last)):
+                wrong.add(one.name)
         first = last
-    return True
+    yield from (one for one in tables if one.name in wrong)
 
 
 def _sums_of_parts(

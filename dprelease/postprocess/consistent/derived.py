@@ -14,6 +14,7 @@ could be told. Each operation is one correctly rounded float, the same everywher
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -68,13 +69,41 @@ class Derived:
 
     def values(self, estimates: Estimates) -> dict[str, Floats]:
         """Return what is published of some cells."""
-        over, under = (estimates[part.measurement.name] for part in self.parts)
-        if self.column.form == SUM:
-            value, error, margin = self._sum(over, under)
-        else:
-            value, error, margin = self._quotient(over, under)
-        found = {self.name: value, f"{self.name}_se": error, f"{self.name}_moe": margin}
+        found = self.with_margin(estimates)
         return {name: found[name] for name in self.words}
+
+    def with_margin(self, estimates: Estimates) -> dict[str, Floats]:
+        """Return value, standard error and margin of some cells, published or not."""
+        over, under = (estimates[part.measurement.name] for part in self.parts)
+        made = self._sum if self.column.form == SUM else self._quotient
+        value, error, margin = made(over, under)
+        return {self.name: value, f"{self.name}_se": error, f"{self.name}_moe": margin}
+
+    def within(self, estimates: Estimates, rounding: Mapping[str, float]) -> dict[str, Floats]:
+        """Return what `with_margin` does, of estimates that fixed point may have moved.
+
+        Its margin is that of wider errors E instead of e. With a_s, a_c the `rounding` by
+        measurement, the truth has to lie within q sqrt(e_s^2 + r^2 e_c^2) + a_s + |r| a_c. Of that
+        the square is, for every t > 0, at most the sum over both parts of
+        (1 + t) (q e)^2 + 2 (1 + 1/t) a^2, those of c times r^2.
+        """
+        found = self.with_margin(estimates)
+        names = [part.measurement.name for part in self.parts]
+        moved = {name: rounding[name] / self.quantile for name in names}
+        if not any(moved.values()):
+            return found
+        least = {name: float(np.nanmin(estimates[name][1], initial=math.inf)) for name in names}
+        some = [moved[name] / least[name] for name in names if 0 < least[name] < math.inf]
+        t = max(math.sqrt(2.0) * max(some, default=1.0), 2.0**-20)
+        wide = {
+            name: (value, np.sqrt((1 + t) * error * error + 2 * (1 + 1 / t) * moved[name] ** 2))
+            for name, (value, error) in ((name, estimates[name]) for name in names)
+        }
+        wider = self.with_margin(wide)[f"{self.name}_moe"]
+        unknown = np.isnan(wider)  # the divisor may be 0
+        told = {name: np.where(unknown, np.nan, values) for name, values in found.items()}
+        kept = found if self.column.form == SUM else told
+        return {**kept, f"{self.name}_moe": wider}
 
     def _sum(
         self, over: tuple[Floats, Floats], under: tuple[Floats, Floats]

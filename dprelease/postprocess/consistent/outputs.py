@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dprelease.postprocess.consistent.derived import Derived, derived_columns
 from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.consistent.family_shape import Placed, Shape
-from dprelease.postprocess.families import Flag, Lattice, Output, Real, Rows
+from dprelease.postprocess.families import (
+    Flag,
+    Lattice,
+    NearCounts,
+    Output,
+    Real,
+    Rows,
+    reach_of,
+)
 from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
@@ -68,7 +77,9 @@ def all_outputs(
             keys = placed.table.query.keys
             listed: Rows = "cells" if is_dense(placed) else "some cells"
             roles = beside(columns, types)
-            yield Output(whole_of(placed.name), keys, types, words, roles=roles, rows=listed)
+            near = {name: one for column in columns for name, one in _near(column, placed)}
+            name = whole_of(placed.name)
+            yield Output(name, keys, types, words, roles=roles, rows=listed, near=near)
     if spec.publish.records:
         yield Output(records_of(family), shape.leaves, {}, {}, INVENTED, rows="people")
 
@@ -132,6 +143,29 @@ def whole_columns(column: Agreed) -> Told:
         f"{name}_moe": (steps, "the larger distance to an end of the interval, or 0"),
         f"{name}_adjusted": (Flag(), "whether it lies outside of the interval"),
     }
+
+
+def _near(column: Agreed, placed: Placed) -> Iterator[tuple[str, NearCounts]]:
+    """Yield the whole numbers of a column in one table, which lie near to counts of people.
+
+    Estimates are no farther off than the table's own measurement, ends of intervals one margin
+    more. Whole tables, 0 and more in each cell, have as many people in all as the total's estimate,
+    which is no farther off than the cells of any table together; of a margin of error, what is
+    above an interval's width is at most the whole number and the true one.
+    """
+    if not column.is_shown:
+        return
+    reach = reach_of(column.law_of(placed.table))
+    variance = dict(column.laws[placed.level])[placed.attributes].variance
+    margin = math.ceil(column.quantile * math.sqrt(variance))
+    more = min(
+        reach_of(column.law_of(one.table)) * one.table.query.keys.size
+        for one in column.shape.placed
+    )
+    near = NearCounts(column.measurement, 2 * (reach + margin) + 2, more)
+    for name, (kind, _) in whole_columns(column).items():
+        if isinstance(kind, Lattice):
+            yield name, near
 
 
 def _merged(told: Sequence[Told]) -> tuple[Columns, Mapping[str, str]]:

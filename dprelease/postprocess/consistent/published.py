@@ -27,6 +27,9 @@ Files = Mapping[str, Callable[[], Iterator[Any]]]
 AT_ONCE = 1 << 18
 """Cells of a table that are held at a time."""
 
+AT_ONCE_KNOWN = 1 << 14
+"""Declared values of a key that a batch is looked up in at a time."""
+
 
 class PublishedColumn:
     """One column of a family as its files have it, tables by level and attributes.
@@ -96,9 +99,9 @@ class PublishedColumn:
             )
             return
         keys = placed.table.query.keys
+        cells_of = Cells(keys).of
         held = (
-            (cells_of(keys, b), steps_of(b.column(self.column.name), self.column.step))
-            for b in batches
+            (cells_of(b), steps_of(b.column(self.column.name), self.column.step)) for b in batches
         )
         yield from _filled(held, keys.size)
 
@@ -138,18 +141,63 @@ def steps_of(column: pa.Array, step: Fraction) -> Integers:
     return found
 
 
-def cells_of(keys: KeySpace, batch: pa.RecordBatch) -> Integers:
-    """Return the numbers of cells of rows."""
-    found = np.zeros(batch.num_rows, np.int64)
-    for key, stride in zip(keys.keys, keys.strides, strict=True):
-        found += _places(key, batch.column(key.column)) * stride
-    return found
+class Cells:
+    """The numbers of the cells of rows, batch after batch of a file whose cells rise."""
+
+    def __init__(self, keys: KeySpace) -> None:
+        self._keys = [
+            (key.column, stride, _Places(key))
+            for key, stride in zip(keys.keys, keys.strides, strict=True)
+        ]
+
+    def of(self, batch: pa.RecordBatch) -> Integers:
+        """Return those of the rows that follow."""
+        found = np.zeros(batch.num_rows, np.int64)
+        for name, stride, places in self._keys:
+            found += places.of(batch.column(name)) * stride
+        return found
 
 
-def _places(key: Key, column: pa.Array) -> Integers:
-    import pyarrow as pa
+class _Places:
+    """Where the values of a key stand among those that are declared, of which there may be many.
+
+    Few of these occur in a batch, and rising cells have areas that rise: they are looked for from
+    where the last ones were found.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._key, self._from = key, 0
+        self._known: pa.Array | None = None
+
+    def of(self, column: pa.Array) -> Integers:
+        """Return the place of each value."""
+        import pyarrow as pa
+
+        if self._known is None:
+            self._known = pa.array(self._key.values, type=column.type)
+        if len(self._known) <= AT_ONCE_KNOWN or not len(column):
+            return _among(self._known, column)
+        coded = column.dictionary_encode()
+        listed = self._found(self._known, coded.dictionary)
+        self._from = int(listed[-1])
+        places: Integers = listed[coded.indices.to_numpy(zero_copy_only=False)]
+        return places
+
+    def _found(self, known: pa.Array, values: pa.Array) -> Integers:
+        """Return the places of different values: in the first window that has all of them."""
+        size = max(AT_ONCE_KNOWN, 2 * len(values))
+        while self._from + size < len(known):
+            found = _among(known.slice(self._from, size), values)
+            if (found >= 0).all():
+                return found + self._from
+            size *= 4
+        return _among(known, values)
+
+
+def _among(known: pa.Array, values: pa.Array) -> Integers:
+    """Return the place of each value among some that are known, -1 for others."""
     import pyarrow.compute as pc
 
-    known = pa.array(list(key.values), type=column.type)
-    places: Integers = pc.index_in(column, value_set=known).to_numpy(zero_copy_only=False)
-    return places.astype(np.int64)
+    found = pc.fill_null(pc.index_in(values, value_set=known), -1)
+    places: Integers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return places

@@ -13,7 +13,7 @@ from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.consistent.invariants import contradictions, exact_places
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
 from dprelease.postprocess.consistent.outputs import estimated, lowest, records_of
-from dprelease.postprocess.consistent.published import Files, PublishedColumn, cells_of
+from dprelease.postprocess.consistent.published import Cells, Files, PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured, on_lattice
 from dprelease.postprocess.consistent.values import (
     DENSE,
@@ -83,9 +83,9 @@ def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Ite
     total = int(published.whole(shape.at(0)[0], 0, 1).sum())
     if total > MOST_RECORDS or keys.size > DENSE:
         return
-    counts, last = np.zeros(keys.size, np.int64), 0
+    counts, last, cells_of = np.zeros(keys.size, np.int64), 0, Cells(keys).of
     for batch in files[records_of(family)]():
-        cells = cells_of(keys, batch)
+        cells = cells_of(batch)
         if len(cells):
             if cells[0] < last or (np.diff(cells) < 0).any():
                 yield "invented persons are not in the order of their cells"

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table
-from dprelease.consistency.areas import Area, area_variances
-from dprelease.consistency.standard_errors import (
-    cell_coefficients,
-    rounding_error,
-    variance_above,
-)
-from dprelease.consistency.variances import Variances
 from dprelease.documents import manifest
 from dprelease.documents.listed_files import digests_of
 from dprelease.errors import Place, QueryError
-from dprelease.numerics.lattice import Floats, Integers
-from dprelease.numerics.rounding import round_up
-from dprelease.postprocess.consistent.additivity import spans
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import agreed_columns
 from dprelease.postprocess.consistent.family_shape import Placed, Shape
-from dprelease.postprocess.consistent.outputs import (
-    estimate_columns,
-    estimated,
-    estimates_of,
-    lowest,
-)
-from dprelease.postprocess.consistent.published import PublishedColumn
-from dprelease.postprocess.consistent.reading import Measured, on_lattice
+from dprelease.postprocess.consistent.outputs import estimated, lowest
 from dprelease.postprocess.consistent.step import Consistent
-from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import written
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import resolve
 from dprelease.tables import formats
-from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
+from dprelease.verification.after_publication.leaf_sums import AreaSum, Column
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.report import Report, resolved_again
 from dprelease.verification.sealed import read_sealed
@@ -61,7 +40,8 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     is an area (in the column `area`, or `drawn_area` where the release has one of that name) and a
     cell: keys that are summed up are missing. Beside each column stand its exact
     standard error, `_se`, and its margin, `_moe`, at the confidence that the release declares (95 %
-    without one). Estimates are unbiased, and may be below 0.
+    without one). Estimates are unbiased, and may be below 0. Means, ratios and centred sums are
+    computed from the sums of their parts, as in tables; where a divisor may be 0 they are missing.
 
     Parameters
     ----------
@@ -89,13 +69,18 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
         reason = "it has no hierarchy" if not shape.areas else "its leaves have no estimates"
         _refuse(f"'{family.name}' can't be cut: {reason}")
     drawn = drawn_areas(districts, shape.areas[-1])
-    by_key: dict[tuple[Any, ...], Row] = {}
-    called, attributes = _called(shape), [key.column for key in shape.attributes]
-    for column in _Column.all(folder, family, step, shape):
-        for row in column.rows(drawn):
-            key = tuple(row[name] for name in [called, *attributes])
-            by_key.setdefault(key, {}).update(row)
-    rows = list(by_key.values())
+    tables = [one for one in estimated(shape, step.spec) if one.level == len(shape.areas)]
+    summed = {
+        column.agreed.measurement.name: column.summed(tables, drawn)
+        for column in Column.all(folder, family, step, shape)
+    }
+    rows = [
+        row
+        for placed in tables
+        for i, area in enumerate(drawn)
+        for row in _rows(shape, placed, area, {n: one[placed.name][i] for n, one in summed.items()})
+    ]
+    attributes = [key.column for key in shape.attributes]
     columns = {  # keys may be missing, and stay what they are
         name: pd.Series([row[name] for row in rows], dtype=object if name in attributes else None)
         for name in rows[0]
@@ -103,10 +88,37 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     return pd.DataFrame(columns)
 
 
+def _rows(
+    shape: Shape, placed: Placed, area: DrawnArea, summed: Mapping[str, AreaSum]
+) -> Iterator[Row]:
+    """Yield a row for each cell of an area in a table; `summed`: of each measurement."""
+    called, keys = _called(shape), [shape.attributes[i] for i in placed.attributes]
+    values = [written(key) if key.kind == "boolean" else list(key.values) for key in keys]
+    columns = _columns(shape, summed)
+    for at in np.ndindex(next(iter(summed.values())).values.shape):
+        row: Row = {called: area.name} | {key.column: None for key in shape.attributes}
+        row |= {key.column: held[i] for key, held, i in zip(keys, values, at, strict=True)}
+        yield row | {name: float(cells[at]) for name, cells in columns.items()}
+
+
+def _columns(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
+    """Return the cells of every column in declared order, and what stands beside them."""
+    shown: dict[str, dict[str, Floats]] = {}
+    for one in (one for one in agreed_columns(shape) if one.is_shown):
+        held, name = summed[one.measurement.name], one.name
+        margin = one.quantile * held.errors + held.rounding
+        shown[name] = {name: held.values, f"{name}_se": held.errors, f"{name}_moe": margin}
+    estimates = {name: (one.values, one.errors) for name, one in summed.items()}
+    moved = {name: one.rounding for name, one in summed.items()}
+    shown |= {one.name: one.within(estimates, moved) for one in derived_columns(shape)}
+    declared = shape.placed[0].table.query.columns
+    return {name: cells for one in declared for name, cells in shown[one.name].items()}
+
+
 def _called(shape: Shape) -> str:
     """Return the name of the column of areas, which is no other's, whatever letters' case."""
-    shown = [column for column in agreed_columns(shape) if column.is_shown]
-    published = {name for column in shown for name in estimate_columns(column)}
+    columns = [column.name for column in shape.placed[0].table.query.columns]
+    published = [f"{name}{ending}" for name in columns for ending in ("", "_se", "_moe")]
     taken = {name.casefold() for name in (*published, *(key.column for key in shape.attributes))}
     called = "area"
     while called in taken:
@@ -163,115 +175,3 @@ def _check_files(report: Report, record: dict[str, Any], family: Family) -> None
             if not same:
                 report.found("DP-VERIFY-004", name=name)
                 raise report.findings[0]
-
-
-@dataclass(frozen=True)
-class _Column:
-    """One column at the leaves."""
-
-    shape: Shape
-    tables: Sequence[Placed]
-    published: PublishedColumn
-    variances: Variances
-    is_cut: bool
-
-    @classmethod
-    def all(cls, folder: Path, family: Family, step: Consistent, shape: Shape) -> Iterator[_Column]:
-        """Yield every column of a family."""
-        wanted = wanted_tables(shape, step.spec)
-        noised = [published_table(table, folder) for table in family.tables]
-        tables = [one for one in estimated(shape, step.spec) if one.level == len(shape.areas)]
-        files = {
-            estimates_of(one.name): partial(_batches, folder, estimates_of(one.name))
-            for one in tables
-        }
-        for agreed in (one for one in agreed_columns(shape) if one.is_shown):
-            measured = Measured(agreed, noised)
-            variances = on_lattice(measured, wanted)
-            published = PublishedColumn(agreed, variances.structure.bits, files)
-            yield cls(shape, tables, published, variances, measured.is_cut)
-
-    def rows(self, drawn: Sequence[DrawnArea]) -> Iterator[Row]:
-        """Yield one row for each area and cell, table after table."""
-        found = [_Errors.of(self, area) for area in drawn]
-        for placed in self.tables:
-            sums = self._sums(placed, drawn)
-            coefficients = cell_coefficients(self.shape.sizes, placed.attributes)
-            bounds = rounding_error(self.variances, placed.attributes)
-            for area, errors, cells in zip(drawn, found, sums, strict=True):
-                final = {space: np.array([f]) for space, f in errors.variances.items()}
-                variance = variance_above(self.variances, coefficients, final.__getitem__)
-                error = math.sqrt(float(variance[0])) * (1 + 2.0**-40)
-                error = math.nan if self.is_cut else error
-                added = errors.rounding(bounds)
-                yield from self._cells(placed, area, cells, error, added)
-
-    def _sums(self, placed: Placed, drawn: Sequence[DrawnArea]) -> list[Integers]:
-        """Return the cells of each area in a table, in units, leaves piece after piece."""
-        shape = self.shape
-        sums = [np.zeros([shape.sizes[i] for i in placed.attributes], np.int64) for _ in drawn]
-        for start, stop in spans(shape, placed):
-            held = self.published.estimates(placed, start, stop)
-            for total, area in zip(sums, drawn, strict=True):
-                low, high = np.searchsorted(area.leaves, [start, stop])
-                if low == high:
-                    continue
-                cells = held[area.leaves[low:high] - start]
-                shares = area.shares[low:high].reshape(-1, *(1,) * (cells.ndim - 1))
-                whole = cells if (shares == 1).all() else np.rint(cells * shares).astype(np.int64)
-                total += whole.sum(axis=0)
-        return sums
-
-    def _cells(
-        self, placed: Placed, area: DrawnArea, cells: Integers, error: float, added: float
-    ) -> Iterator[Row]:
-        agreed, bits = self.published.column, self.published.bits
-        step, name, called = float(agreed.step), agreed.name, _called(self.shape)
-        margin = agreed.quantile * error + added / 2.0**bits
-        keys = [self.shape.attributes[i] for i in placed.attributes]
-        values = [written(key) if key.kind == "boolean" else list(key.values) for key in keys]
-        for at in np.ndindex(cells.shape):
-            row: Row = {called: area.name} | {key.column: None for key in self.shape.attributes}
-            row |= {key.column: held[i] for key, held, i in zip(keys, values, at, strict=True)}
-            row[name] = math.ldexp(int(cells[at]), -bits) * step
-            row[f"{name}_se"] = error * step
-            row[f"{name}_moe"] = margin * step
-            yield row
-
-
-@dataclass(frozen=True)
-class _Errors:
-    """What is known of an area's errors: F of residual spaces, and whole areas that make it up."""
-
-    variances: dict[Table, float]
-    made_of: list[int]
-    """Of each level, how many areas lie in it whole, without a larger one that does."""
-    shared: int
-    """Leaves of which a part lies in it."""
-
-    @classmethod
-    def of(cls, column: _Column, area: DrawnArea) -> _Errors:
-        tree = column.shape.tree
-        none = [np.empty(0, np.int64)] * (tree.levels - 1)
-        shares: list[Floats] = [np.empty(0)] * (tree.levels - 1)
-        found = Area([*none, area.leaves], [*shares, area.shares])
-        made = [0] * tree.levels
-        inside = np.zeros(tree.counts[-1], bool)
-        inside[area.leaves[area.shares == 1]] = True
-        for level in range(tree.levels - 1, 0, -1):
-            parents, counts = tree.parents[level - 1], tree.fan(level - 1)
-            whole = np.bincount(parents[inside], minlength=len(counts)) == counts
-            made[level] = int((inside & ~whole[parents]).sum())
-            inside = whole
-        made[0] = int(inside.sum())
-        variances = area_variances(column.variances, found)
-        return cls(variances, made, int((area.shares < 1).sum()))
-
-    def rounding(self, bounds: Sequence[int]) -> float:
-        """Return by how much fixed point may have moved a cell, in units, rounded up."""
-        whole = sum(number * bounds[level] for level, number in enumerate(self.made_of))
-        return round_up(Fraction(whole + self.shared * (bounds[-1] + 1)))
-
-
-def _batches(folder: Path, name: str) -> Iterator[Any]:
-    yield from formats.PUBLISHED.batches(folder / formats.file_of(name), None)

@@ -61,8 +61,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-OUTPUT-015": Template(
         cause="The release may write up to {needed}, and the disk of '{name}' has {free} left.",
-        fix="make room there or publish on another disk; publish less, or declare the `size` of "
-        "the table if it is what many cells are empty of.",
+        fix="make room there, publish on another disk, or name another temporary folder by "
+        "`duckdb: {{temp_directory: ...}}`; publish less, or declare the `size` of the table, by "
+        "which much less is known to suffice.",
     ),
     "DP-OUTPUT-016": Template(
         cause="The formats of the release can't be made again in the temporary folder: {reason}.",
