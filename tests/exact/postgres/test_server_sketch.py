@@ -17,7 +17,7 @@ pytestmark = pytest.mark.audit
 
 CANARY = "CANARY-7391"
 TABLE = """
-CREATE TABLE office.people (
+CREATE TABLE registry.people (
   person text, "Größe" numeric(5,1), pay numeric, code smallint, born date, seen timestamptz,
   well boolean, sex a_sex, kin a_kin, word citext, raw bytea, whole numeric(30,0),
   age smallint NOT NULL CHECK (age BETWEEN 0 AND 120), rank bigint CHECK (rank > 0),
@@ -56,17 +56,17 @@ LINES = {
 def people(postgres: Server) -> None:
     postgres.do(
         "CREATE EXTENSION IF NOT EXISTS citext",
-        "CREATE SCHEMA office",
+        "CREATE SCHEMA registry",
         "CREATE TYPE a_sex AS ENUM ('m', 'f', 'it''s: other')",
         "CREATE DOMAIN a_kin AS a_sex",
         "CREATE DOMAIN a_positive AS integer NOT NULL CHECK (VALUE >= 1)",
         "CREATE DOMAIN a_grade AS a_positive CHECK (VALUE <= 5)",
         "CREATE DOMAIN a_share AS numeric(5,1) CHECK (VALUE BETWEEN 0 AND 100)",
         TABLE,
-        "ALTER TABLE office.people ADD CHECK (fee >= 0 AND fee <= pay)",
-        f"INSERT INTO office.people VALUES ('{CANARY}', 2.5, 17, 3, '2001-02-03', now(), true,"
+        "ALTER TABLE registry.people ADD CHECK (fee >= 0 AND fee <= pay)",
+        f"INSERT INTO registry.people VALUES ('{CANARY}', 2.5, 17, 3, '2001-02-03', now(), true,"
         " 'f', 'm', 'a', 'x', 12, 34, 1, 'F', 'a', 'a', 2, 7, 2, '2001-02-03', 77, 1)",
-        "ALTER TABLE office.people ADD CHECK (late BETWEEN 0 AND 9) NOT VALID",
+        "ALTER TABLE registry.people ADD CHECK (late BETWEEN 0 AND 9) NOT VALID",
         "CREATE VIEW seen AS SELECT 1 AS n",
     )
 
@@ -84,12 +84,12 @@ def test_the_catalogue_alone_is_read(server: Server, monkeypatch: pytest.MonkeyP
         server_link.Link, "_done", lambda self, sql, get: asked.append(sql) or done(self, sql, get)
     )
     monkeypatch.setattr(server_link.Link, "batches", None)
-    code, text, _ = init(server.address(), "--table", "office.people", "--unit", "person")
+    code, text, _ = init(server.address(), "--table", "registry.people", "--unit", "person")
     assert code == 0, text
     assert CANARY not in text
     assert "no row" in text
     naming = [sql for sql in asked if '"people"' in sql]
-    assert naming == ['LOCK TABLE "office"."people" IN ACCESS SHARE MODE']
+    assert naming == ['LOCK TABLE "registry"."people" IN ACCESS SHARE MODE']
     for name, body in LINES.items():
         (line,) = (line for line in text.splitlines() if line.startswith(f"  {name}: "))
         assert line.removeprefix(f"  {name}: ").startswith(body), line
@@ -106,7 +106,7 @@ def test_what_is_sketched_is_read(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "people.yaml"
     where = server.address()
     assert (
-        init(where, "--table", "office.people", "--unit", "person", "--output", str(path))[0] == 0
+        init(where, "--table", "registry.people", "--unit", "person", "--output", str(path))[0] == 0
     )
     (tmp_path / "release.yaml").write_text(
         "title: t\ntables: [people.yaml]\nbudget: {epsilon: 1}\noutput: out\n"
@@ -123,7 +123,7 @@ def test_what_is_sketched_is_read(server: Server, tmp_path: Path) -> None:
 def test_a_peek_is_marked(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "people.yaml"
     code, _, told = init(
-        server.address(), "--table", "office.people", "--peek", "--output", str(path)
+        server.address(), "--table", "registry.people", "--peek", "--output", str(path)
     )
     assert code == 0, told
     assert "READ THE VALUES" in told
@@ -146,11 +146,11 @@ def test_children_need_not_keep_what_is_their_parents_alone(server: Server) -> N
     """But partitions do: they are held to all that the whole is."""
     columns = "a int NOT NULL CHECK (a BETWEEN 1 AND 5), b int CHECK (b BETWEEN 1 AND 5)"
     server.do(
-        f"CREATE TABLE office.parent ({columns} NO INHERIT)",
-        "CREATE TABLE office.child () INHERITS (office.parent)",
-        "CREATE TABLE office.alone (b int CHECK (b BETWEEN 1 AND 5) NO INHERIT)",
-        f"CREATE TABLE office.whole ({columns}) PARTITION BY LIST (a)",
-        "CREATE TABLE office.part PARTITION OF office.whole FOR VALUES IN (1)",
+        f"CREATE TABLE registry.parent ({columns} NO INHERIT)",
+        "CREATE TABLE registry.child () INHERITS (registry.parent)",
+        "CREATE TABLE registry.alone (b int CHECK (b BETWEEN 1 AND 5) NO INHERIT)",
+        f"CREATE TABLE registry.whole ({columns}) PARTITION BY LIST (a)",
+        "CREATE TABLE registry.part PARTITION OF registry.whole FOR VALUES IN (1)",
     )
     bounds, required = "{type: integer, lower: 1, upper: 5}", "NOT NULL"
     for table, expected in {
@@ -158,7 +158,7 @@ def test_children_need_not_keep_what_is_their_parents_alone(server: Server) -> N
         "alone": {"b": [bounds]},
         "whole": {"a": [bounds, required], "b": [bounds]},
     }.items():
-        _, text, _ = init(server.address(), "--table", f"office.{table}")
+        _, text, _ = init(server.address(), "--table", f"registry.{table}")
         for name, parts in expected.items():
             (line,) = (line for line in text.splitlines() if line.startswith(f"  {name}: "))
             assert [part for part in (bounds, required) if part in line] == parts, (table, line)
@@ -167,10 +167,10 @@ def test_children_need_not_keep_what_is_their_parents_alone(server: Server) -> N
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["--table", "office.nobody"], "DP-DATA-001"),
+        (["--table", "registry.nobody"], "DP-DATA-001"),
         (["--table", "seen"], "DP-DATA-014"),
         ([], "DP-DATA-010"),
-        (["--table", "office.people", "--unit", "gone"], "DP-DATA-011"),
+        (["--table", "registry.people", "--unit", "gone"], "DP-DATA-011"),
     ],
 )
 def test_what_can_not_be_sketched(server: Server, words: list[str], code: str) -> None:
@@ -181,7 +181,7 @@ def test_what_can_not_be_sketched(server: Server, words: list[str], code: str) -
 
 
 def test_who_may_not_read_gets_no_sketch(server: Server) -> None:
-    done, _, told = init(server.address(user=READER), "--table", "office.people")
+    done, _, told = init(server.address(user=READER), "--table", "registry.people")
     assert done != 0
     assert "DP-DATA-024" in told or "DP-DATA-001" in told
     assert OWNER not in told
