@@ -19,8 +19,6 @@ from pathlib import Path
 
 from dprelease.errors import OutputError, Place
 from dprelease.errors.printable import one_line
-from dprelease.exact.settings import Settings
-from dprelease.exact.sorted_families import by_ranges
 from dprelease.mechanisms.base import Mechanism
 from dprelease.postprocess.families import Family, FamilyTable, Output, reach_of
 from dprelease.query.forms.single_part import MEASURED
@@ -158,7 +156,11 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
     needed = 0
     for query in queries:
         rows, finest = _units(query), query.finest
-        if rows is None or finest is None or not by_ranges(query):
+        if rows is None or finest is None:
+            continue
+        from dprelease.exact.sorted_families import by_ranges  # loads what other plans don't need
+
+        if not by_ranges(query):
             continue
         level = level_above(finest, query.keys)
         held, most = min(rows, finest.size), rows
@@ -180,8 +182,12 @@ def temporary(declaration: Declaration, queries: Iterable[Query]) -> tuple[Path,
     told where it is opened.
     """
     needed = temporary_bytes(queries) if declaration.spec.engine == DEFAULT_ENGINE else 0
+    if not needed:
+        return None
+    from dprelease.exact.settings import Settings
+
     folder = Settings.of(declaration).temp_directory or Path(tempfile.gettempdir())
-    return (folder, needed) if needed and folder.is_dir() else None
+    return (folder, needed) if folder.is_dir() else None
 
 
 def refuse_full(

@@ -70,7 +70,7 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
 
 
 @pytest.mark.parametrize(
-    "blocks", [[], [0], [0, 0, 1], [0, 1, 1], [1, 0], [1, 2], [0, 1, 2]], ids=str
+    "blocks", [[], [0], [0, 0], [0, 0, 1], [0, 1, 1], [1, 0], [1, 2], [0, 1, 2]], ids=str
 )
 def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
     """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""

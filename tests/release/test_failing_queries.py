@@ -16,9 +16,10 @@ from dprelease.exact.bounding.held_rows import HeldRows
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
+from dprelease.noise import noised_answers
 from dprelease.query.resolve import Query, resolve
 from dprelease.query.scans.joint import bounded_together, scans
-from dprelease.release.runs import streaming, written_tables
+from dprelease.release.runs import written_tables
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
@@ -93,12 +94,12 @@ def its_group(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
 
 def its_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The noise fails after the true numbers are there."""
-    whole = streaming.perturbed
+    whole = noised_answers.perturbed
 
     def fails(exact: Any, *given: Any) -> Any:
         return raising(failure) if exact.name == name else whole(exact, *given)
 
-    patch.setattr(streaming, "perturbed", fails)
+    patch.setattr(noised_answers, "perturbed", fails)
 
 
 def its_file(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
