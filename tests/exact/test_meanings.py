@@ -315,7 +315,7 @@ def test_days_in_every_column() -> None:
         "objects": objects(DAYS),
         "instants": objects(midnights()),
         "zoned": objects(midnights("UTC")),
-        "numpy": objects([np.datetime64(day) for day in DAYS]),
+        "numpy": objects([np.datetime64(day, "D") for day in DAYS]),
         "mixed": objects([midnights()[0], texts[1], pd.NaT]),
         "categories": objects(DAYS).astype("category"),
         "mixed categories": objects([DAYS[0], texts[1], None]).astype("category"),

@@ -89,7 +89,7 @@ queries:
     from: people
     group_by: [city]
     columns:
-      rows: {count: "*", bottom_code: 16, top_code: 20, labels: true, flag_above: 1 %}
+      rows: {count: "*", bottom_code: 30, top_code: 42, labels: true, flag_above: 1 %}
       age: {mean: age, round_to: 5, bottom_code: 10, top_code: 100, flag_above: 50 %}
       tiny: {mean: pay, suppress_below: 1000000}
 output: out/coded
@@ -97,12 +97,14 @@ output: out/coded
 
 
 def test_codes_labels_and_flags(tmp_path: Path) -> None:
-    path = write(tmp_path, [f"{i},{('Bern', 'Oslo')[i % 2]},{i % 80},{i}.0\n" for i in range(36)])
+    path = write(tmp_path, [f"{i},{('Bern', 'Oslo')[i % 2]},{i % 80},{i}.0\n" for i in range(72)])
     path.write_text(CODED)
     out = dprelease.read_release(path).run()
     found = pq.read_table(out / "by_city.parquet").to_pydict()
-    assert found["rows"] == [18, 18, 16]
-    assert found["rows_label"] == ["18", "18", "16 or less"]
+    bern, oslo, none = found["rows"]  # noise of scale 0.2: six off has a chance of e**-30
+    assert abs(bern - 36) < 6 > abs(oslo - 36)
+    assert none == 30
+    assert found["rows_label"] == [str(bern), str(oslo), "30 or less"]
     assert found["rows_unreliable"] == [False] * 3  # at such a budget there is no margin
     shown = [value for value in found["age"] if value is not None]
     assert all(value % 5 == 0 and 10 <= value <= 100 for value in shown)
@@ -116,4 +118,4 @@ def test_codes_labels_and_flags(tmp_path: Path) -> None:
     noisy = pq.read_table(
         dprelease.read_release(path).run(output=tmp_path / "noisy") / "by_city.parquet"
     )
-    assert noisy["rows_unreliable"].to_pylist() == [True] * 3  # a margin of some rows of twenty
+    assert noisy["rows_unreliable"].to_pylist() == [True] * 3  # a margin of some rows of forty
