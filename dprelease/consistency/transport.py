@@ -3,20 +3,18 @@
     minimise sum (x_cj - z_cj)^2    over x >= 0, sum_j x_cj = t_c, sum_c x_cj = H_j.
 
 1. **Projection.** The optimum without whole x is max(0, z_cj + a_c + b_j); a and b by alternating
-Newton
-   steps on the rows' and the columns' equations, which are piecewise linear, in whole units of
-   2**-bits. At most _ROUNDS rounds: what has not converged by then is less near, never infeasible.
-2. **Repair.** What a row or column has too much is cut off, what is then missing is filled from
-the first
-   row and column on (the north-west corner): a table of multiples of 2**-_FINE with exact margins,
-   in which what was 0 because its row or column is 0 stays 0.
-3. **Controlled rounding** (`rounded`): bit by bit, from the last. Each row and column holds an
-even number
-   of entries in which the bit is set, as its sum is whole. Paired along rows and along columns
-   they form cycles of even length; going round, entries lose and gain the bit in turn, which
-   leaves every sum as it is. After the last bit all entries are whole, and each has moved by less
-   than 2**-_FINE (1 + 2 + 4 + ...) < 1: |x - y| < 1 for every entry of what step 2 gives, and what
-   was whole in y is kept.
+   Newton steps on the rows' and the columns' equations, which are piecewise linear, in whole units
+   of 2**-bits. At most _ROUNDS rounds: what has not converged by then is less near, never
+   infeasible.
+2. **Repair.** What a row or column has too much is cut off, what is then missing is filled from the
+   first row and column on (the north-west corner): a table of multiples of 2**-_FINE with exact
+   margins, in which what was 0 because its row or column is 0 stays 0.
+3. **Controlled rounding** (`rounded`): bit by bit, from the last. Each row and column holds an even
+   number of entries in which the bit is set, as its sum is whole. Paired along rows and along
+   columns they form cycles of even length; going round, entries lose and gain the bit in turn,
+   which leaves every sum as it is. After the last bit all entries are whole, and each has moved by
+   less than 2**-_FINE (1 + 2 + 4 + ...) < 1: |x - y| < 1 for every entry of what step 2 gives, and
+   what was whole in y is kept.
 
 **Bound.** Let y be the optimum without whole x. Its multipliers of x >= 0 are at least 0 and
 vanish where y > 0, so |x - z|^2 = |y - z|^2 + |x - y|^2 + 2 sum(multiplier * x) for every feasible
@@ -95,9 +93,8 @@ def _newton(y: Whole, axis: int, aim: Whole) -> Whole:
     step = np.zeros(aim.shape, np.int64)
     for _ in range(2):
         moved = y + np.expand_dims(step, axis)
-        positive = moved > 0
-        number = positive.sum(axis=axis)
-        missing = aim - (moved * positive).sum(axis=axis)
+        number = (moved > 0).sum(axis=axis)
+        missing = aim - np.maximum(moved, 0).sum(axis=axis)
         empty = (number == 0) & (aim > 0)
         change = missing // np.maximum(number, 1)
         if empty.any():
@@ -134,25 +131,35 @@ def rounded(y: Whole, z: Whole, bits: int) -> Whole:
     z
         What to be near to, in the same units.
     """
-    _problems, n, k = y.shape
-    apart = (y - z).ravel()
-    flat = y.ravel().copy()
+    flat = y.ravel()
+    places = np.flatnonzero(flat & ((1 << bits) - 1))  # whole entries stay as they are
+    entries = flat[places]
+    apart = entries - z.ravel()[places]
+    by_column = _by_column(places, y.shape)
     for bit in range(bits):
-        odd = (flat >> bit) & 1
-        places = np.flatnonzero(odd)
-        if not len(places):
+        odd = entries >> bit & 1 > 0
+        if not odd.any():
             continue
-        by_column = np.flatnonzero(odd.reshape(y.shape).transpose(0, 2, 1))
-        problem, rest = np.divmod(by_column, n * k)
-        column, row = np.divmod(rest, n)
-        order = np.searchsorted(places, problem * (n * k) + row * k + column)
-        column_mate = np.empty(len(places), np.int64)
-        column_mate[order] = order.reshape(-1, 2)[:, ::-1].ravel()
-        up = _turns(column_mate, apart[places])
-        flat[places] += np.where(up, 1 << bit, -(1 << bit))
-        apart[places] += np.where(up, 1 << bit, -(1 << bit))
-    whole: Whole = (flat >> bits).reshape(y.shape)
-    return whole
+        rank = np.cumsum(odd) - 1
+        pairs = rank[by_column[odd[by_column]]].reshape(-1, 2)
+        column_mate = np.empty(pairs.size, np.int64)
+        column_mate[pairs] = pairs[:, ::-1]
+        up = _turns(column_mate, apart[odd])
+        moves = np.where(up, 1 << bit, -(1 << bit))
+        entries[odd] += moves
+        apart[odd] += moves
+    whole = flat >> bits
+    whole[places] = entries >> bits
+    return whole.reshape(y.shape)
+
+
+def _by_column(places: Whole, shape: tuple[int, ...]) -> Whole:
+    """Return the order of entries, given in that of rows, along the columns of each problem."""
+    _problems, n, k = shape
+    above, column = np.divmod(places, k)
+    problem, row = np.divmod(above, n)
+    found: Whole = np.argsort((problem * k + column) * n + row, kind="stable")
+    return found
 
 
 def _turns(column_mate: Whole, apart: Whole) -> Mask:
