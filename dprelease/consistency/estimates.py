@@ -15,7 +15,7 @@ from dprelease.consistency.passes import Read, Upward, downward, upward
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 
-CELLS_AT_MOST = 1 << 20  # of one level of a piece: a few arrays of 8 MB at a time
+CELLS_AT_MOST = 1 << 21  # of one level of a piece: a few arrays of 16 MB, and seldom small ones
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from dprelease.consistency.fixed_point import Whole, sibling_sums
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.transport import transported
 
-_BATCH = 1 << 15  # entries of one batch: its arrays stay in a processor's cache
+_BATCH = 1 << 18  # entries of one batch
 _CLASSES = 1.6  # sizes of one batch differ by that factor at most
 
 
