@@ -179,10 +179,13 @@ def digest(found) -> str:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_pieces_and_order_do_not_change_a_bit(seed):
+def test_pieces_and_order_do_not_change_a_bit(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     case = random_case(rng, levels=4, full=1.0)
     digests = {digest(estimates(case, cells_at_most=size)) for size in (1, 7, 40, 400, 1 << 21)}
+    for together in (1, 5, 16):  # families whose cells are made at once
+        monkeypatch.setattr(cells, "_AT_ONCE", together)
+        digests |= {digest(estimates(case, cells_at_most=size)) for size in (40, 1 << 21)}
     assert len(digests) == 1
 
 
