@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 
 from dprelease.errors import BudgetError
@@ -22,7 +23,7 @@ from dprelease.schema.release_parts.shares import ShareSpec
 ONE = Fraction(1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Share:
     """A part of the budget; columns are the leaves, by their place in the plan.
 
@@ -37,7 +38,7 @@ class Share:
     column: int | None = None
     parts: tuple[Share, ...] = ()
 
-    @property
+    @cached_property
     def size(self) -> Fraction:
         """Return the weight beside others."""
         if self.weight is not None:
@@ -244,6 +245,9 @@ def _weights(
             yield share.column, size
         return
     open_parts = [part for part in share.parts if part.amount is None]
+    if len(open_parts) == 1:  # all of it: fractions of thousands of queries take long
+        yield from _weights(open_parts[0], noises, size)
+        return
     total = sum((part.size for part in open_parts), Fraction(0))
     for part in open_parts:
         yield from _weights(part, noises, size * part.size / total)

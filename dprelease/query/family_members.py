@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,11 +26,7 @@ class AskedTogether:
 
     spec: ReleaseSpec
     family: str
-
-    @property
-    def queries(self) -> list[str]:
-        """Return their names."""
-        return self.spec.families[self.family]
+    queries: Sequence[str]
 
     @cached_property
     def asked(self) -> QuerySpec:

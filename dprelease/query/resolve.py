@@ -96,7 +96,7 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
     views = Views(declaration.tables, errors)
     asked_by = spec.asked_by
     families: dict[str, FamilyKeys] = {}
-    together = {name: AskedTogether(spec, name) for name in spec.families}
+    together = {name: AskedTogether(spec, name, queries) for name, queries in spec.families.items()}
     for one in together.values():
         errors += one.problems(declaration.place)
     family_of = {query: name for name, one in together.items() for query in one.queries}

@@ -74,7 +74,9 @@ def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator
 def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Said]]:
     """Yield every text of a declared model that has languages, with the keys that it stands at."""
     for name, field in type(model).model_fields.items():
-        yield from _said(getattr(model, name), (*keys, field.alias or name))
+        value = getattr(model, name)
+        if value is not None and not isinstance(value, str):  # most are; there may be thousands
+            yield from _said(value, (*keys, field.alias or name))
     if isinstance(model, CategoryColumn) and model.values_from is None:
         areas = dict(zip(model.values or (), model.above, strict=False))
         for value, said in model.value_labels.items():

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import BudgetError
+from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan, make_plan, price
+from dprelease.planning.prepare import prepare
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import read_declaration
-from dprelease.schema.release import BudgetSpec
+from dprelease.schema.release import BudgetSpec, ReleaseSpec
 from tests.exact.build import ask, declare
 from tests.release.build import write
 
@@ -164,3 +166,33 @@ def test_the_plan_is_the_same_with_and_without_the_data(tmp_path: Path) -> None:
     (tmp_path / "people.csv").unlink()
     declaration = read_declaration(path)
     assert make_plan(resolve(declaration), declaration.spec.budget).to_json() == first
+
+
+def test_thousands_of_queries_are_looked_at_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes through all queries is asked for as often for many as for few of them."""
+    asked: dict[str, int] = {}
+    for name in ("families", "asked_by", "tables_asked"):
+        made = getattr(ReleaseSpec, name).fget
+
+        def counted(spec: ReleaseSpec, made: Any = made, name: str = name) -> Any:
+            asked[name] = asked.get(name, 0) + 1
+            return made(spec)
+
+        monkeypatch.setattr(ReleaseSpec, name, property(counted))
+    found = []
+    for number in (3, 40):
+        asked.clear()
+        (tmp_path / "people.yaml").write_text(
+            "table: people\nsource: people.csv\ncolumns:\n  sex: {type: category, values: [F, M]}\n"
+        )
+        lines = ["title: T", "tables: [people.yaml]", "budget: {epsilon: 1}", "queries:"]
+        column = "columns: {n: {count: '*'}}"
+        lines += [f"  q{i}: {{from: people, group_by: [sex], {column}}}" for i in range(number)]
+        (tmp_path / "release.yaml").write_text("\n".join([*lines, "output: out", ""]))
+        declaration = read_declaration(tmp_path / "release.yaml")
+        queries, plan = prepare(declaration)
+        assert len(families_of(declaration.spec, plan.columns)) == len(queries) == number
+        found.append(dict(asked))
+    assert found[0] == found[1] != {}

@@ -16,7 +16,8 @@ from dprelease.schema.release import ReleaseSpec
 def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Family, ...]:
     """Return the families of all planned columns of a release, in declared order."""
     asked_by = spec.asked_by
-    family_of = {query: name for name, queries in spec.families.items() for query in queries}
+    families = spec.families
+    family_of = {query: name for name, queries in families.items() for query in queries}
     by_family: dict[str, dict[str, FamilyTable]] = {}
     for column in columns:
         name = column.query.name
@@ -25,11 +26,14 @@ def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Fa
         known = tables[name].laws if name in tables else {}
         laws = {**known, column.measurement.name: column.mechanism}
         tables[name] = FamilyTable(column.query, laws)
-    return tuple(_family(spec, name, tuple(tables.values())) for name, tables in by_family.items())
+    return tuple(
+        _family(spec, name, families.get(name, [name])[0], tuple(tables.values()))
+        for name, tables in by_family.items()
+    )
 
 
-def _family(spec: ReleaseSpec, name: str, tables: tuple[FamilyTable, ...]) -> Family:
-    written = spec.queries.get(first_query(spec, name))  # records are no queries
+def _family(spec: ReleaseSpec, name: str, first: str, tables: tuple[FamilyTable, ...]) -> Family:
+    written = spec.queries.get(first)  # records are no queries
     if written is None:
         return Family(name, tables)
     agreed = written.consistent
@@ -59,7 +63,7 @@ def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) 
     findings: list[DpReleaseError] = []
     for family in families_of(declaration.spec, columns):
         if family.step is None:
-            continue
+            continue  # of most there is nothing to find, and there may be thousands
 
         asked = first_query(declaration.spec, family.name)
 
