@@ -30,6 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Values in x were outside bounds"
 """SciPy before 1.16 says so of its own steps."""
 
 NEAR = 1e-9  # of floats
+DENSE = 1e-7  # of dense solves, which differ by as much from one processor's BLAS to another's
 
 
 def softmax(x):
@@ -112,17 +113,17 @@ def agrees_with_dense(seed):
         is_whole(design, found)
         assert 0 <= found.gap + NEAR <= CLOSE + 2 * NEAR
     w = floats(design, mean)
-    assert mean.value == pytest.approx(dense.mean(w, weights)[0], rel=1e-7)
+    assert mean.value == pytest.approx(dense.mean(w, weights)[0], rel=DENSE)
     assert mean.value <= dense.mean(equal, weights)[0] * (1 + CLOSE)
     assert mean.value <= other_mean(dense, weights) * (1 + CLOSE)
     w = floats(design, greatest)
-    assert greatest.value == pytest.approx(dense.parts(w, limits)[0].max(), rel=1e-7)
+    assert greatest.value == pytest.approx(dense.parts(w, limits)[0].max(), rel=DENSE)
     assert greatest.value <= dense.parts(equal, limits)[0].max() * (1 + CLOSE)
     assert greatest.value <= other_greatest(dense, limits) * (1 + CLOSE)
     for shares in [*rng.dirichlet(np.full(len(equal), 0.7), 20), w]:
         shares = (shares + 1e-9) / (shares + 1e-9).sum()
-        assert dense.mean(shares, weights)[0] >= mean.bound * (1 - NEAR)
-        assert dense.parts(shares, limits)[0].max() >= greatest.bound * (1 - NEAR)
+        assert dense.mean(shares, weights)[0] >= mean.bound * (1 - DENSE)
+        assert dense.parts(shares, limits)[0].max() >= greatest.bound * (1 - DENSE)
     under_limits(design, dense, weights, limits, greatest, rng)
 
 
@@ -134,7 +135,7 @@ def under_limits(design, dense, weights, limits, greatest, rng):
     is_whole(design, found)
     w = floats(design, found)
     assert dense.parts(w, limits)[0].max() <= 1 + NEAR
-    assert found.value == pytest.approx(dense.mean(w, weights)[0], rel=1e-7)
+    assert found.value == pytest.approx(dense.mean(w, weights)[0], rel=DENSE)
     assert found.gap <= CLOSE + NEAR
     free, feasible = floats(design, least_mean(design, weights)), floats(design, greatest)
     for share in np.linspace(0, 1, 21):  # some of these keep the limits, all of those are worse
