@@ -10,10 +10,12 @@ import numpy as np
 
 from dprelease.consistency.algebra import Contrasts, Table, cells
 from dprelease.consistency.cells import ROOM, Carried, carried_cells
-from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 from dprelease.consistency.passes import Read, Upward, downward, upward
+from dprelease.consistency.subtrees import Placed, said, sizes, subtree
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
+from dprelease.system.ahead import Spread
 
 CELLS_AT_MOST = 1 << 21  # of one level of a piece: a few arrays of 16 MB, and seldom small ones
 
@@ -62,8 +64,17 @@ class FirstPass:
     sums: list[int]
 
 
-def first_pass(variances: Variances, read: Read, cells_at_most: int = CELLS_AT_MOST) -> FirstPass:
-    """Return what `pieces` begins with; parameters and errors as there."""
+def first_pass(
+    variances: Variances,
+    read: Read,
+    cells_at_most: int = CELLS_AT_MOST,
+    *,
+    spread: Spread = map,
+) -> FirstPass:
+    """Return what `pieces` begins with; parameters and errors as there.
+
+    `spread`: has what subtrees say told by others, where it is not `map`.
+    """
     structure, tree = variances.structure, variances.structure.tree
     level, cuts = tree.subtrees(
         cells_at_most, max(1, cells(structure.sizes, range(len(structure.sizes))))
@@ -73,23 +84,22 @@ def first_pass(variances: Variances, read: Read, cells_at_most: int = CELLS_AT_M
         spans = [(0, tree.counts[0])]
     estimates, sums = [0] * tree.levels, [0] * tree.levels
     roots = []
-    for span in spans:
-        up = upward(variances, read, level, tree.below(level, *span))
-        _enlarge(estimates, up.best, level)
-        _enlarge(sums, up.sums, level)
-        roots.append(up.best[0])
+    for told in spread(said, (subtree(variances, read, level, span) for span in spans)):
+        if not told.is_within:
+            raise FixedPointRangeError
+        _enlarge(estimates, told.estimates, level)
+        _enlarge(sums, told.sums, level)
+        roots.append(told.best)
     ranges = [(0, count) for count in tree.counts[: level + 1]]
     top = upward(variances, read, 0, ranges, given=_joined(roots))
-    _enlarge(estimates, top.best, 0)
-    _enlarge(sums, top.sums, 0)
+    _enlarge(estimates, sizes(top.best), 0)
+    _enlarge(sums, sizes(top.sums), 0)
     return FirstPass(level, spans, top, estimates, sums)
 
 
-def _enlarge(largest: list[int], parts: Sequence[Contrasts], level: int) -> None:
-    for at, contrasts in enumerate(parts, level):
-        for part in contrasts.values():
-            if part.size:
-                largest[at] = max(largest[at], int(part.max()), -int(part.min()))
+def _enlarge(largest: list[int], found: Sequence[int], level: int) -> None:
+    for at, size in enumerate(found, level):
+        largest[at] = max(largest[at], size)
 
 
 def is_within(variances: Variances, first: FirstPass) -> bool:
@@ -144,30 +154,74 @@ def pieces(
     FixedPointRangeError
         If measured numbers exceed what the declared largest one allows for.
     """
-    tree = variances.structure.tree
+    first = first or first_pass(variances, read, cells_at_most)
+    top = top_of(variances, first, published)
+    yield top.piece
+    for placed in top.placed(variances, read, first):
+        yield below_of(placed, published)
+
+
+@dataclass(frozen=True)
+class Top:
+    """The top of the tree, and what its lowest areas carry to all that lies below them."""
+
+    piece: Piece
+    final: Contrasts
+    carried: dict[Table, Carried]
+
+    def placed(
+        self, variances: Variances, read: Read, first: FirstPass, whole: Whole | None = None
+    ) -> Iterator[Placed]:
+        """Yield the subtrees below that have areas, in order.
+
+        `whole`: the whole tables of the lowest areas of the top, where there are any.
+        """
+        for start, stop in first.spans:
+            below = variances.structure.tree.below(first.level, start, stop)
+            if len(below) == 1 or below[1][0] == below[1][1]:
+                continue
+            yield Placed(
+                subtree(variances, read, first.level, (start, stop)),
+                {space: x[start:stop] for space, x in self.final.items()},
+                {
+                    table: Carried(one.values[start:stop], one.before[start:stop])
+                    for table, one in self.carried.items()
+                },
+                None if whole is None else whole[start:stop],
+            )
+
+
+def top_of(variances: Variances, first: FirstPass, published: Sequence[Sequence[Table]]) -> Top:
+    """Return the estimates of the top of the tree; parameters and errors as `pieces`."""
     for above, below in pairwise(published):
         if not set(below) <= set(above):
             raise ValueError("a table is published at every level above its lowest one")
-    first = first or first_pass(variances, read, cells_at_most)
-    level, up = first.level, first.top
-    ranges = [(0, count) for count in tree.counts[: level + 1]]
-    final = downward(variances, 0, ranges, up, up.best[0])
-    top, carried = _tables(variances, 0, ranges, final, published, None)
-    yield Piece(0, ranges, top, top=True)
-    for span in first.spans:
-        below = tree.below(level, *span)
-        if len(below) == 1 or below[1][0] == below[1][1]:
-            continue
-        part = upward(variances, read, level, below)
-        start = {space: x[span[0] : span[1]] for space, x in final[-1].items()}
-        down = downward(variances, level, below, part, start)
-        before = {
-            t: Carried(c.values[span[0] : span[1]], c.before[span[0] : span[1]])
-            for t, c in carried.items()
-        }
-        yield Piece(
-            level, below, _tables(variances, level, below, down, published, before)[0], top=False
-        )
+    tree = variances.structure.tree
+    ranges = [(0, count) for count in tree.counts[: first.level + 1]]
+    final = downward(variances, 0, ranges, first.top, first.top.best[0])
+    tables, carried = _tables(variances, ranges, final, published, None)
+    return Top(Piece(0, ranges, tables, top=True), final[-1], carried)
+
+
+def below_of(placed: Placed, published: Sequence[Sequence[Table]]) -> Piece:
+    """Return the estimates of a subtree, from what was measured there and what stands above.
+
+    Parameters
+    ----------
+    published
+        As of `pieces`: for each level of the whole tree.
+
+    Raises
+    ------
+    FixedPointRangeError
+        As `pieces`.
+    """
+    part, variances = placed.subtree, placed.subtree.variances
+    up = upward(variances, part.read, 0, part.own)
+    final = downward(variances, 0, part.own, up, placed.final)
+    wanted = published[part.level :]
+    tables = _tables(variances, part.own, final, wanted, dict(placed.before))[0]
+    return Piece(part.level, part.ranges, tables, top=False)
 
 
 def _joined(parts: list[Contrasts]) -> Contrasts:
@@ -176,7 +230,6 @@ def _joined(parts: list[Contrasts]) -> Contrasts:
 
 def _tables(
     variances: Variances,
-    level: int,
     ranges: Ranges,
     final: list[Contrasts],
     published: Sequence[Sequence[Table]],
@@ -194,12 +247,12 @@ def _tables(
     else:
         carried = given
     levels.append({table: one.values for table, one in carried.items()})
-    for at in range(level + 1, level + len(ranges)):
-        start, stop = ranges[at - level - 1]
+    for at in range(1, len(ranges)):
+        start, stop = ranges[at - 1]
         families = structure.tree.starts[at - 1][start : stop + 1]
         carried = {
             table: carried_cells(
-                structure, table, final[at - level], families - families[0], carried[table].before
+                structure, table, final[at], families - families[0], carried[table].before
             )
             for table in published[at]
         }

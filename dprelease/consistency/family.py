@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,16 +15,19 @@ from dprelease.consistency.estimates import (
     CELLS_AT_MOST,
     FirstPass,
     Piece,
+    below_of,
     first_pass,
-    pieces,
+    top_of,
 )
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.passes import Read
 from dprelease.consistency.refinement import exact_tables, refinement_steps
 from dprelease.consistency.structure import Structure
+from dprelease.consistency.subtrees import Placed
+from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.consistency.whole_tables import Level, children, roots
-from dprelease.system.ahead import ahead
+from dprelease.system.ahead import in_threads
 
 
 @dataclass(frozen=True)
@@ -127,44 +131,67 @@ def whole_pieces(
     ValueError
         As `estimates.pieces`, or if exact tables contradict each other or the zeros.
     """
-    structure = variances.structure
-    levels = structure.tree.levels
-    wanted = [
-        sorted({*tables, how.finest}, key=lambda t: (len(t), t))
-        for tables in (published or [[]] * levels)
-    ]
+    wanted = with_finest(how, published or [[]] * variances.structure.tree.levels)
     first = first or first_pass(variances, read, cells_at_most)
-    estimated = pieces(variances, read, wanted, cells_at_most, first=first)
-    with ahead(estimated, "dprelease-layer-1", few=len(first.spans) == 1) as made:
-        yield from _whole_pieces(structure, how, made)
+    top = top_of(variances, first, wanted)
+    above = whole_top(variances.structure, how, top.piece)
+    yield above
+    tasks = top.placed(variances, read, first, above.whole[-1])
+    spread = map if len(first.spans) == 1 else in_threads
+    yield from spread(partial(whole_below, how=how, published=wanted), tasks)
 
 
-def _whole_pieces(
-    structure: Structure, how: Refinement, made: Iterator[Piece]
-) -> Iterator[WholePiece]:
-    """Yield both layers from layer 1, which somebody else makes meanwhile."""
-    lowest: Whole | None = None
-    for piece in made:
-        if piece.top:
-            alone = np.arange(structure.tree.counts[0] + 1)
-            above = Level(structure, how.finest, piece.tables[0][how.finest], alone, alone)
-            whole = [roots(above, how.chains[0], how.exact[0], how.zeros)]
-        else:
-            start, stop = piece.ranges[0]
-            assert lowest is not None
-            whole = [lowest[start:stop]]
-        for at in range(1, len(piece.ranges)):
-            start, stop = piece.ranges[at - 1]
-            here = piece.level + at
-            families = structure.tree.starts[here - 1][start : stop + 1]
-            level = Level(
-                structure,
-                how.finest,
-                piece.tables[at][how.finest],
-                whole[-1],
-                families - families[0],
-            )
-            own = bool(how.composed and how.composed[here])
-            whole.append(children(level, how.chains[here], how.exact[here], composed=own))
-        lowest = whole[-1] if piece.top else lowest
-        yield WholePiece(piece, whole)
+def with_finest(how: Refinement, published: Sequence[Sequence[Table]]) -> list[list[Table]]:
+    """Return the tables of layer 1 wanted at each level, the finest one too."""
+    return [sorted({*tables, how.finest}, key=lambda t: (len(t), t)) for tables in published]
+
+
+def whole_top(structure: Structure, how: Refinement, top: Piece) -> WholePiece:
+    """Return both layers of the top of the tree; raises as `whole_pieces`."""
+    alone = np.arange(structure.tree.counts[0] + 1)
+    above = Level(structure, how.finest, top.tables[0][how.finest], alone, alone)
+    highest = roots(above, how.chains[0], how.exact[0], how.zeros)
+    return _refined(structure, how, top, top.ranges, highest)
+
+
+def whole_below(
+    placed: Placed, how: Refinement, published: Sequence[Sequence[Table]]
+) -> WholePiece:
+    """Return both layers of a subtree, from its measurements and what stands above.
+
+    Parameters
+    ----------
+    placed
+        With the whole tables of its highest areas.
+    how, published
+        As of `whole_pieces`, of the whole tree; the finest table is among the published.
+
+    Raises
+    ------
+    ValueError
+        As `whole_pieces`.
+    """
+    part = placed.subtree
+    if placed.whole is None:
+        raise ValueError("whole tables are made below whole tables")
+    piece = below_of(placed, published)
+    return _refined(part.variances.structure, how, piece, part.own, placed.whole)
+
+
+def _refined(
+    structure: Structure, how: Refinement, piece: Piece, own: Ranges, highest: Whole
+) -> WholePiece:
+    """Return a piece with the whole tables of all of its levels.
+
+    `own`: its areas in the tree of the structure, which may be a part of the whole one.
+    """
+    whole = [highest]
+    for at in range(1, len(own)):
+        start, stop = own[at - 1]
+        here = piece.level + at
+        families = structure.tree.starts[at - 1][start : stop + 1]
+        estimates = piece.tables[at][how.finest]
+        level = Level(structure, how.finest, estimates, whole[-1], families - families[0])
+        composed = bool(how.composed and how.composed[here])
+        whole.append(children(level, how.chains[here], how.exact[here], composed=composed))
+    return WholePiece(piece, whole)

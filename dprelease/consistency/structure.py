@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.consistency.algebra import Table, residual_spaces
 from dprelease.consistency.fixed_point import value_bits
-from dprelease.consistency.tree import Tree
+from dprelease.consistency.tree import Ranges, Tree
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,13 @@ class Structure:
     def limit(self, space: Table) -> int:
         """Return what a contrast of a residual space stays below, in units of values."""
         return self.largest << (self.bits + len(space))
+
+    def part(self, level: int, ranges: Ranges) -> Structure:
+        """Return what is declared of some areas of a level and all below them (`Tree.part`)."""
+        found = copy(self)
+        found.tree = self.tree.part(level, ranges)
+        found.laws = self.laws[level:]
+        return found
 
     def _declared(self) -> Iterator[tuple[Table, Law]]:
         for level in self.laws:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,19 @@ class Tree:
             start, stop = int(starts[start]), int(starts[stop])
             ranges.append((start, stop))
         return ranges
+
+    def part(self, level: int, ranges: Ranges) -> Tree:
+        """Return the areas of `below` as a tree of their own, which may end before the last level.
+
+        It has all levels from `level` on: those without an area of it are empty.
+        """
+        found = object.__new__(Tree)
+        found.counts = [stop - start for start, stop in ranges]
+        found.parents = [
+            self.parents[at][slice(*here)] - above[0]
+            for at, (above, here) in enumerate(pairwise(ranges), level)
+        ]
+        return found
 
     def some(self, level: int, at_once: int = AT_ONCE) -> Iterator[tuple[int, int]]:
         """Yield the areas of a level below the roots in whole families, some at a time."""

@@ -41,7 +41,7 @@ import numpy as np
 from dprelease.consistency.algebra import Table, own_weights, spaces_of
 from dprelease.consistency.fixed_point import Floats, Whole, running_sums, variance_bits, whole
 from dprelease.consistency.structure import Structure
-from dprelease.consistency.tree import Tree
+from dprelease.consistency.tree import Ranges, Tree
 
 _AT_ONCE = 1 << 20
 UNKNOWN = -1  # a whole number in the place of an infinite variance
@@ -116,6 +116,25 @@ class SpaceVariances:
         bits = self.bits[level] if level < self.tree.levels else 0
         return np.where(units == UNKNOWN, np.inf, np.ldexp(units.astype(np.float64), -bits))
 
+    def part(self, tree: Tree, level: int, ranges: Ranges) -> SpaceVariances:
+        """Return the same numbers of some areas of a level and all below them, which are `tree`.
+
+        F of the highest of them is what the whole tree knows of it. `level` is not the last one.
+        """
+        slices = [slice(*here) for here in ranges]
+        slices[-1] = slice(None)  # one number for all areas
+        found = copy(self)
+        found.tree = tree
+        found.own, found.bits = self.own[level:], self.bits[level:]
+        found.least = self.least[level:]
+        found.upward = [held[s] for held, s in zip(self.upward[level:], slices, strict=True)]
+        found.summed = [held[s] for held, s in zip(self.summed[level:], slices, strict=True)]
+        found.mixes = [held[s] for held, s in zip(self.mixes[level:], slices, strict=True)]
+        found.final = [
+            held[slice(*here)] for held, here in zip(self.final[level:], ranges, strict=False)
+        ]
+        return found
+
     def upward_of(self, level: int, start: int, stop: int) -> Whole:
         """Return V in units of a level for some of its nodes."""
         if level == self.tree.levels - 1:
@@ -149,10 +168,10 @@ class SpaceVariances:
 
     def variances(self, level: int, start: int, stop: int) -> Floats:
         """Return F, the variance of the final estimate, for some nodes of a level."""
-        if level == 0:
-            return self._floats(self.upward_of(0, start, stop), 0)
         if level < len(self.final):
             return self.final[level][start:stop]
+        if level == 0:
+            return self._floats(self.upward_of(0, start, stop), 0)
         parents = self.tree.parents[level - 1][start:stop]
         if not len(parents):
             return np.empty(0)
@@ -239,6 +258,19 @@ class Variances:
         found = copy(self)
         found.rounded = {}
         found.structure = Structure(was.sizes, was.tree, was.laws, largest)
+        return found
+
+    def part(self, level: int, ranges: Ranges) -> Variances:
+        """Return what is known of some areas of a level and all below them.
+
+        What was `rounded` so far goes with it, for such bounds are those of the whole tree.
+        """
+        found = copy(self)
+        found.structure = self.structure.part(level, ranges)
+        found.rounded = {space: held[level:] for space, held in self.rounded.items()}
+        found.weights = self.weights[level:]
+        tree = found.structure.tree
+        found.of = {space: one.part(tree, level, ranges) for space, one in self.of.items()}
         return found
 
     def estimable(self, level: int) -> set[Table]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable, Integers
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from dprelease.exact.postgres.server_link import Servers
     from dprelease.exact.results.true_records import ExactRecords
     from dprelease.query.local_records import Records
+
+Task = TypeVar("Task")
+Made = TypeVar("Made")
 
 
 class Answering(Protocol):
@@ -82,6 +85,20 @@ class Spreading(Protocol):
         ------
         DataError
             As `Answering.run`.
+        """
+
+
+@runtime_checkable
+class Working(Protocol):
+    """An engine whose machines can work on what is published, too: see `Spread`."""
+
+    def spread(self, work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
+        """Yield what the work makes of each task, in their order.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if the engine fails.
         """
 
 

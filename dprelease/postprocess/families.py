@@ -29,6 +29,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role
+from dprelease.system.ahead import Spread, in_threads
 
 MEASURED = "measurements"
 """The folder of noised integers, inside that of the release."""
@@ -181,11 +182,14 @@ class FamilyStep(Protocol):
         """Return what the manifest says of it, JSON values that follow from the declaration."""
         ...
 
-    def values(self, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+    def values(
+        self, noised: Sequence[NoisedTable], spread: Spread = in_threads
+    ) -> Iterator[tuple[str, Batch]]:
         """Yield rows of the outputs, each batch with its output's name, in any order of these.
 
-        All files are open at once, so that what is computed part by part (an area with all that
-        lies in it) is written so. Batches of one output ascend. In memory are some rows of each
+        `spread`: who does what can be done part by part, from measurements alone. All files are
+        open at once, so that what is computed part by part (an area with all that lies in
+        it) is written so. Batches of one output ascend. In memory are some rows of each
         output, and what the step holds itself. No byte of a file depends on the batches.
         """
         ...

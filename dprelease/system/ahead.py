@@ -1,15 +1,21 @@
-"""What is made piece by piece, the next piece in a thread while the one before is used."""
+"""What is made piece by piece, the next pieces in threads while the one before is used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 Made = TypeVar("Made")
+Task = TypeVar("Task")
+
+THREADS = 2
+"""Threads that work on tasks: short calls of more would wait for the interpreter's lock."""
 
 
 @contextmanager
@@ -34,3 +40,32 @@ def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[M
     while (table := coming.result()) is not None:
         coming = worker.submit(next, chunks, None)
         yield table
+
+
+class Spread(Protocol):
+    """Who does some work on tasks: `map`, `in_threads`, or others; results in the tasks' order.
+
+    The work depends on its task alone, and may be done more than once.
+    """
+
+    def __call__(self, work: Callable[[Task], Made], tasks: Iterable[Task], /) -> Iterator[Made]:
+        """Return what the work makes of each task."""
+        ...
+
+
+def in_threads(work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
+    """Yield what some work makes of each task, in their order, the next ones in threads meanwhile.
+
+    Tasks are made where their results are asked for, as many ahead as there are threads; none of
+    these is left running.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    left = iter(tasks)
+    coming: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(THREADS, "dprelease-work") as workers:
+        coming.extend(workers.submit(work, task) for task in islice(left, THREADS))
+        while coming:
+            made = coming.popleft().result()
+            coming.extend(workers.submit(work, task) for task in islice(left, 1))
+            yield made

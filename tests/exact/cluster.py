@@ -8,6 +8,7 @@ beside the first; 127.0.0.1 and 127.0.0.2 are two.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 import warnings
@@ -184,6 +185,24 @@ class WatchedBound(Bound):
         """Return the partition, the attempt and the executor of every attempt."""
         found = (path.name.split("-")[1:] for path in marks.glob("met-*"))
         return [(int(one), int(two), int(three)) for one, two, three in found]
+
+
+@dataclass(frozen=True)
+class FatalOnce:
+    """Work that squares numbers; the first that is begun kills the executor that does it."""
+
+    marks: Path
+
+    def __call__(self, task: np.ndarray) -> np.ndarray:
+        mark = self.marks / f"begun-{int(task[0])}-{time.monotonic_ns()}"
+        mark.touch()
+        try:
+            (self.marks / "fatal").mkdir()
+        except FileExistsError:
+            return task * task
+        os.kill(_executor(), signal.SIGKILL)
+        time.sleep(PATIENCE)
+        raise TimeoutError("the executor lives")
 
 
 def committed(staging: Path) -> set[int]:

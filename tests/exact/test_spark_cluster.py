@@ -33,7 +33,7 @@ from dprelease.query.resolve import Query
 from tests import processes
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
-from tests.exact.cluster import PATIENCE, ROOT, WatchedBound, WatchedNoise, cluster, wait
+from tests.exact.cluster import PATIENCE, ROOT, FatalOnce, WatchedBound, WatchedNoise, cluster, wait
 from tests.exact.spark import both, small_pieces, some_rows, vectors
 
 pytestmark = [
@@ -153,6 +153,17 @@ def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
     kept = {one.noise for one in noise.found() if one.executor in killed} & set(told)
     assert kept  # what it had committed was not done again
     refuse_to_be_read(tmp_path / "copy", noise)
+
+
+def test_an_executor_is_killed_at_work(tmp_path: Path) -> None:
+    """What it had begun is done by another, and every result is there once, in order."""
+    tasks = [np.arange(i, i + 5) for i in range(20)]
+    query = cells()
+    with SparkEngine.open(query.declared, FRAME) as engine:
+        made = list(engine.spread(FatalOnce(tmp_path), iter(tasks)))
+    assert [one.tolist() for one in made] == [(task * task).tolist() for task in tasks]
+    assert (tmp_path / "fatal").exists()
+    assert len(list(tmp_path.glob("begun-*"))) > len(tasks)
 
 
 def test_a_worker_is_lost_during_the_shuffle(

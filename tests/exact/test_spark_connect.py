@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -129,6 +130,15 @@ def test_noise_is_added_here(
     with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=staged) as engine:
         assert engine.noised(query, ConstantNoise(tmp_path)) is None
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.audit
+def test_its_executors_work_on_what_is_published(settings: Settings) -> None:
+    query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
+    tasks = [np.arange(i, i + 5) for i in range(20)]
+    with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=settings) as engine:
+        made = list(engine.spread(np.square, iter(tasks)))
+    assert [one.tolist() for one in made] == [(task * task).tolist() for task in tasks]
 
 
 @pytest.mark.audit

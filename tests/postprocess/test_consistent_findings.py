@@ -177,7 +177,7 @@ def test_laws_without_a_variance_are_found_table_by_table(tmp_path: Path) -> Non
     shape = Shape.of(tables)
     assert all(isinstance(table.laws["n"], DiscreteGaussian) for table in tables)
     assert shape.levels == ("whole", "state", "town")
-    assert [one.axes for one in shape.placed[:3]] == [(), (0,), (1, 0)]
+    assert [one.order.axes for one in shape.placed[:3]] == [(), (0,), (1, 0)]
 
 
 def test_areas_that_are_called_as_the_whole_is() -> None:

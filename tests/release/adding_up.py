@@ -26,6 +26,7 @@ from dprelease.postprocess.families import (
     Real,
 )
 from dprelease.schema.release import QuerySpec
+from dprelease.system.ahead import Spread, in_threads
 
 QUERY = "adding"
 LARGEST = 2**40
@@ -61,7 +62,9 @@ class AddingUp:
     def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
         return {"rule": "the last part takes the rest", "levels": len(tables)}
 
-    def values(self, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+    def values(
+        self, noised: Sequence[NoisedTable], spread: Spread = in_threads
+    ) -> Iterator[tuple[str, Batch]]:
         above: Integers | None = None
         for held in noised:
             (measured,) = held.table.vectors

@@ -113,7 +113,7 @@ def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("dprelease.tables.formats.BATCH", 3)
     monkeypatch.setattr("dprelease.postprocess.consistent.published.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.additivity.AT_ONCE", 5)
-    monkeypatch.setattr("dprelease.postprocess.consistent.values.AT_ONCE", 7)
+    monkeypatch.setattr("dprelease.postprocess.consistent.piece_rows.AT_ONCE", 7)
     cut = published(tmp_path / "cut", **CASES[what])
     for path in whole.rglob("*.parquet"):
         assert path.read_bytes() == (cut / path.relative_to(whole)).read_bytes()

@@ -24,6 +24,7 @@ from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
 from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
+from dprelease.system.ahead import Spread
 from tests.exact.spark import local_spark
 from tests.processes import ended
 from tests.release.families_of_areas import declared, published, written
@@ -146,7 +147,7 @@ def test_a_run_that_fails_among_the_tables_leaves_nothing(
     """Whichever files are open by then; the price is paid, for rows had been read."""
     declaration = declared(tmp_path, more="ledger: ledger.sqlite\n", **ASKED)
     ledger = charged(tmp_path)
-    monkeypatch.setattr(Consistent, "values", lambda self, noised: stopped(self, noised, after))
+    monkeypatch.setattr(Consistent, "values", lambda self, noised, _: stopped(self, noised, after))
     with pytest.raises(MemoryError) as caught:
         run(declaration, bits=Keyed("family"))
     assert State.CHARGED.value in " ".join(caught.value.__notes__)
@@ -154,8 +155,10 @@ def test_a_run_that_fails_among_the_tables_leaves_nothing(
     assert float(ledger.state().spent(IDENTITY)) > 0
 
 
-def killed(self: Consistent, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
-    batches = VALUES(self, noised)
+def killed(
+    self: Consistent, noised: Sequence[NoisedTable], spread: Spread
+) -> Iterator[tuple[str, Batch]]:
+    batches = VALUES(self, noised, spread)
     yield next(batches)
     yield next(batches)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -168,7 +171,7 @@ def test_a_run_that_is_killed_among_the_tables(tmp_path: Path) -> None:
     charged(tmp_path)
     child = os.fork()
     if child == 0:
-        Consistent.values = killed  # type: ignore[method-assign]
+        Consistent.values = killed  # type: ignore[method-assign,assignment]
         try:
             run(declaration, bits=Keyed("family"))
         finally:

@@ -33,6 +33,7 @@ from dprelease.query.resolve import Query
 from dprelease.release import execute
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
+from dprelease.system.ahead import Spread, in_threads
 from tests.processes import ended
 from tests.release import adding_up
 from tests.release.adding_up import AddingUp
@@ -187,7 +188,9 @@ def test_the_bytes_of_a_file_do_not_depend_on_batches(
     monkeypatch.setattr("dprelease.tables.family_tables.ROWS", 3)
     folder = published(tmp_path / "by two")
 
-    def at_once(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+    def at_once(
+        self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
+    ) -> Iterator[tuple[str, Batch]]:
         by_name: dict[str, list[Batch]] = {}
         for name, batch in VALUES(self, noised):
             by_name.setdefault(name, []).append(batch)
@@ -276,7 +279,9 @@ def test_the_second_check_of_a_step_is_asked(
 ) -> None:
     """A step that always did the wrong thing would find the same again; its other check would not."""
 
-    def wrong(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+    def wrong(
+        self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
+    ) -> Iterator[tuple[str, Batch]]:
         for held in noised:
             drawn = held.vector("n")
             for batch in self._batches(held, drawn, drawn, finest=False):
@@ -417,13 +422,17 @@ def charged(folder: Path) -> tuple[Path, Ledger]:
     return path, ledger
 
 
-def failing(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+def failing(
+    self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
+) -> Iterator[tuple[str, Batch]]:
     """Write one table, and fail at the next."""
     yield next(VALUES(self, noised))
     raise MemoryError
 
 
-def killed(self: AddingUp, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+def killed(
+    self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
+) -> Iterator[tuple[str, Batch]]:
     yield next(VALUES(self, noised))
     os.kill(os.getpid(), signal.SIGKILL)
 

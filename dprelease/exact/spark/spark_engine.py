@@ -7,7 +7,7 @@ parts. So every value is read, bounded and rounded by the very engine that would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,11 +31,13 @@ from dprelease.exact.spark.shared import SharedTables, numbers_of
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_sources import Sources
 from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
+from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import Scan
 from dprelease.schema.load import Declared
 from dprelease.statements.partial import Partial, compile_partial, compile_partial_partitions
 from dprelease.statements.scan import compile_scan
+from dprelease.system.ahead import ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 IN_A_TASK = 2**25
 """Numbers of joint tables that every task of an executor holds: 256 MB."""
 
+Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 MANY_CELLS = 2**20
@@ -154,6 +157,21 @@ class SparkEngine:
         self._closing.callback(removed, self._spark, folder)
         self._attempt(lambda: staged(self._spark, sums.frame(), task, folder))
         return self._read_back(task, folder)
+
+    def spread(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield what executors make of tasks, some of them at a time, the next ones meanwhile.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if Spark fails.
+        """
+        failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
+        waves = Waves(self._spark, work, tasks)
+        following = iter(lambda: unquoted(waves.following, failure), [])
+        with ahead(following, "dprelease-waves") as made:
+            for results in made:
+                yield from results
 
     def _read_back(self, task: Noised, folder: str) -> Iterator[dict[str, Integers]]:
         """Yield what executors noised, to be read once; raises DP-DATA-006."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
-from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, Vector, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.aggregates.aggregate import narrowed
 from dprelease.query.aggregates.sum import Sum
@@ -39,17 +39,14 @@ class Derived:
     """One column that is computed from two vectors of a family."""
 
     column: Published
-    parts: tuple[Agreed, Agreed]
+    parts: tuple[Vector, Vector]
+    quantile: float
+    """How many standard errors a margin of the column has."""
 
     @property
     def name(self) -> str:
         """Return the column's name."""
         return self.column.name
-
-    @property
-    def quantile(self) -> float:
-        """Return how many standard errors a margin of the column has."""
-        return max(part.at(self.column.margin).quantile for part in self.parts)
 
     @property
     def words(self) -> dict[str, str]:
@@ -144,7 +141,12 @@ def derived_columns(shape: Shape) -> tuple[Derived, ...]:
     """Return the columns of a family that are computed from others, in declared order."""
     of = {one.measurement.name: one for one in agreed_columns(shape)}
     return tuple(
-        Derived(column, (of[column.parts[0].name], of[column.parts[1].name]))
+        _derived(column, of[column.parts[0].name], of[column.parts[1].name])
         for column in shape.placed[0].table.query.columns
         if column.form in DERIVED
     )
+
+
+def _derived(column: Published, over: Agreed, under: Agreed) -> Derived:
+    quantile = max(part.at(column.margin).quantile for part in (over, under))
+    return Derived(column, (over.vector, under.vector), quantile)

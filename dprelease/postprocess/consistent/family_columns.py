@@ -33,6 +33,26 @@ Laws = tuple[tuple[tuple[Table, Law], ...], ...]  # by level, in declared order
 
 
 @dataclass(frozen=True)
+class Vector:
+    """What rows of a count or sum are made of: without its family, whose keys may be millions.
+
+    `quantile`: how many standard errors a margin has. `has_margin`: whether one was asked for.
+    `is_shown`: as of `Agreed`.
+    """
+
+    name: str
+    measurement: Measurement
+    quantile: float
+    has_margin: bool
+    is_shown: bool
+
+    @property
+    def step(self) -> Fraction:
+        """Return the lattice step, in the column's unit."""
+        return self.measurement.step
+
+
+@dataclass(frozen=True)
 class Agreed:
     """One count or sum of a family."""
 
@@ -60,6 +80,12 @@ class Agreed:
     def confidence(self) -> Fraction:
         """Return that of its margins and intervals: the declared one, or 95 %."""
         return self.column.margin or DEFAULT_CONFIDENCE
+
+    @cached_property
+    def vector(self) -> Vector:
+        """Return what its rows are made of."""
+        has_margin = self.column.margin is not None
+        return Vector(self.name, self.measurement, self.quantile, has_margin, self.is_shown)
 
     def at(self, confidence: Fraction | None) -> Agreed:
         """Return it with margins at another confidence."""

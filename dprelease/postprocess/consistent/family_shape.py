@@ -23,21 +23,14 @@ WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """One table: its level, its attributes in rising order, and how its keys order these.
+class Order:
+    """How the cells of a table at its areas stand in a file: attribute after attribute.
 
     `axes`: for each attribute in the order of the keys, its place among the rising ones.
     """
 
-    table: FamilyTable
-    level: int
     attributes: Table
     axes: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        """Return the table's name."""
-        return self.table.query.name
 
     def rising(self, values: NDArray[Kind], sizes: Sequence[int]) -> NDArray[Kind]:
         """Return cells as they stand in a file as (areas, n_i for the rising attributes)."""
@@ -48,6 +41,25 @@ class Placed:
     def filed(self, values: NDArray[Kind]) -> NDArray[Kind]:
         """Return (areas, n_i for the rising attributes) as they stand in a file, one dimension."""
         return values.transpose(0, *(1 + place for place in self.axes)).reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One table: its level, and its attributes in rising order and as its keys order them."""
+
+    table: FamilyTable
+    level: int
+    order: Order
+
+    @property
+    def name(self) -> str:
+        """Return the table's name."""
+        return self.table.query.name
+
+    @property
+    def attributes(self) -> Table:
+        """Return its attributes, in rising order."""
+        return self.order.attributes
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ class Shape:
             order = [at[key.column] for key in keys if not key.level]
             rising = tuple(sorted(order))
             axes = tuple(rising.index(i) for i in order)
-            placed.append(Placed(table, levels[0].level if levels else 0, rising, axes))
+            placed.append(Placed(table, levels[0].level if levels else 0, Order(rising, axes)))
         return cls(attributes, tuple(areas[level] for level in sorted(areas)), tuple(placed))
 
     @property

@@ -80,7 +80,7 @@ class PublishedColumn:
         at = kind, placed.level, placed.attributes
         slices = self._open.setdefault(at, Slices(pieces))
         each = self.shape.cells(placed)
-        return placed.rising(slices.between(start * each, stop * each), self.shape.sizes)
+        return placed.order.rising(slices.between(start * each, stop * each), self.shape.sizes)
 
     def _units(self, placed: Placed, unit: float) -> Iterator[Integers]:
         for batch in self._files[estimates_of(placed.name)]():

@@ -25,6 +25,7 @@ from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.families import NoisedTable
+from dprelease.system.ahead import Spread
 
 FINEST, FINE = 20, 12
 """Bits after the point of the finest lattice, and of one that is fine enough to take unseen."""
@@ -69,7 +70,7 @@ class Measured:
         each = self.agreed.shape.cells(placed)
         held = slices.between(start * each, stop * each)
         cut = np.clip(held, -self.cap, self.cap) if self.is_cut else held
-        return np.ascontiguousarray(placed.rising(cut, self._sizes))
+        return np.ascontiguousarray(placed.order.rising(cut, self._sizes))
 
     def largest_sum(self) -> int:
         """Return the sum over levels of the largest sum of sizes of a table's cells, means too."""
@@ -137,16 +138,23 @@ def on_lattice(
 
 
 def begun_on_lattice(
-    measured: Measured, wanted: Sequence[Sequence[Table]], *, sound: bool = True
+    measured: Measured,
+    wanted: Sequence[Sequence[Table]],
+    *,
+    sound: bool = True,
+    spread: Spread = map,
 ) -> tuple[Variances, FirstPass | None]:
-    """Return what `on_lattice` does, and the first pass over the numbers where it took one."""
+    """Return what `on_lattice` does, and the first pass over the numbers where it took one.
+
+    `spread`: who works on subtrees.
+    """
     agreed = measured.agreed
     sizes, levels = agreed.shape.sizes, len(agreed.shape.levels)
     if not sound:
         measured.cap = 0
         return agreed.variances.with_largest(_largest(sizes, 0)), None
-    spread = 3 ** len(sizes) * (2 * levels + 2)
-    needed = spread * max(1, measured.largest_sum())
+    factor = 3 ** len(sizes) * (2 * levels + 2)
+    needed = factor * max(1, measured.largest_sum())
     for bits in range(FINEST, FINE - 1, -1):
         if bits in _possible(sizes) and needed <= _largest(sizes, bits):
             return agreed.variances.with_largest(_largest(sizes, bits)), None
@@ -154,7 +162,7 @@ def begun_on_lattice(
         if bits in _possible(sizes):
             found = agreed.variances.with_largest(_largest(sizes, bits))
             try:
-                first = first_pass(found, measured.read)
+                first = first_pass(found, measured.read, spread=spread)
             except FixedPointRangeError:
                 continue
             if is_within(found, first) or _fits(measured, found, wanted, first):
@@ -163,7 +171,7 @@ def begun_on_lattice(
     fan = max(tree.most_children(level) for level in range(levels))
     most = min(_largest(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
     cells = sum(one.table.query.keys.size for one in agreed.shape.placed)
-    cap = max(1, most // (spread * cells))
+    cap = max(1, most // (factor * cells))
     measured.cap = cap if measured.exact_within(cap) else 0
     return agreed.variances.with_largest(_largest(sizes, 0)), None
 

@@ -24,6 +24,7 @@ from dprelease.postprocess.families import (
 )
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
+from dprelease.system.ahead import Spread, in_threads
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,12 @@ class Consistent:
         shape = Shape.of(tables)
         return family_record(self.query, shape, agreed_columns(shape), self.spec)
 
-    def values(self, noised: Sequence[NoisedTable]) -> Iterator[tuple[str, Batch]]:
+    def values(
+        self, noised: Sequence[NoisedTable], spread: Spread = in_threads
+    ) -> Iterator[tuple[str, Batch]]:
         """See `FamilyStep.values`."""
         shape = Shape.of([held.table for held in noised])
-        yield from family_values(self.query, agreed_columns(shape), self.spec, noised)
+        yield from family_values(self.query, agreed_columns(shape), self.spec, noised, spread)
 
     def problems(
         self, noised: Sequence[NoisedTable], published: Mapping[str, Callable[[], Iterator[Any]]]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import field_notes
-from dprelease.exact.answering import Answering, Holding
+from dprelease.exact.answering import Answering, Holding, Working
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family
 from dprelease.release.execute import Publication
 from dprelease.release.runs.streaming import streaming
 from dprelease.release.runs.written_tables import write_pieces
-from dprelease.system.ahead import ahead
+from dprelease.system.ahead import Spread, ahead, in_threads
 from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
 from dprelease.tables.field_notes import noted, noted_tables
 from dprelease.tables.parted import in_parts
@@ -62,8 +62,14 @@ def publish_family(
             if isinstance(engine, Holding):
                 engine.let_go()  # the step needs the room, and no row
         noised = [published_table(table, release.folder) for table in family.tables]
-        made = step_tables(family.outputs, family.step.values(noised), parts)
+        values = family.step.values(noised, _who_works(engines.values()))
+        made = step_tables(family.outputs, values, parts)
         noticed = (replace(one, rows=noted(one.rows, notes[one.name])) for one in made)
         with ahead(noticed, "dprelease-step") as made_ahead:
             written |= write_pieces(release.folder, made_ahead, parts, release.notes)
     return written
+
+
+def _who_works(engines: Iterable[Answering]) -> Spread:
+    """Return who works on parts of a family: the machines of its engine, or this one."""
+    return next((one.spread for one in engines if isinstance(one, Working)), in_threads)

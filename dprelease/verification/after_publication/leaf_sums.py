@@ -31,10 +31,11 @@ from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.invariants import contradictions
+from dprelease.postprocess.consistent.piece_rows import in_unit
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
-from dprelease.postprocess.consistent.values import in_unit, wanted_tables
+from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.families import Family
 from dprelease.tables import formats
 from dprelease.tables.family_tables import published_table

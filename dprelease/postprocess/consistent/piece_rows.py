@@ -1,0 +1,259 @@
+"""Rows of what is published, from both layers of some areas: made where the layers are made.
+
+What makes rows knows tables by names and orders alone, so that it is small: it is sent to whoever
+works on a subtree, and the keys of a family may be millions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.consistency.algebra import Table, cells
+from dprelease.consistency.estimates import Piece, below_of
+from dprelease.consistency.family import Refinement, WholePiece, whole_below
+from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.intervals import intervals
+from dprelease.consistency.standard_errors import half_widths, standard_errors
+from dprelease.consistency.subtrees import Placed as PlacedSubtree
+from dprelease.consistency.variances import Variances
+from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
+from dprelease.postprocess.consistent.derived import Derived
+from dprelease.postprocess.consistent.family_columns import Vector
+from dprelease.postprocess.consistent.family_shape import Order
+from dprelease.postprocess.families import Batch
+
+AT_ONCE = 1 << 20
+"""Rows of records that are made at a time, and cells of some areas."""
+
+Numbered = tuple[str, Batch]
+
+
+@dataclass(frozen=True)
+class Filed:
+    """One table, as what makes its rows knows it.
+
+    `estimates`, `whole`: the names of what is published of it, where there is any. `is_dense`:
+    whether the whole table has a row for every cell.
+    """
+
+    level: int
+    order: Order
+    estimates: str | None
+    whole: str | None
+    is_dense: bool
+
+    @property
+    def attributes(self) -> Table:
+        """Return its attributes, in rising order."""
+        return self.order.attributes
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a family, as what makes its rows knows it.
+
+    `how`: how its whole tables are made, if there are any. `is_cut`: whether measurements were cut,
+    so that nothing is known of errors.
+    """
+
+    vector: Vector
+    how: Refinement | None
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One column at some areas of a level: its estimates, and its whole tables if there are any."""
+
+    column: Column
+    variances: Variances
+    level: int
+    start: int
+    tables: dict[Table, Whole]
+    whole: Whole
+
+    def of(self, start: int, stop: int) -> _Part:
+        """Return it at some of the areas: the top of a tree may have very many."""
+        tables = {table: values[start:stop] for table, values in self.tables.items()}
+        whole = self.whole[start:stop]
+        first = self.start + start
+        return _Part(self.column, self.variances, self.level, first, tables, whole)
+
+    def errors(self, table: Table, areas: int) -> Floats:
+        """Return the standard error of a cell of a table in each area; NaN where none is known."""
+        if self.column.is_cut:
+            return np.full(areas, math.nan)
+        return standard_errors(self.variances, table, self.level, self.start, self.start + areas)
+
+    def widths(self, table: Table, areas: int) -> Whole:
+        """Return how wide the margin of a cell of a table is in each area, in units."""
+        quantile, stop = self.column.vector.quantile, self.start + areas
+        return half_widths(self.variances, table, self.level, self.start, stop, quantile)
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """What makes the rows of a family.
+
+    Parameters
+    ----------
+    sizes
+        The number of values of each attribute.
+    tables
+        Of each level.
+    columns
+        In declared order.
+    derived
+        What is computed from the estimates of two columns.
+    wanted
+        For each level, the tables of layer 1 that are needed there.
+    never
+        (n_i of all attributes) which finest cells are 0 everywhere, and so are their values.
+    records
+        The name of the invented persons, where they are published.
+    """
+
+    sizes: tuple[int, ...]
+    tables: tuple[tuple[Filed, ...], ...]
+    columns: tuple[Column, ...]
+    derived: tuple[Derived, ...]
+    wanted: list[list[Table]]
+    never: Flags
+    records: str | None
+
+    def below(self, placed: Sequence[PlacedSubtree]) -> list[Numbered]:
+        """Return the rows of a subtree, given for each column."""
+        made = [
+            _layers(column, one, self.wanted)
+            for column, one in zip(self.columns, placed, strict=True)
+        ]
+        return list(self.rows(made, [one.subtree.variances for one in placed]))
+
+    def rows(
+        self, made: Sequence[WholePiece], variances: Sequence[Variances]
+    ) -> Iterator[Numbered]:
+        """Yield the rows of the same areas of every column.
+
+        `variances`: of the whole tree for its top, else of the subtree alone.
+        """
+        piece = made[0].estimates
+        for at in range(0 if piece.top else 1, len(piece.ranges)):
+            start, stop = piece.ranges[at]
+            parts = [
+                _Part(column, known, at, 0, one.estimates.tables[at], one.whole[at])
+                for column, known, one in zip(self.columns, variances, made, strict=True)
+            ]
+            level, last = piece.level + at, len(self.tables) - 1
+            per = max(1, AT_ONCE // max(1, math.prod(self.sizes)))
+            for first in range(start, stop, per):
+                end = min(first + per, stop)
+                some = [part.of(first - start, end - start) for part in parts]
+                for filed in self.tables[level]:
+                    yield from self._rows(filed, some, first, end)
+            if self.records is not None and level == last and start < stop:
+                yield from _persons(self.records, parts[0].whole, start)
+
+    def _rows(
+        self, filed: Filed, parts: Sequence[_Part], start: int, stop: int
+    ) -> Iterator[Numbered]:
+        """Yield the rows of one table for some areas of its level."""
+        each = cells(self.sizes, filed.attributes)
+        numbers = np.arange(start * each, stop * each)
+        areas = stop - start
+        if filed.estimates is not None:
+            values: dict[str, Integers | Floats | Flags] = {}
+            known: dict[str, tuple[Floats, Floats]] = {}
+            for part in parts:
+                vector = part.column.vector
+                made = _estimated(filed, part, areas, each)
+                known[vector.measurement.name] = made[vector.name], made[f"{vector.name}_se"]
+                values |= made if vector.is_shown else {}
+            for derived in self.derived:
+                values |= derived.values(known)
+            yield filed.estimates, Batch(numbers, values)
+        if filed.whole is None:
+            return
+        shown = [(part, self._whole(filed, part)) for part in parts if part.column.how is not None]
+        rows: slice | Integers = slice(None)
+        if not filed.is_dense:  # nothing is computed of what is not listed
+            rows = np.flatnonzero(np.logical_or.reduce([whole != 0 for _, whole in shown]))
+        values = {}
+        for part, whole in shown:
+            values |= self._with_interval(filed, part, whole, rows, areas)
+        yield filed.whole, Batch(numbers[rows], values)
+
+    def _whole(self, filed: Filed, part: _Part) -> Integers:
+        """Return the cells of a whole table as they stand in its file."""
+        left = tuple(1 + i for i in range(len(self.sizes)) if i not in filed.attributes)
+        whole: Integers = filed.order.filed(part.whole.sum(axis=left) if left else part.whole)
+        return whole
+
+    def _with_interval(
+        self, filed: Filed, part: _Part, whole: Integers, rows: slice | Integers, areas: int
+    ) -> dict[str, Integers | Floats | Flags]:
+        """Return some rows of a whole table, each with its interval."""
+        name, each = part.column.vector.name, cells(self.sizes, filed.attributes)
+        widths = np.repeat(part.widths(filed.attributes, areas), each)[rows]
+        estimates = filed.order.filed(part.tables[filed.attributes])[rows]
+        found = intervals(estimates, widths, whole[rows], part.variances.structure.bits)
+        if part.column.is_cut:
+            found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
+        left = tuple(i for i in range(len(self.sizes)) if i not in filed.attributes)
+        possible = filed.order.filed((~self.never).sum(axis=left)[np.newaxis] > 0)
+        never = ~np.tile(possible, areas)[rows]
+        found.lower[never] = found.upper[never] = found.moe[never] = 0
+        found.adjusted[never] = False
+        return {
+            name: whole[rows],
+            f"{name}_lower": found.lower,
+            f"{name}_upper": found.upper,
+            f"{name}_moe": found.moe,
+            f"{name}_adjusted": found.adjusted,
+        }
+
+
+def _layers(column: Column, placed: PlacedSubtree, wanted: list[list[Table]]) -> WholePiece:
+    """Return both layers of a subtree, or its estimates alone."""
+    if column.how is not None:
+        return whole_below(placed, column.how, wanted)
+    return without_whole(below_of(placed, wanted))
+
+
+def without_whole(piece: Piece) -> WholePiece:
+    """Return estimates without whole tables."""
+    return WholePiece(piece, [np.empty(0, np.int64)] * len(piece.ranges))
+
+
+def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
+    """Return values in units of 2**-bits steps as floats: exact for steps of a power of two."""
+    found: Floats = np.ldexp(units.astype(np.float64), -bits) * float(step)
+    return found
+
+
+def _estimated(filed: Filed, part: _Part, areas: int, each: int) -> dict[str, Floats]:
+    vector, name = part.column.vector, part.column.vector.name
+    bits, step = part.variances.structure.bits, vector.step
+    errors = part.errors(filed.attributes, areas)
+    values = {
+        name: in_unit(filed.order.filed(part.tables[filed.attributes]), bits, step),
+        f"{name}_se": np.repeat(errors * float(step), each),
+    }
+    if vector.has_margin:
+        widths = in_unit(part.widths(filed.attributes, areas), bits, step)
+        values[f"{name}_moe"] = np.repeat(np.where(np.isnan(errors), math.nan, widths), each)
+    return values
+
+
+def _persons(name: str, whole: Whole, start: int) -> Iterator[Numbered]:
+    """Yield the finest cells of some leaves as invented persons, a row each, sorted by cell."""
+    counts = whole.reshape(-1)
+    first = start * (len(counts) // len(whole))
+    ends = np.cumsum(counts)
+    for low in range(0, int(ends[-1]), AT_ONCE):
+        persons = np.arange(low, min(low + AT_ONCE, int(ends[-1])))
+        yield name, Batch(first + np.searchsorted(ends, persons, side="right"), {})

@@ -1,0 +1,131 @@
+"""Work that executors of Spark do on what is published: sealed on its way, each result once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dprelease.exact.spark import work
+from dprelease.exact.spark.executors.seal import Seal
+from dprelease.exact.spark.executors.tasks import TaskFailure
+from dprelease.exact.spark.work import Doing, Waves, closed, opened
+from tests.exact.pretended_spark import Frame, PretendedSpark
+
+
+def squares(task: np.ndarray) -> np.ndarray:
+    return task * task
+
+
+def all_of(waves: Waves) -> list[list[Any]]:
+    return list(iter(waves.following, []))
+
+
+@pytest.fixture(autouse=True)
+def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "AT_FIRST", 2)
+    monkeypatch.setattr(work, "AT_ONCE", 3)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 8])
+def test_results_come_in_the_order_of_tasks(number: int) -> None:
+    tasks = [np.arange(i, i + 4) for i in range(number)]
+    waves = all_of(Waves(PretendedSpark(), squares, iter(tasks)))
+    sizes = {0: [], 1: [1], 2: [2], 3: [2, 1], 8: [2, 3, 3]}
+    assert [len(wave) for wave in waves] == sizes[number]
+    found = [one for wave in waves for one in wave]
+    assert [one.tolist() for one in found] == [squares(task).tolist() for task in tasks]
+
+
+def test_large_results_come_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there is room for, once their size is known; tasks are made as they are sent."""
+    monkeypatch.setattr(work, "ROOM", 100)
+    begun: list[int] = []
+    tasks = (begun.append(i) or np.arange(1000) * i for i in range(6))
+    waves = Waves(PretendedSpark(), squares, tasks)
+    assert len(waves.following()) == 2
+    assert begun == [0, 1]
+    assert [len(wave) for wave in all_of(waves)] == [1, 1, 1, 1]
+
+
+class Changed(PretendedSpark):
+    """A session whose last job's rows are not those that the tasks left."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.change = change
+
+    def createDataFrame(self, table: pa.Table) -> Frame:
+        change, made = self.change, super().createDataFrame(table)
+
+        class Then(Frame):
+            def repartitionById(self, number: int, column: str) -> Frame:
+                return Then(super().repartitionById(number, column).partitions)
+
+            def mapInArrow(self, task: Any, schema: str) -> Frame:
+                return Then(super().mapInArrow(task, schema).partitions)
+
+            def toArrow(self) -> pa.Table:
+                return change(super().toArrow())
+
+        return Then(made.partitions)
+
+
+@pytest.mark.parametrize(
+    ("change", "failure"),
+    [
+        (lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]), LookupError),
+        (lambda rows: rows.slice(1), LookupError),
+        (lambda rows: rows.set_column(0, "number", rows["number"].take([1, 0])), ValueError),
+        (
+            lambda rows: rows.set_column(
+                1, "content", pa.array([closed(Seal.fresh(), i, i) for i in range(2)])
+            ),
+            ValueError,
+        ),
+    ],
+    ids=["twice", "missing", "exchanged", "of another run"],
+)
+def test_results_that_are_not_there_once(change: Any, failure: type[Exception]) -> None:
+    tasks = [np.arange(3), np.arange(4)]
+    with pytest.raises(failure):
+        Waves(Changed(change), squares, tasks).following()
+    straight = Waves(Changed(lambda rows: rows), squares, tasks).following()
+    assert [one.tolist() for one in straight] == [[0, 1, 4], [0, 1, 4, 9]]
+
+
+def test_nothing_that_is_moved_can_be_read() -> None:
+    """Noised numbers before they are published: who keeps what Spark wrote learns nothing."""
+    moved: list[bytes] = []
+
+    class Kept(PretendedSpark):
+        def createDataFrame(self, table: pa.Table) -> Frame:
+            moved.extend(table["content"].to_pylist())
+            return super().createDataFrame(table)
+
+    numbers = np.arange(4711, 4811)
+    (found,) = Waves(Kept(), squares, [numbers]).following()
+    assert found.tolist() == (numbers * numbers).tolist()
+    (content,) = moved
+    for plain in (numbers.tobytes(), numbers.astype(np.int16).tobytes(), b"numpy"):
+        assert plain not in content
+    with pytest.raises(ValueError, match="sealed"):
+        opened(Seal.fresh(), 0, content)
+    seal = Seal.fresh()
+    assert opened(seal, 7, closed(seal, 7, {"a": 1})) == {"a": 1}
+    with pytest.raises(ValueError, match="sealed"):
+        opened(seal, 8, closed(seal, 7, {"a": 1}))
+
+
+def test_why_work_failed_is_not_told() -> None:
+    def fails(task: object) -> object:
+        raise ValueError("SECRET-4711")
+
+    seal = Seal.fresh()
+    rows = work._row(0, closed(seal, 0, "task"))
+    with pytest.raises(TaskFailure) as told:
+        list(Doing(fails, seal, Seal.fresh()).run([rows]))
+    assert "SECRET" not in str(told.value)
+    assert told.value.__context__ is None
