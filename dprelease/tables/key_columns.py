@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 KEY_TYPES = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
 
+_LEAST_COPIED = 1 << 12
+"""Codes that are copied at a time."""
+
 
 def key_types(keys: Sequence[Key]) -> list[tuple[str, str]]:
     """Return name and Arrow type of every key column."""
@@ -73,12 +76,14 @@ def _column(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | No
 def _coded(key: Key, stride: int, values: pa.Array | None, first: int, last: int) -> pa.Array:
     import pyarrow as pa
 
-    places, begun, size = _places(first, last, stride), first // stride, len(key.values)
-    there = int(places[-1]) + 1 if len(places) else 0  # of values, one after the other
+    begun, size = first // stride, len(key.values)
     if values is None or key.kind != "text":
-        return _column(key, (places + begun) % size, values)
+        return _column(key, (_places(first, last, stride) + begun) % size, values)
+    there = (last - 1) // stride - begun + 1 if last > first else 0  # values, one after the other
     if there > size:
-        places %= size
+        places = _rounds(first, last, stride, size)
+    else:
+        places = _places(first, last, stride)
     listed = taken(values, (begun + np.arange(min(there, size))) % size)
     codes = wrapped(pa.int32(), places.astype(np.int32, copy=False))
     return pa.DictionaryArray.from_arrays(codes, listed)
@@ -90,6 +95,15 @@ def _places(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
     if within + last - first < 1 << 31:  # numbers of half the length
         return np.arange(within, within + last - first, dtype=np.int32) // np.int32(stride)
     return np.arange(within, within + last - first) // stride
+
+
+def _rounds(first: int, last: int, stride: int, size: int) -> Integers | NDArray[np.int32]:
+    """Return what `_places` does modulo a number of values that is gone through more than once."""
+    once = stride * size
+    rounds = max(1, _LEAST_COPIED // once)  # short ones are copied several at a time
+    end = min(last, first + rounds * once)
+    one = _places(first, end, stride) % size
+    return np.concatenate([one] * -(-(last - first) // len(one)))[: last - first]
 
 
 class KeyArrays:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables.field_notes import noted
 from dprelease.tables.formats import Parquet
-from dprelease.tables.key_columns import PublicKeys
+from dprelease.tables.key_columns import PublicKeys, _places, _rounds
 
 KEYS = {
     "text": Key("t", "text", ("b", "a", "é", "")),
@@ -67,3 +67,21 @@ def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_pa
         assert pq.read_schema(path).field("m").type == pa.string()
     assert pq.read_table(tmp_path / "of").equals(pq.read_table(tmp_path / "coded"))
     assert found[0] == found[1]
+
+
+@given(
+    stride=st.integers(1, 50),
+    size=st.integers(1, 40),
+    first=st.integers(0, 10_000),
+    cells=st.integers(1, 9_000),
+)
+def test_codes_that_are_copied_are_those_that_are_counted(
+    stride: int, size: int, first: int, cells: int
+) -> None:
+    """Wherever a range begins and ends, and however often the values are gone through."""
+    last = first + cells
+    counted = [cell // stride - first // stride for cell in range(first, last)]
+    assert _places(first, last, stride).tolist() == counted
+    copied = _rounds(first, last, stride, size)
+    assert copied.tolist() == [place % size for place in counted]
+    assert copied.dtype == np.int32

@@ -25,7 +25,10 @@ from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.families import NoisedTable
-from dprelease.system.ahead import Spread
+from dprelease.system.ahead import Spread, in_threads
+
+MANY = 1 << 20
+"""Cells of a table from which on its sizes are summed while they are read."""
 
 FINEST, FINE = 20, 12
 """Bits after the point of the finest lattice, and of one that is fine enough to take unseen."""
@@ -78,7 +81,8 @@ class Measured:
         for placed, slices in self._slices.values():
             mean = abs(dict(self.agreed.laws[placed.level])[placed.attributes].mean)
             total = math.ceil(mean * placed.table.query.keys.size)
-            total += sum(_size(piece) for piece in slices.all())
+            spread = in_threads if placed.table.query.keys.size >= MANY else map
+            total += sum(spread(_size, slices.all()))
             found[placed.level] = max(found[placed.level], total)
         return sum(found)
 
