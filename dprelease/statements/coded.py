@@ -28,13 +28,13 @@ class Coded:
         """Return the tables of key values that the statement reads."""
         return tuple(self._compiler.key_tables)
 
-    def cell(self, space: KeySpace) -> str:
-        """Return the cell of a row, BIGINT; NULL for rows that have none."""
+    def cell(self, space: KeySpace, kind: str = "BIGINT") -> str:
+        """Return the cell of a row, of a type that has room for it; NULL for rows with none."""
         terms = (
-            f"CAST({self._code(key)} AS BIGINT) * {stride}"
+            f"CAST({self._code(key)} AS {kind}) * {stride}"
             for key, stride in zip(space.keys, space.strides, strict=True)
         )
-        return " + ".join(terms) or "0::BIGINT"
+        return " + ".join(terms) or f"0::{kind}"
 
     def value(self, measurement: Measurement) -> str | None:
         """Return the column of what a row adds to a measurement; None where all add the same."""

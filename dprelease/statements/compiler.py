@@ -33,7 +33,7 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
-from dprelease.statements.values.categories import is_short, position_in, with_stand_ins
+from dprelease.statements.values.categories import is_short, or_else, position_in, with_stand_ins
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.row_values import group_total, row_value, same_values
 from dprelease.statements.values.stored_numbers import (
@@ -206,8 +206,7 @@ class Compiler:
             return raw
         by_number = key.column in self.as_numbers and not of_groups
         code = run_position(key.texts, raw) if by_number else None
-        if of_groups and is_short(key.texts):
-            code = position_in(key.texts, raw)
+        code = code or position_in(key.texts, raw, of_groups=of_groups)
         if code is None:
             name = self._own_table(key)
             values = f"{table_of_numbers(name)} {name}" if by_number else name
@@ -260,7 +259,7 @@ class Compiler:
         """Return the position of a row's cell of one key; NULL for rows that are dropped."""
         code = self._code(key, self._raw_key(key))
         needs_one = key.kind == "text" or isinstance(self.columns.get(key.column), CutColumn)
-        return f"coalesce({code}, {len(key.values)})" if key.rest and needs_one else code
+        return or_else(code, len(key.values)) if key.rest and needs_one else code
 
     def _grouped_first(self) -> list[tuple[str, str]]:
         """Return the steps of a query with row units: group by raw keys, then find the cells.

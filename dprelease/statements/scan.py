@@ -10,6 +10,9 @@ from dprelease.statements.coded import Coded
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
 
+NARROW = 2**31 - 1
+"""Cells, and one for rows beside them, that numbers of half the length have room for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Filled:
@@ -26,7 +29,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class CompiledScan:
-    """A SELECT whose rows are BIGINTs, none of them NULL.
+    """A SELECT whose rows are whole numbers of up to 64 bits, none of them NULL.
 
     Of each joint table a row has its cell, which is one beyond the last if it does not count there.
     `wide`: how many columns there are.
@@ -65,12 +68,13 @@ class _Writer:
 
     def _joint(self, joint: Joint) -> Filled:
         space = joint.space
-        cell, size = self.coded.cell(space), space.size
+        size = space.size * (joint.candidates or 1)
+        cell = self.coded.cell(space, "INTEGER" if size < NARROW else "BIGINT")
         added: dict[object, int | None] = {}
         for vector, measurement in joint.vectors.items():
             value = self.coded.value(measurement)
             if joint.candidates:
-                cell, size = f"({cell}) * {joint.candidates} + {value}", size * joint.candidates
+                cell = f"({cell}) * {joint.candidates} + {value}"
             else:
                 added[vector] = None if value is None else self._place(f"coalesce({value}, 0)")
         if joint.condition is not None or joint.candidates or not all(k.rest for k in space.keys):

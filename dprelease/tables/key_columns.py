@@ -80,10 +80,8 @@ def _coded(key: Key, stride: int, values: pa.Array | None, first: int, last: int
     if values is None or key.kind != "text":
         return _column(key, (_places(first, last, stride) + begun) % size, values)
     there = (last - 1) // stride - begun + 1 if last > first else 0  # values, one after the other
-    if there > size:
-        places = _rounds(first, last, stride, size)
-    else:
-        places = _places(first, last, stride)
+    rounds = there > size
+    places = _rounds(first, last, stride, size) if rounds else _places(first, last, stride)
     listed = taken(values, (begun + np.arange(min(there, size))) % size)
     codes = wrapped(pa.int32(), places.astype(np.int32, copy=False))
     return pa.DictionaryArray.from_arrays(codes, listed)

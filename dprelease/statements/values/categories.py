@@ -38,22 +38,45 @@ IS_NUMBER = re.compile(NUMBER_TEXT, re.ASCII)
 IS_MIDNIGHT = re.compile(MIDNIGHT_TEXT, re.ASCII)
 
 
+COMPARED = 4
+"""Values that every row is compared with one by one: looking a text up in a table takes longer."""
+
+
 def is_short(values: Sequence[str]) -> bool:
     """Return whether a list of values is looked through for every group."""
     return len(values) <= SHORT
 
 
-def position_in(values: Sequence[str], text: str) -> str:
-    """Return SQL of the position of a text in a list; NULL where it is none of them."""
-    listed = ", ".join(map(quoting.text, values))
-    # Older engines answer zero for what is not in a list.
-    return f"(nullif(list_position([{listed}], {text}), 0) - 1)"
+def position_in(values: Sequence[str], text: str, *, of_groups: bool) -> str | None:
+    """Return SQL of the position of a text in a list, NULL where it is none of them.
+
+    None where it has to be looked up in a table: in lists that are not short, of groups or of rows.
+    """
+    if of_groups and is_short(values):
+        listed = ", ".join(map(quoting.text, values))
+        # Older engines answer zero for what is not in a list.
+        return f"(nullif(list_position([{listed}], {text}), 0) - 1)"
+    if not of_groups and len(values) <= COMPARED and "(" not in text:  # it is written repeatedly
+        places = (f"WHEN {text} = {quoting.text(v)} THEN {i}" for i, v in enumerate(values))
+        return f"CASE {' '.join(places)} END" if values else "NULL"
+    return None
+
+
+def or_else(position: str, other: int) -> str:
+    """Return a position, or another one where it is NULL.
+
+    A CASE, for `coalesce` sorts the rows of every batch by what is missing, which takes as long as
+    all else that is done with a key.
+    """
+    if position.startswith("CASE ") and position.endswith(" END") and " ELSE " not in position:
+        return f"{position.removesuffix(' END')} ELSE {other} END"
+    return f"CASE WHEN {position} IS NULL THEN {other} ELSE {position} END"
 
 
 def with_stand_ins(position: str, text: str, key: Key) -> str:
     """Return a position, or what stands in for a text that is missing or not declared."""
     if key.others is not None:
-        position = f"coalesce({position}, {key.others})"
+        position = or_else(position, key.others)
     if key.nulls is not None or key.others is not None:
         null = "NULL" if key.nulls is None else str(key.nulls)
         position = f"CASE WHEN {text} IS NULL THEN {null} ELSE {position} END"
