@@ -204,9 +204,8 @@ class Compiler:
         """Return the position of a key's cell; may join the key table of a text key."""
         if key.kind != "text" or isinstance(self.columns.get(key.column), CutColumn):
             return raw
-        by_number = key.column in self.as_numbers and not of_groups
-        code = run_position(key.texts, raw) if by_number else None
-        code = code or position_in(key.texts, raw, of_groups=of_groups)
+        by_number, texts = key.column in self.as_numbers and not of_groups, key.texts
+        code = run_position(texts, raw) if by_number else position_in(texts, raw, groups=of_groups)
         if code is None:
             name = self._own_table(key)
             values = f"{table_of_numbers(name)} {name}" if by_number else name

@@ -47,16 +47,16 @@ def is_short(values: Sequence[str]) -> bool:
     return len(values) <= SHORT
 
 
-def position_in(values: Sequence[str], text: str, *, of_groups: bool) -> str | None:
+def position_in(values: Sequence[str], text: str, *, groups: bool) -> str | None:
     """Return SQL of the position of a text in a list, NULL where it is none of them.
 
     None where it has to be looked up in a table: in lists that are not short, of groups or of rows.
     """
-    if of_groups and is_short(values):
+    if groups and is_short(values):
         listed = ", ".join(map(quoting.text, values))
         # Older engines answer zero for what is not in a list.
         return f"(nullif(list_position([{listed}], {text}), 0) - 1)"
-    if not of_groups and len(values) <= COMPARED and "(" not in text:  # it is written repeatedly
+    if not groups and len(values) <= COMPARED and "(" not in text:  # it is written repeatedly
         places = (f"WHEN {text} = {quoting.text(v)} THEN {i}" for i, v in enumerate(values))
         return f"CASE {' '.join(places)} END" if values else "NULL"
     return None
