@@ -12,7 +12,7 @@ from dprelease.consistency.algebra import Contrasts, Table, cells
 from dprelease.consistency.cells import ROOM, Carried, carried_cells
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 from dprelease.consistency.passes import Read, Upward, downward, upward
-from dprelease.consistency.subtrees import Placed, said, sizes, subtree
+from dprelease.consistency.subtrees import PlacedSubtree, said, sizes, subtree
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.system.ahead import Spread
@@ -83,13 +83,15 @@ def first_pass(
     if len(spans) == 1 and level == 0:
         spans = [(0, tree.counts[0])]
     estimates, sums = [0] * tree.levels, [0] * tree.levels
-    roots = []
+    roots, is_within_range = [], True
+    # All are heard, for whoever still works on some would read on beside the next pass.
     for told in spread(said, (subtree(variances, read, level, span) for span in spans)):
-        if not told.is_within:
-            raise FixedPointRangeError
         _enlarge(estimates, told.estimates, level)
         _enlarge(sums, told.sums, level)
         roots.append(told.best)
+        is_within_range &= told.is_within
+    if not is_within_range:
+        raise FixedPointRangeError
     ranges = [(0, count) for count in tree.counts[: level + 1]]
     top = upward(variances, read, 0, ranges, given=_joined(roots))
     _enlarge(estimates, sizes(top.best), 0)
@@ -171,7 +173,7 @@ class Top:
 
     def placed(
         self, variances: Variances, read: Read, first: FirstPass, whole: Whole | None = None
-    ) -> Iterator[Placed]:
+    ) -> Iterator[PlacedSubtree]:
         """Yield the subtrees below that have areas, in order.
 
         `whole`: the whole tables of the lowest areas of the top, where there are any.
@@ -180,7 +182,7 @@ class Top:
             below = variances.structure.tree.below(first.level, start, stop)
             if len(below) == 1 or below[1][0] == below[1][1]:
                 continue
-            yield Placed(
+            yield PlacedSubtree(
                 subtree(variances, read, first.level, (start, stop)),
                 {space: x[start:stop] for space, x in self.final.items()},
                 {
@@ -203,7 +205,7 @@ def top_of(variances: Variances, first: FirstPass, published: Sequence[Sequence[
     return Top(Piece(0, ranges, tables, top=True), final[-1], carried)
 
 
-def below_of(placed: Placed, published: Sequence[Sequence[Table]]) -> Piece:
+def below_of(placed: PlacedSubtree, published: Sequence[Sequence[Table]]) -> Piece:
     """Return the estimates of a subtree, from what was measured there and what stands above.
 
     Parameters

@@ -23,7 +23,7 @@ from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.passes import Read
 from dprelease.consistency.refinement import exact_tables, refinement_steps
 from dprelease.consistency.structure import Structure
-from dprelease.consistency.subtrees import Placed
+from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.consistency.whole_tables import Level, children, roots
@@ -155,7 +155,7 @@ def whole_top(structure: Structure, how: Refinement, top: Piece) -> WholePiece:
 
 
 def whole_below(
-    placed: Placed, how: Refinement, published: Sequence[Sequence[Table]]
+    placed: PlacedSubtree, how: Refinement, published: Sequence[Sequence[Table]]
 ) -> WholePiece:
     """Return both layers of a subtree, from its measurements and what stands above.
 

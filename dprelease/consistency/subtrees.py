@@ -61,7 +61,7 @@ class Subtree:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedSubtree:
     """A subtree, and what the tree above says of its highest areas.
 
     Parameters

@@ -19,7 +19,7 @@ from dprelease.consistency.family import Refinement, WholePiece, whole_below
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
-from dprelease.consistency.subtrees import Placed as PlacedSubtree
+from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.consistent.derived import Derived

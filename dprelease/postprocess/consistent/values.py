@@ -9,7 +9,7 @@ from functools import cached_property
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import FirstPass, Top, first_pass, top_of
 from dprelease.consistency.family import Refinement, WholePiece, refinement, whole_top
-from dprelease.consistency.subtrees import Placed as PlacedSubtree
+from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import Agreed

@@ -1,0 +1,47 @@
+"""SQL of the position of a text among declared values, whatever these texts are."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.query import quoting
+from dprelease.statements.values.categories import COMPARED, or_else, position_in
+
+NASTY = ["F", "M", "", " ELSE ", "a ELSE b END", "x' END", "CASE ", "''", "NULL", "é", "f"]
+
+
+@given(
+    st.lists(st.sampled_from(NASTY), unique=True, max_size=COMPARED),
+    st.one_of(st.none(), st.sampled_from(NASTY)),
+    st.booleans(),
+)
+def test_texts_are_found_where_they_stand(
+    values: list[str], text: str | None, groups: bool
+) -> None:
+    """Also if they look like SQL; what is missing or none of them is told apart from all."""
+    told = "NULL::VARCHAR" if text is None else quoting.text(text)
+    position = position_in(values, "t", groups=groups)
+    assert position is not None
+    with duckdb.connect() as link:
+        sql = f"SELECT {position}, {or_else(position, 77)} FROM (SELECT {told} AS t)"
+        found = link.execute(sql).fetchone()
+    place = values.index(text) if text in values else None
+    assert found == (place, 77 if place is None else place)
+
+
+@pytest.mark.parametrize(
+    ("position", "place"), [("NULL", 7), ("3", 3), ("CASE WHEN false THEN 1 ELSE 2 END", 2)]
+)
+def test_what_is_no_list_has_another_place_too(position: str, place: int) -> None:
+    with duckdb.connect() as link:
+        assert link.execute(f"SELECT {or_else(position, 7)}").fetchone() == (place,)
+
+
+def test_longer_lists_are_looked_up_in_a_table() -> None:
+    values = [str(i) for i in range(COMPARED + 1)]
+    assert position_in(values, "t", groups=False) is None
+    assert position_in(values, "t", groups=True) is not None
+    assert position_in(["a"], "f(t)", groups=False) is None  # it would be computed for each value
