@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.whole_audit import Outcome
-from dprelease.documents.audits.audit_record import NAME, rendered
+from dprelease.documents.audits.audit_name import NAME
+from dprelease.documents.audits.audit_record import rendered
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.audits.audit_record import named_record
+from dprelease.documents.audits.audit_name import named_record
 from dprelease.documents.computed_columns import computed_and_joined
 from dprelease.documents.described import metadata_of
 from dprelease.documents.encoding import digest_of, pieces

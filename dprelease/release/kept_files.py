@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from dprelease.documents.audits.audit_record import NAME
+from dprelease.documents.audits.audit_name import NAME
 from dprelease.errors import DeclarationError, Place
 from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile

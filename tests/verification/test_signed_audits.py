@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.documents.audits.audit_record import FORMAT, NAME, Audit, digest_of, plain, rendered
+from dprelease.documents.audits.audit_name import NAME
+from dprelease.documents.audits.audit_record import FORMAT, Audit, digest_of, plain, rendered
 from dprelease.documents.manifest import canonical
 from dprelease.errors import SignatureError
 from dprelease.signatures.sshsig import AUDITS, ENTRIES, MANIFESTS, Signature

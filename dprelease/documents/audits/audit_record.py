@@ -5,7 +5,6 @@ It holds no value of any table, not even of those that were made for it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -19,12 +18,6 @@ from dprelease.system.json_text import parsed
 from dprelease.version import __version__
 
 FORMAT = "dprelease-audit/1"
-NAME = "audit.json"
-"""Of the outcome, in the folder of an audit and in that of a release that names one."""
-
-ENDING = ".sig"
-"""What follows the name of an outcome's file in that of its signature."""
-
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -151,13 +144,6 @@ def _digest(
 ) -> str:
     told = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
     return digest_of({"release": name, **told})
-
-
-def named_record(declaration: Declaration) -> dict[str, dict[str, str]]:
-    """Return what a manifest says of the audit that a release names; nothing without one."""
-    if declaration.audit is None:
-        return {}
-    return {"audit": {"file": NAME, "sha256": hashlib.sha256(declaration.audit).hexdigest()}}
 
 
 def agrees(audit: Audit) -> bool:

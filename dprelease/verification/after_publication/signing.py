@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 
-from dprelease.documents.audits.audit_record import ENDING
+from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.release.audited import read_audit

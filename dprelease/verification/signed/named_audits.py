@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.audits.audit_record import NAME, Audit, digest_of_declared, parsed_audit
+from dprelease.documents.audits.audit_name import NAME
+from dprelease.documents.audits.audit_record import Audit, digest_of_declared, parsed_audit
 from dprelease.errors.printable import amount
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES

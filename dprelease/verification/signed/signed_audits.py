@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.documents.audits.audit_record import ENDING, parsed_audit
+from dprelease.documents.audits.audit_name import ENDING
+from dprelease.documents.audits.audit_record import parsed_audit
 from dprelease.errors import State
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
