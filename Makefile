@@ -11,7 +11,9 @@ OLDEST_READY := $(OLDEST)/.ready
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
+# Compiled once: hundreds of tests start processes, which would each do it where none may write.
 test: $(READY) lint
+	$(BIN)/python -m compileall -q dprelease
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not audit"
 
 lint: $(READY)
