@@ -105,7 +105,7 @@ def _added_up(joint: Filled, numbers: dict[object, Integers], part: Part) -> Exa
     if table.candidates:
         (counts,) = numbers.values()
         shaped = counts.reshape(-1, table.candidates)
-        profile = DenseProfile(_over(shaped, keys, part.query.keys.keys))
+        profile = DenseProfile.of(_over(shaped, keys, part.query.keys.keys))
         profiles = {measurement.name: profile for measurement in part.query.measurements}
     else:
         for measurement in part.query.measurements:

@@ -86,7 +86,7 @@ class TableReader:
             columns = self._fetched(asked.grouped)
             return Profile.of(columns["cell"], columns["v"], columns["n"], size)
         counts = self.attempt(lambda link: counted(link, asked.places, places))
-        return DenseProfile(counts.reshape(size, asked.candidates))
+        return DenseProfile.of(counts.reshape(size, asked.candidates), own=True)
 
     def _fetched(self, sql: str) -> dict[str, Integers]:
         # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.

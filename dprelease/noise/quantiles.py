@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprelease.exact.results.true_table import DenseProfile, Profile
 from dprelease.mechanisms.selection.exponential import FAR, Exponential
@@ -25,7 +27,7 @@ def quantiles(
     """Return (cells,) chosen values, lattice steps of the column."""
     target = Target.of(aggregate, rows_inside(aggregate, law))
     if isinstance(profile, DenseProfile):
-        chosen = _dense(profile.counts, target, law, bits)
+        chosen = _dense(profile.upto, target, law, bits)
     else:
         chosen = np.empty(len(profile.starts) - 1, dtype=np.int64)
         for cells, block in profile.blocks(MOST_PAIRS):
@@ -33,26 +35,35 @@ def quantiles(
     return chosen * aggregate.stride + aggregate.lower
 
 
-def _dense(counts: Integers, target: Target, law: Exponential, bits: BitSource) -> Integers:
-    """Return (cells,) chosen candidates, looking only at those near the quantile."""
+def _dense(sums: NDArray[Any], target: Target, law: Exponential, bits: BitSource) -> Integers:
+    """Return (cells,) chosen candidates, looking only at those near the quantile.
+
+    `sums`: (cells, candidates) rows that have a candidate or one before it.
+    """
     reach = math.ceil(FAR * law.scale) + 1
-    words = bits.words(len(counts))
-    chosen = np.empty(len(counts), dtype=np.int64)
-    for cell, row in enumerate(counts):
-        upto = np.cumsum(row)
-        total = int(upto[-1])
-        first, last = target.near(upto, total, reach)
-        near = slice(first, last)
-        scores = target.scores(upto[near] - row[near], upto[near], total)
+    words = bits.words(len(sums))
+    chosen = np.empty(len(sums), dtype=np.int64)
+    for cell, upto in enumerate(sums):
+        first, last = target.near(upto, int(upto[-1]), reach)
+        scores = _scores(upto, first, last, target)
         word, ones = int(words[cell]), np.ones(last - first, dtype=np.int64)
-        place = law.decided(scores, ones, word, len(row) - len(ones))
+        place = law.decided(scores, ones, word, len(upto) - len(ones))
         if place is None:
-            whole = target.scores(upto - row, upto, total)
+            whole = _scores(upto, 0, len(upto), target)
             uniform = LazyUniform(bits, word)
-            chosen[cell] = law.settled(whole, np.ones(len(row), dtype=np.int64), uniform)
+            chosen[cell] = law.settled(whole, np.ones(len(upto), dtype=np.int64), uniform)
         else:
             chosen[cell] = first + place
     return chosen
+
+
+def _scores(upto: NDArray[Any], first: int, last: int, target: Target) -> Integers:
+    """Return the scores of a stretch of one cell's candidates."""
+    here = upto[first:last].astype(np.int64)
+    before = here.copy()
+    before[1:] = here[:-1]
+    before[:1] = upto[first - 1] if first else 0
+    return target.scores(before, here, int(upto[-1]))
 
 
 def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,4 +76,4 @@ class Target:
 
     def _first(self, upto: Integers, points: int) -> int:
         """Return the first candidate with b `upto` of at least `points`."""
-        return int(np.searchsorted(upto, -(-points // self.b)))
+        return bisect_left(upto, -(-points // self.b))  # numpy would convert all of them

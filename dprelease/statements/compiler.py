@@ -35,7 +35,7 @@ from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
 from dprelease.statements.values.categories import is_short, or_else, position_in, with_stand_ins
 from dprelease.statements.values.lattice_steps import steps
-from dprelease.statements.values.row_values import group_total, row_value, same_values
+from dprelease.statements.values.row_values import NARROW, group_total, row_value, same_values
 from dprelease.statements.values.stored_numbers import (
     found_as_numbers,
     run_position,
@@ -153,7 +153,8 @@ class Compiler:
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{present} GROUP BY cell, v{j}"
         by_group = self._statement([*kept, ("", grouped)])
         outside = self.query.keys.size * size
-        places = f"SELECT coalesce(cell * {size} + v{j}, {outside}) AS place\nFROM {self.source}"
+        place, kind = f"cell * {size} + v{j}", "INTEGER" if outside < NARROW else "BIGINT"
+        places = f"SELECT CAST({or_else(place, outside)} AS {kind}) AS place\nFROM {self.source}"
         if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)

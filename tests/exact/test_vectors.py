@@ -64,6 +64,19 @@ def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
     assert not found[:][1::2].any()
 
 
+def test_counts_are_wide_where_rows_could_outgrow_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the places are: how many rows there are decides."""
+    monkeypatch.setattr(vectors, "BATCH", 1024)
+    sql = "SELECT CAST(range % 7 AS INTEGER) AS place FROM range(20000)"
+    wanted = [20000 // 7 + (i < 20000 % 7) for i in range(6)]  # the last place is for other rows
+    for narrow, kind in ((2**31, np.int32), (20001, np.int32), (20000, np.int64), (1, np.int64)):
+        monkeypatch.setattr(vectors, "NARROW", narrow)
+        with duckdb.connect() as link:
+            found = vectors.counted(link, sql, 6)
+        assert found.dtype == kind
+        assert found.tolist() == wanted
+
+
 def test_no_room_on_the_disk(tmp_path: Path) -> None:
     """An engine failure like any other, charged if there is a ledger."""
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})

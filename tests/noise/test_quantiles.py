@@ -104,8 +104,23 @@ def test_dense_and_sparse_profiles_are_chosen_from_alike() -> None:
         )
         counts = np.bincount(held, minlength=aggregate.candidates).astype(np.int64)
         sparse = quantiles(profile(held.tolist()), aggregate, law, Keyed(str(run)))
-        dense = quantiles(DenseProfile(counts[None]), aggregate, law, Keyed(str(run)))
-        assert sparse.tolist() == dense.tolist()
+        for kind in (np.int64, np.int32):
+            whole = DenseProfile.of(counts[None].astype(kind))
+            dense = quantiles(whole, aggregate, law, Keyed(str(run)))
+            assert sparse.tolist() == dense.tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_dense_profile_has_the_pairs_of_its_counts(kind: type, own: bool) -> None:
+    counts = np.random.default_rng(5).poisson(0.7, (7, 40)).astype(kind)
+    given = counts.copy()
+    found = DenseProfile.of(given, own=own)
+    assert found.upto.dtype == kind
+    assert (given == (found.upto if own else counts)).all()  # only its own is written over
+    pairs = found.pairs()
+    assert (pairs.dense(40) == counts).all()
+    assert pairs.counts.dtype == np.int64
 
 
 @pytest.mark.parametrize("at", PARTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,19 +57,26 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DenseProfile:
-    """How often each candidate stands in each cell: (cells, candidates) counts.
+    """How many rows of each cell have a candidate or one before it: (cells, candidates), ascending.
 
-    It can't be printed, copied or pickled.
+    32 bits wide where that has room for all rows. It can't be printed, copied or pickled.
     """
 
-    counts: Integers
+    upto: NDArray[np.int32 | np.int64]
+
+    @classmethod
+    def of(cls, counts: NDArray[Any], *, own: bool = False) -> DenseProfile:
+        """Return the profile of (cells, candidates) counts, which are written over if `own`."""
+        out = counts if own else None
+        return cls(np.cumsum(counts, axis=1, dtype=counts.dtype, out=out))
 
     def pairs(self) -> Profile:
         """Return the pairs that occur."""
-        size, candidates = self.counts.shape
-        held = np.flatnonzero(self.counts)
+        size, candidates = self.upto.shape
+        counts = np.diff(self.upto, axis=1, prepend=0).ravel()
+        held = np.flatnonzero(counts)
         starts: Integers = np.searchsorted(held, np.arange(size + 1) * candidates).astype(np.int64)
-        return Profile(starts, held % candidates, self.counts.ravel()[held])
+        return Profile(starts, held % candidates, counts[held].astype(np.int64))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("true aggregates can't be pickled or copied")

@@ -65,11 +65,18 @@ def grouped(
     return dict(zip(names, vectors, strict=True))
 
 
-def counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> Integers:
-    """Return how often each place occurs; rows come in batches, so memory does not grow."""
-    counts: Integers = np.zeros(places + 1, dtype=np.int64)
+def counted(link: duckdb.DuckDBPyConnection, sql: str, places: int) -> NDArray[np.int32 | np.int64]:
+    """Return how often each place occurs; rows come in batches, so memory does not grow.
+
+    Counts are 32 bits wide while that has room for all rows, whatever their places are.
+    """
+    counts: NDArray[Any] = np.zeros(places + 1, dtype=np.int32)
+    seen = 0
     for batch in batches(link, sql):
-        np.add.at(counts, numbers_of(batch.column(0)), 1)
+        seen += len(batch)
+        if seen >= NARROW:
+            counts = counts.astype(np.int64, copy=False)
+        np.add.at(counts, numbers_of(batch.column(0)), counts.dtype.type(1))
     return counts[:places]
 
 
